@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from llmtrain_helpers.measure import torch_missing
+from llmtrain_course.measure import torch_missing
 from tools.notebooks import all_notebooks
 
 os.environ["LLMTRAIN_RUN"] = "example"  # whatever run a learner keeps here

@@ -17,10 +17,11 @@ from io import StringIO
 from keyword import kwlist
 from typing import Any
 
-from llmtrain_helpers import exercises
+from llmtrain_course import exercises
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS, progress
+from llmtrain_course.kit import own_run as own
+from llmtrain_course.kit.exercise import Verdict, solution_of
 from llmtrain_helpers.checks import choice, shallow, show
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, own, progress
-from llmtrain_helpers.exercises.common import Verdict, solution_of
 
 # --- what a cell needs of the cells before it
 

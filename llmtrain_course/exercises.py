@@ -7,25 +7,16 @@ from pathlib import Path
 
 from termcolor import colored
 
-from llmtrain_helpers.checks import choice
-from llmtrain_helpers.drawings.common import Drawing
-from llmtrain_helpers.drawings.start_here import course_map as drawn_map
-from llmtrain_helpers.exercises import (
-    activations,
-    batch,
-    budget,
-    calendar,
-    communication,
-    duration,
-    finetune,
-    flops,
-    measure,
-    parameters,
-    plan,
-    precision,
-    start_here,
-)
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.activations import exercises as activations
+from llmtrain_course.batch import exercises as batch
+from llmtrain_course.budget import exercises as budget
+from llmtrain_course.calendar import exercises as calendar
+from llmtrain_course.communication import exercises as communication
+from llmtrain_course.duration import exercises as duration
+from llmtrain_course.finetune import exercises as finetune
+from llmtrain_course.flops import exercises as flops
+from llmtrain_course.kit.drawing import Drawing
+from llmtrain_course.kit.exercise import (
     UNGUESSED,
     Answer,
     Exercise,
@@ -34,8 +25,15 @@ from llmtrain_helpers.exercises.common import (
     judge,
     problem_of,
 )
-from llmtrain_helpers.exercises.own import OwnRun, own_run
-from llmtrain_helpers.exercises.saved import saved_answers
+from llmtrain_course.kit.own_run import OwnRun, own_run
+from llmtrain_course.kit.saved import saved_answers
+from llmtrain_course.measure import exercises as measure
+from llmtrain_course.parameters import exercises as parameters
+from llmtrain_course.plan import exercises as plan
+from llmtrain_course.precision import exercises as precision
+from llmtrain_course.start_here import exercises as start_here
+from llmtrain_course.start_here.pictures import course_map as drawn_map
+from llmtrain_helpers.checks import choice
 
 _CHAPTERS = [
     start_here,

@@ -13,10 +13,10 @@ from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from llmtrain_course.kit.panel import Control, Handle, Panel, Shown, pace, warning
+from llmtrain_course.kit.state import OWN, State
+from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers.checks import choice, show
-from llmtrain_helpers.panels import HANDLES, PANELS
-from llmtrain_helpers.panels.common import Control, Handle, Panel, Shown, pace, warning
-from llmtrain_helpers.panels.state import OWN, State
 
 LONGEST_ADDRESS = 8000
 """Characters of a link: with more, some servers and mail programs cut it."""
@@ -126,7 +126,7 @@ def _field(field: Shown) -> dict[str, str | bool | int]:
 def address(state: State) -> str:
     """The panel's values as a part of a link: those that are not the default's.
 
-    >>> from llmtrain_helpers.panels import PANELS
+    >>> from llmtrain_course.panels import PANELS
     >>> state = State(PANELS["duration"])
     >>> state.set(tokens="3T", num_gpus=512)
     >>> address(state)
@@ -150,7 +150,7 @@ def _linked(control: Control, text: str) -> str:
 def follow(state: State, address: str) -> str:
     """Set what a link says; the first thing that cannot be, in words.
 
-    >>> from llmtrain_helpers.panels import PANELS
+    >>> from llmtrain_course.panels import PANELS
     >>> follow(State(PANELS["duration"]), "gpus=512")
     "The link sets 'gpus', which this panel does not have."
     """

@@ -7,26 +7,24 @@ alone.
 
 from typing import TYPE_CHECKING
 
+from llmtrain_course.activations import handles as activations
+from llmtrain_course.batch import handles as batch
+from llmtrain_course.budget import handles as budget
+from llmtrain_course.calendar import handles as calendar
+from llmtrain_course.communication import handles as communication
+from llmtrain_course.duration import handles as duration
+from llmtrain_course.finetune import handles as finetune
+from llmtrain_course.flops import handles as flops
+from llmtrain_course.kit.panel import Handle, Panel
+from llmtrain_course.measure import handles as measure
+from llmtrain_course.parameters import handles as parameters
+from llmtrain_course.plan import handles as plan
+from llmtrain_course.precision import handles as precision
+from llmtrain_course.start_here import handles as start_here
 from llmtrain_helpers.checks import choice
-from llmtrain_helpers.panels import (
-    activations,
-    batch,
-    budget,
-    calendar,
-    communication,
-    duration,
-    finetune,
-    flops,
-    measure,
-    parameters,
-    plan,
-    precision,
-    start_here,
-)
-from llmtrain_helpers.panels.common import Handle, Panel
 
 if TYPE_CHECKING:
-    from llmtrain_helpers.panels.notebook import NotebookPanel
+    from llmtrain_course.kit.widget import NotebookPanel
 
 PANELS: dict[str, Panel] = {
     "start_here": start_here.PANEL,
@@ -114,14 +112,14 @@ def handle(name: str) -> "NotebookPanel":
 
     Each call makes one of its own. ValueError for a name that `HANDLES` does not have.
     """
-    from llmtrain_helpers.panels.notebook import NotebookPanel
+    from llmtrain_course.kit.widget import NotebookPanel
 
     return NotebookPanel(HANDLES[choice("name", name, HANDLES)])
 
 
 def in_notebook(word: str) -> "NotebookPanel":
     """The panel of this chapter, for a notebook."""
-    from llmtrain_helpers.panels.notebook import NotebookPanel
+    from llmtrain_course.kit.widget import NotebookPanel
 
     return NotebookPanel(PANELS[word])
 

@@ -3,7 +3,7 @@
 `import llmtrain_helpers` brings the formulas and nothing foreign, each module when one
 of its names is first used. The evidence answers here too: `published`, which reads
 `data/`, `utilizations` and `splits`. What draws (`figures`), shows a panel (`panels`)
-or checks an answer (`exercises`) is imported as `llmtrain_helpers.panels` and the like.
+or checks an answer (`exercises`) is imported as `llmtrain_course.panels` and the like.
 """
 
 from importlib import import_module
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         parameters as parameters,
         plan as plan,
         precision as precision,
+        published as published,
         results as results,
         units as units,
     )
@@ -93,11 +94,6 @@ if TYPE_CHECKING:
         seconds_from_iterations as seconds_from_iterations,
         training_interval as training_interval,
         training_seconds as training_seconds,
-    )
-    from llmtrain_helpers.evidence import (
-        published as published,
-        splits as splits,
-        utilizations as utilizations,
     )
     from llmtrain_helpers.finetune import (
         OPTIMIZERS as OPTIMIZERS,
@@ -186,6 +182,7 @@ if TYPE_CHECKING:
         train_small_network as train_small_network,
     )
     from llmtrain_helpers.results import Interval as Interval
+    from research import splits, utilizations
 
 _ROOMS = {
     "activations": "activations",

@@ -28,27 +28,27 @@ Each takes --help."""
 
 
 def utilizations(arguments: Sequence[str]) -> int:
-    """Print the table of `llmtrain_helpers.evidence.utilizations.coverage`."""
-    argparse.ArgumentParser(prog="python -m llmtrain_helpers utilizations").parse_args(arguments)
-    from llmtrain_helpers.evidence.utilizations import main
+    """Print the table of `research.utilizations.coverage`."""
+    argparse.ArgumentParser(prog="python -m research utilizations").parse_args(arguments)
+    from research.utilizations import main
 
     main()
     return 0
 
 
 def splits(arguments: Sequence[str]) -> int:
-    """Print the table of `llmtrain_helpers.evidence.splits.ranked`."""
-    argparse.ArgumentParser(prog="python -m llmtrain_helpers splits").parse_args(arguments)
-    from llmtrain_helpers.evidence.splits import main
+    """Print the table of `research.splits.ranked`."""
+    argparse.ArgumentParser(prog="python -m research splits").parse_args(arguments)
+    from research.splits import main
 
     main()
     return 0
 
 
 def finetunes(arguments: Sequence[str]) -> int:
-    """Print what `llmtrain_helpers.evidence.finetunes` finds."""
-    argparse.ArgumentParser(prog="python -m llmtrain_helpers finetunes").parse_args(arguments)
-    from llmtrain_helpers.evidence.finetunes import main
+    """Print what `research.finetunes` finds."""
+    argparse.ArgumentParser(prog="python -m research finetunes").parse_args(arguments)
+    from research.finetunes import main
 
     main()
     return 0
@@ -65,7 +65,7 @@ def class_report(arguments: Sequence[str]) -> int:
 def measure(arguments: Sequence[str]) -> int:
     """Record this machine; 0 when complete, 2 with one sentence when it cannot be."""
     parser = argparse.ArgumentParser(
-        prog="python -m llmtrain_helpers measure",
+        prog="python -m llmtrain_course measure",
         description="Time matrix products and training steps, and write each as a row.",
         allow_abbrev=False,
     )
@@ -77,13 +77,13 @@ def measure(arguments: Sequence[str]) -> int:
         return refused("--record takes the name of a file that ends in .csv")
     if chosen.device == "cpu" and not chosen.tiny:
         return refused("A CPU takes days for this: add --tiny to try the path.")
-    from llmtrain_helpers.measure import torch_missing
+    from llmtrain_course.measure import torch_missing
 
     missing = torch_missing()
     if missing:
         return refused(missing)
     try:
-        record = import_module("llmtrain_helpers.measure.record")
+        record = import_module("llmtrain_course.measure.record")
         problem = record.problem(chosen.device)
         if problem:
             return refused(problem)

@@ -298,7 +298,7 @@ RECORD_COLUMNS = [
     "out_of_memory",
     "source",
 ]
-"""What `python -m llmtrain_helpers measure --record FILE.csv` writes for each row."""
+"""What `python -m llmtrain_course measure --record FILE.csv` writes for each row."""
 
 
 def machine_records() -> DataFrame:

@@ -4,7 +4,7 @@
 estimates, by what each publication's words mean; `errors` and `fits` sum them up by
 source, `reserves` says what a card holds beyond the allocator's peak. `formula` is held
 against what PyTorch counted (data/finetune_counted.csv).
-`python -m llmtrain_helpers finetunes` prints it all.
+`python -m research finetunes` prints it all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from operator import attrgetter
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from llmtrain_helpers.evidence import published, utilizations
+from llmtrain_helpers import published
 from llmtrain_helpers.finetune import (
     TunedMemory,
     Tuning,
@@ -26,6 +26,7 @@ from llmtrain_helpers.finetune import (
 )
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.pace import Shares
+from research import utilizations
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -2,7 +2,7 @@
 
 Beside notebooks/07_communication.ipynb. `measured_splits` brings the tables of data/ to
 plans, `judged` compares orders and seconds, `fitted_launching` finds the one constant
-of `step` that is fitted. `python -m llmtrain_helpers splits` prints the table.
+of `step` that is fitted. `python -m research splits` prints the table.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from llmtrain_helpers.evidence import published, utilizations
+from llmtrain_helpers import published
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, count_flops
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.run import SOFTWARE
 from llmtrain_helpers.plan.step import LAUNCHING
+from research import utilizations
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import published
 from llmtrain_helpers.flops import RECOMPUTE, count_flops, gpt_flops
 from llmtrain_helpers.plan.pace import FAMILIES, UTILIZATIONS, Shares, of_family
 from llmtrain_helpers.plan.plan import Plan

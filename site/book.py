@@ -20,8 +20,8 @@ from front import citation
 from marks import CHAPTERS, IMPORTS
 from playwright.sync_api import Page
 
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
-from llmtrain_helpers.panels import HANDLES
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.panels import HANDLES
 
 TITLE = "What will it take?"
 ANSWERS = "Worked answers"

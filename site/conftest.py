@@ -13,8 +13,8 @@ import pytest
 from driven import CHAPTERS, SITE, Live, start, watched
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from llmtrain_helpers.panels import PANELS
-from llmtrain_helpers.panels.state import State
+from llmtrain_course.kit.state import State
+from llmtrain_course.panels import PANELS
 
 os.environ["LLMTRAIN_RUN"] = "example"  # whatever run a learner keeps here
 expect.set_options(timeout=20_000)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 from playwright.sync_api import Page
 
-from llmtrain_helpers.exercises import page as in_page
-from llmtrain_helpers.panels.state import State
+from llmtrain_course import cells as in_page
+from llmtrain_course.kit.state import State
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"

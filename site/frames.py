@@ -10,8 +10,8 @@ from html import escape
 
 from bs4 import BeautifulSoup
 
-from llmtrain_helpers.panels import HANDLES
-from llmtrain_helpers.panels.common import Control, Handle, Value, Values
+from llmtrain_course.kit.panel import Control, Handle, Value, Values
+from llmtrain_course.panels import HANDLES
 
 FRAMES: dict[str, tuple[Values, Values]] = {
     "machine": ({}, {"num_gpus": 512}),

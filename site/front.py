@@ -22,12 +22,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from reference import PAGE as REFERENCE
 
-from llmtrain_helpers import units
-from llmtrain_helpers.drawings.start_here import STOPS
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
-from llmtrain_helpers.panels.controls import DAYS_OF_USE, GPUS, steps
-from llmtrain_helpers.panels.start_here import Setting
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.kit.controls import DAYS_OF_USE, GPUS, steps
+from llmtrain_course.start_here.handles import Setting
+from llmtrain_course.start_here.pictures import STOPS
+from llmtrain_helpers import published, units
 from teaching.minutes import alone
 from tools.notebooks import NOTEBOOKS, chapters
 

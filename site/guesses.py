@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from llmtrain_course.exercises import PREDICTIONS, predict
+from llmtrain_course.kit.exercise import Verdict
 from llmtrain_helpers import units
-from llmtrain_helpers.exercises import PREDICTIONS, predict
-from llmtrain_helpers.exercises.common import Verdict
 
 
 def judging(id: str) -> dict[str, Any]:

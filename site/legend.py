@@ -7,9 +7,8 @@ from html import escape
 
 from front import citation
 
-from llmtrain_helpers import units
+from llmtrain_helpers import published, units
 from llmtrain_helpers.duration import HOUR, UTILIZATIONS, flops_per_parameter, training_seconds
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.precision import RECIPES, model_state_bytes
 
 LETTERS = {

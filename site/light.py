@@ -17,8 +17,8 @@ from typing import Any
 from bs4 import BeautifulSoup, Tag
 from reference import PAGE as REFERENCE
 
-from llmtrain_helpers.drawings.common import of_saved
-from llmtrain_helpers.panels.page import KNOWN
+from llmtrain_course.kit.drawing import of_saved
+from llmtrain_course.page import KNOWN
 
 HERE = Path(__file__).parent
 MATHJAX = HERE / "node_modules" / "mathjax"

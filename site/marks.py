@@ -23,9 +23,9 @@ from docutils.nodes import SkipNode
 from guesses import judging
 from reference import PAGE, reference
 
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
-from llmtrain_helpers.exercises.page import needed
-from llmtrain_helpers.panels import HANDLES
+from llmtrain_course.cells import needed
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.panels import HANDLES
 from tools.notebooks import chapters
 
 CHAPTERS = {f"notebooks/{path.stem}": path for path in chapters()}
@@ -238,7 +238,7 @@ BARE = """
 import json, sys
 for name in ("numpy", "pandas", "matplotlib", "ipywidgets", "IPython", "torch"):
     sys.modules[name] = None
-from llmtrain_helpers.exercises.page import run
+from llmtrain_course.cells import run
 shown = [json.loads(run(*cell))["html"] for cell in json.load(sys.stdin)]
 print(json.dumps([bool(html) and "Error: " not in html for html in shown]))
 """

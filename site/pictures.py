@@ -15,10 +15,10 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from llmtrain_helpers.panels import HANDLES
-from llmtrain_helpers.panels.common import Control, Panel
-from llmtrain_helpers.panels.page import layout, shown
-from llmtrain_helpers.panels.state import State
+from llmtrain_course.kit.panel import Control, Panel
+from llmtrain_course.kit.state import State
+from llmtrain_course.page import layout, shown
+from llmtrain_course.panels import HANDLES
 
 FOLDER = "handles"
 

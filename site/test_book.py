@@ -15,8 +15,8 @@ from bs4 import BeautifulSoup
 from driven import SITE
 from playwright.sync_api import Browser
 
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
-from llmtrain_helpers.panels import HANDLES
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.panels import HANDLES
 
 
 @pytest.fixture(scope="module")

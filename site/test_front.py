@@ -22,10 +22,11 @@ from driven import AXE, SITE, judge_here
 from nbclient import NotebookClient
 from playwright.sync_api import Browser, Page, expect
 
-from llmtrain_helpers import units
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, page as in_page, saved
-from llmtrain_helpers.panels.start_here import Setting
+from llmtrain_course import cells as in_page
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.kit import saved
+from llmtrain_course.start_here.handles import Setting
+from llmtrain_helpers import published, units
 from teaching import class_report
 from tools.notebooks import NOTEBOOKS, all_notebooks, chapters
 

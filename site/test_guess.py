@@ -12,8 +12,8 @@ import pytest
 from driven import CHAPTERS, judge_here
 from playwright.sync_api import Browser, Page, expect
 
-from llmtrain_helpers import exercises
-from llmtrain_helpers.exercises import PREDICTIONS, page as in_page
+from llmtrain_course import cells as in_page, exercises
+from llmtrain_course.exercises import PREDICTIONS
 
 NUMBERS = [
     "0",

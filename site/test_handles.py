@@ -11,9 +11,9 @@ import pytest
 from driven import AXE, CHAPTERS, SITE, same, start
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from llmtrain_helpers.panels import HANDLES, PANELS
-from llmtrain_helpers.panels.parameters import PASTED
-from llmtrain_helpers.panels.state import State
+from llmtrain_course.kit.state import State
+from llmtrain_course.panels import HANDLES, PANELS
+from llmtrain_course.parameters.handles import PASTED
 
 
 def test_a_link_carries_the_panel_and_a_wrong_one_is_told(page: Page, address: str) -> None:

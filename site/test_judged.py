@@ -8,7 +8,7 @@ import pytest
 from driven import CHAPTERS, start
 from playwright.sync_api import Locator, Page, expect
 
-from llmtrain_helpers.exercises import EXERCISES
+from llmtrain_course.exercises import EXERCISES
 
 TURN = '[data-turn="{}"]'
 

@@ -25,9 +25,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
+from llmtrain_course.kit.state import State
+from llmtrain_course.panels import PANELS
 from llmtrain_helpers import training_seconds, units
-from llmtrain_helpers.panels import PANELS
-from llmtrain_helpers.panels.state import State
 
 SITE = Path(__file__).parents[1] / "build" / "site"
 WHEELS = SITE / "lab" / "wheels"
@@ -119,7 +119,7 @@ def run(page: Page, at: str, source: str = "") -> str:
 
 
 def test_formulas_and_a_panel_run_with_no_other_host(page: Page, asked: list[str]) -> None:
-    run(page, "from llmtrain_helpers.exercises import check")
+    run(page, "from llmtrain_course.exercises import check")
     own = (2e12, 7e9, 64, 2e14, "none")
     source = "from llmtrain_helpers import training_seconds, units\n"
     source += f"print(units.duration(training_seconds{own}))"

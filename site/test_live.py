@@ -9,7 +9,7 @@ import pytest
 from driven import AXE, Live, same
 from playwright.sync_api import Locator, Page, expect
 
-from llmtrain_helpers.drawings.common import at_night
+from llmtrain_course.kit.drawing import at_night
 
 
 def test_a_panel_is_as_dark_as_the_page(live: Live) -> None:

@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup
 from driven import CHAPTERS, PAGES, ROOT, SITE, every_chapter, watched
 from playwright.sync_api import Browser, Page, expect
 
-from llmtrain_helpers.drawings.common import at_night
+from llmtrain_course.kit.drawing import at_night
 
 MOST_FETCHED = 350_000
 """Bytes that a chapter's first load may fetch."""

@@ -13,9 +13,9 @@ import pictures
 import pytest
 from playwright.sync_api import Page
 
-from llmtrain_helpers.panels import HANDLES
-from llmtrain_helpers.panels.page import shown
-from llmtrain_helpers.panels.state import State
+from llmtrain_course.kit.state import State
+from llmtrain_course.page import shown
+from llmtrain_course.panels import HANDLES
 
 BEYOND = """htmls => {
     const box = document.querySelector("article").appendChild(document.createElement("div"));

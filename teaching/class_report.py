@@ -1,6 +1,6 @@
 """A class at a glance: who has passed what, read from saved notebooks.
 
-    python -m llmtrain_helpers class FOLDER [--csv]
+    python -m llmtrain_course class FOLDER [--csv]
 
 Prints a table of learners and exercises, and what the class got wrong most; `--csv`
 prints the table for a spreadsheet instead.
@@ -40,8 +40,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_helpers import units
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
 
 KEY = "✓ passed   ✗ tried   → guessed   ○ not yet   (blank: no such notebook)"
 WHERE = (
@@ -448,7 +448,7 @@ def as_csv(room: Room) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the report on a folder; 2 where it holds no notebook of the course."""
     parser = argparse.ArgumentParser(
-        prog="python -m llmtrain_helpers class",
+        prog="python -m llmtrain_course class",
         description="Who has passed what, from saved notebooks.",
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help=WHERE)

@@ -42,7 +42,7 @@ PROXY = HERE / "node_modules" / ".bin" / "configurable-http-proxy"
 LINKED = (
     "notebooks/course.png",
     "data/README.md",
-    "llmtrain_helpers/measure/model.py",
+    "llmtrain_course/measure/model.py",
     "tests/ground_truth/test_step_memory.py",
 )
 LINUX = sys.platform == "linux"

@@ -23,10 +23,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from llmtrain_helpers.exercises import EXERCISES
-from llmtrain_helpers.exercises.common import Function, Numeric, Word
-from llmtrain_helpers.exercises.kinds import Blank, Estimate
-from llmtrain_helpers.exercises.start_here import Size
+from llmtrain_course.exercises import EXERCISES
+from llmtrain_course.kit.exercise import Function, Numeric, Word
+from llmtrain_course.kit.kinds import Blank, Estimate
+from llmtrain_course.start_here.exercises import Size
 from tools import notebooks
 
 COURSE = Path(__file__).resolve().parents[1]

@@ -23,11 +23,11 @@ from llmtrain_helpers import (
     Transformer,
     Tuning,
     plan_run,
+    published,
     shelf,
     step_traffic,
     sweep,
 )
-from llmtrain_helpers.evidence import published
 
 from .bad_values import BAD_COUNTS, BAD_QUANTITIES, NO_NUMBERS
 

@@ -13,6 +13,16 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+from llmtrain_course.activations import pictures as activations
+from llmtrain_course.budget import pictures as budget
+from llmtrain_course.calendar import pictures as calendar
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.flops import pictures as flops
+from llmtrain_course.kit.drawing import Drawing
+from llmtrain_course.kit.exercise import Numeric, judge
+from llmtrain_course.panels import HANDLES, PANELS
+from llmtrain_course.parameters import stack
+from llmtrain_course.start_here import pictures as start_here
 from llmtrain_helpers import (
     LAWS,
     OPTIMIZERS,
@@ -21,14 +31,9 @@ from llmtrain_helpers import (
     frontier,
     lora_memory,
     plan_run,
+    published,
     shelf,
 )
-from llmtrain_helpers.drawings import activations, budget, calendar, flops, stack, start_here
-from llmtrain_helpers.drawings.common import Drawing
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
-from llmtrain_helpers.exercises.common import Numeric, judge
-from llmtrain_helpers.panels import HANDLES, PANELS
 from tests.faces.exercises.answers import ANSWERS
 from tests.plan.cases import H100
 

@@ -11,10 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from llmtrain_helpers import best_split, compute_optimal, frontier, loss, plan_run, shelf, units
+from llmtrain_helpers import (
+    best_split,
+    compute_optimal,
+    frontier,
+    loss,
+    plan_run,
+    published,
+    shelf,
+    units,
+)
 from llmtrain_helpers.__main__ import main
 from llmtrain_helpers.command import OPTIONS, TUNED, in_options
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.run import Run
 from tests.paths import ROOT
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers import Tuning, plan_run
+from llmtrain_helpers import Tuning, plan_run, published
 from llmtrain_helpers.__main__ import main
-from llmtrain_helpers.evidence import published
 
 ONE = "plan llama-3.1-8b --gpus 1 --chip h100 --tokens 24M --sequence 2048 --batch 16"
 SPLIT = "--micro-batch 2 --tensor 1 --pipeline 1 --shard zero1 --recompute full"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers import measure
+from llmtrain_course import measure
 from llmtrain_helpers.__main__ import COMMANDS, main
 
 
@@ -96,7 +96,7 @@ def recording(monkeypatch: Any, ends: Any = None, problem: str | None = None) ->
             raise ends
 
     recorder = SimpleNamespace(record=record, problem=lambda device: problem)
-    monkeypatch.setitem(sys.modules, "llmtrain_helpers.measure.record", recorder)
+    monkeypatch.setitem(sys.modules, "llmtrain_course.measure.record", recorder)
     monkeypatch.setattr(measure, "torch_missing", lambda: None)
     return asked
 

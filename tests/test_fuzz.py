@@ -47,10 +47,10 @@ from llmtrain_helpers import (
     Transformer,
     checks,
     plan_run,
+    published,
     sweep,
 )
 from llmtrain_helpers.checks import show
-from llmtrain_helpers.evidence import published
 
 from .fuzz_values import (
     A100,

@@ -24,8 +24,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import llmtrain_helpers as package
-from llmtrain_helpers.drawings.common import CARD, COLORS, EDGE, GREY, INK
-from llmtrain_helpers.panels.common import WORDS
+from llmtrain_course.kit.drawing import CARD, COLORS, EDGE, GREY, INK
+from llmtrain_course.kit.panel import WORDS
 from tests.paths import ROOT, tracked
 from tools import test as everything
 
@@ -142,7 +142,7 @@ def test_measure_has_pytorch_beside_it_and_imports_only_downwards(name: str) -> 
     taken = imports(PACKAGE / "measure" / f"{name}.py")
     assert foreign(taken) <= {"torch"}
     assert own(taken) <= {*FORMULAS, *EVIDENCE}
-    parts = {n.split(".")[2] for n in taken if n.startswith("llmtrain_helpers.measure.")}
+    parts = {n.split(".")[2] for n in taken if n.startswith("llmtrain_course.measure.")}
     above = set(PYTORCH[PYTORCH.index(name) :])
     assert not parts & above
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import nbformat
 
-from llmtrain_helpers.panels import HANDLES
+from llmtrain_course.panels import HANDLES
 from tools import regenerate
 from tools.notebooks import all_notebooks, chapters
 
@@ -30,7 +30,7 @@ def test_regenerating_gives_the_same_bytes_under_any_backend(monkeypatch: Any) -
 
 def test_a_handle_is_saved_as_its_first_state_and_no_widget(tmp_path: Path) -> None:
     """Words and images that strict nbval compares; and the same bytes when run again."""
-    lines = ["from llmtrain_helpers.panels import handle", *(f'handle("{x}")' for x in HANDLES)]
+    lines = ["from llmtrain_course.panels import handle", *(f'handle("{x}")' for x in HANDLES)]
     cells = [nbformat.v4.new_code_cell(line, id=f"cell-{i}") for i, line in enumerate(lines)]
     path = tmp_path / "handles.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)

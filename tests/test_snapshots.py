@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmtrain_helpers.panels import HANDLES, PANELS
+from llmtrain_course.panels import HANDLES, PANELS
 from tests.snapshots import DRAWINGS, WORDS, chapter_of, snapshot
 
 

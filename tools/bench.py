@@ -9,19 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from llmtrain_helpers import (
-    Transformer,
-    count_parameters,
-    frontier,
-    gpt_flops,
-    gpt_parameters,
-    plan_run,
-    shelf,
-    sweep,
-    training_seconds,
-)
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels import (
+from llmtrain_course.kit.panel import Panel
+from llmtrain_course.panels import (
     PANELS,
     activations_panel,
     batch_panel,
@@ -31,7 +20,18 @@ from llmtrain_helpers.panels import (
     plan_panel,
     precision_panel,
 )
-from llmtrain_helpers.panels.common import Panel
+from llmtrain_helpers import (
+    Transformer,
+    count_parameters,
+    frontier,
+    gpt_flops,
+    gpt_parameters,
+    plan_run,
+    published,
+    shelf,
+    sweep,
+    training_seconds,
+)
 
 MILLION = np.arange(1, 1_000_001)
 

@@ -24,7 +24,7 @@ from tools.regenerate import METADATA
 STEPS = 15
 
 PANEL = """
-from llmtrain_helpers.panels import parameters_panel
+from llmtrain_course.panels import parameters_panel
 panel = parameters_panel()
 panel
 """
@@ -34,8 +34,8 @@ import ipywidgets as widgets
 import matplotlib.pyplot as plt
 from IPython.display import HTML, display
 from llmtrain_helpers import Transformer, count_parameters, units
-from llmtrain_helpers.figures.common import new_figure, styled
-from llmtrain_helpers.panels import common
+from llmtrain_course.kit.figures import new_figure, styled
+from llmtrain_course.panels import common
 
 def draw(num_layers):
     counted = count_parameters(Transformer.gpt(num_layers, 12288, 96, 50257, 2048))

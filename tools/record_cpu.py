@@ -18,11 +18,11 @@ from time import process_time
 
 import torch
 
-from llmtrain_helpers.measure.clock import compared
-from llmtrain_helpers.measure.model import tokens
-from llmtrain_helpers.measure.record import TINY
-from llmtrain_helpers.measure.recorded import BATCH, WIDTHS, recorded_model
-from llmtrain_helpers.measure.timing import profiled, step_of, trainer_of
+from llmtrain_course.measure.clock import compared
+from llmtrain_course.measure.model import tokens
+from llmtrain_course.measure.record import TINY
+from llmtrain_course.measure.recorded import BATCH, WIDTHS, recorded_model
+from llmtrain_course.measure.timing import profiled, step_of, trainer_of
 
 SIZES, ROUNDS = [2**k for k in range(4, 11)], 14
 RECOMPUTED, ATTENTION = "none", "unfused"

@@ -22,7 +22,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from llmtrain_helpers.measure import torch_missing
+from llmtrain_course.measure import torch_missing
 from tools import glossary
 from tools.notebooks import NOTEBOOKS, all_notebooks, refuse_another_copy
 

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llmtrain_helpers import units
-from llmtrain_helpers.activations import (
-    bytes_kept,
-    count_activations,
-    gpt_activation_bytes,
-    largest_micro_batch,
-    recompute_flops,
-    step_timeline,
-)
-from llmtrain_helpers.checks import Result, choice, count, show
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.kit.exercise import (
     GIBI,
     HINT,
     NOT_YET,
@@ -32,7 +21,17 @@ from llmtrain_helpers.exercises.common import (
     entry,
     unanswered,
 )
-from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_course.kit.kinds import Blank
+from llmtrain_helpers import published, units
+from llmtrain_helpers.activations import (
+    bytes_kept,
+    count_activations,
+    gpt_activation_bytes,
+    largest_micro_batch,
+    recompute_flops,
+    step_timeline,
+)
+from llmtrain_helpers.checks import Result, choice, count, show
 from llmtrain_helpers.flops import RECOMPUTE, count_flops
 from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.model.transformer import Transformer

@@ -8,9 +8,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from llmtrain_course.kit.drawing import COLORS
+from llmtrain_course.kit.figures import new_figure, styled
 from llmtrain_helpers.activations import Timeline
-from llmtrain_helpers.drawings.common import COLORS
-from llmtrain_helpers.figures.common import new_figure, styled
 from llmtrain_helpers.units import GB
 
 HATCHES = {"weights": "", "gradients": "/", "optimizer": ".", "activations": "x", "logits": "-"}

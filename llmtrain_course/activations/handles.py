@@ -5,6 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
+from llmtrain_course.activations.pictures import (
+    LEGEND,
+    MOMENTS,
+    kept_by_layer,
+    memory_so_far,
+    parts_at_peak,
+    recomputation,
+    step_memory,
+)
+from llmtrain_course.kit import controls, panel as common
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
     KERNELS,
@@ -16,18 +26,8 @@ from llmtrain_helpers.activations import (
     step_timeline,
     there,
 )
-from llmtrain_helpers.drawings.activations import (
-    LEGEND,
-    MOMENTS,
-    kept_by_layer,
-    memory_so_far,
-    parts_at_peak,
-    recomputation,
-    step_memory,
-)
-from llmtrain_helpers.evidence.published import accelerator, architecture
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.panels import common, controls
+from llmtrain_helpers.published import accelerator, architecture
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Unpack
 
+from llmtrain_course.kit.drawing import COLORS, Drawing, Style, ghost, hatched, line, rect, text
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
     KEPT,
@@ -17,16 +18,6 @@ from llmtrain_helpers.activations import (
     there,
 )
 from llmtrain_helpers.checks import Result, counts
-from llmtrain_helpers.drawings.common import (
-    COLORS,
-    Drawing,
-    Style,
-    ghost,
-    hatched,
-    line,
-    rect,
-    text,
-)
 
 _ACROSS = 744
 _WHITE = "#FFFFFF"

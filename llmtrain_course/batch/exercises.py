@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from llmtrain_helpers import units
-from llmtrain_helpers.activations import count_activations
-from llmtrain_helpers.batch import (
-    StepTime,
-    accumulation_steps,
-    batch_tokens,
-    data_parallel_size,
-    global_batch_size,
-    pipeline_seconds,
-)
-from llmtrain_helpers.checks import Result, count
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.kit.exercise import (
     HINT,
     NOT_YET,
     PERCENT,
@@ -30,7 +18,18 @@ from llmtrain_helpers.exercises.common import (
     entry,
     unanswered,
 )
-from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_course.kit.kinds import Blank
+from llmtrain_helpers import published, units
+from llmtrain_helpers.activations import count_activations
+from llmtrain_helpers.batch import (
+    StepTime,
+    accumulation_steps,
+    batch_tokens,
+    data_parallel_size,
+    global_batch_size,
+    pipeline_seconds,
+)
+from llmtrain_helpers.checks import Result, count
 from llmtrain_helpers.model.names import longest_shape
 from llmtrain_helpers.model.transformer import of_length
 from llmtrain_helpers.parameters import count_parameters

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
+from llmtrain_course.kit.figures import BLUE, VERMILION, label_line, new_figure, styled
 from llmtrain_helpers.batch import StepTime
-from llmtrain_helpers.figures.common import BLUE, VERMILION, label_line, new_figure, styled
 
 _OVER = {
     "year": ("The largest batches grew from 3 to over 60 million tokens", "year"),

@@ -5,21 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
-from llmtrain_helpers import units
-from llmtrain_helpers.batch import (
-    Batch,
-    BatchCost,
-    StepTime,
-    accumulation_steps,
-    batch_cost,
-    batch_of_run,
-    critical_batch,
-    data_parallel_size,
-    global_batch_size,
-    pipeline_seconds,
-    steps_per_epoch,
-)
-from llmtrain_helpers.drawings.batch import (
+from llmtrain_course.batch.pictures import (
     AVERAGE,
     PAGE,
     TELEPHONE,
@@ -34,9 +20,23 @@ from llmtrain_helpers.drawings.batch import (
     stage_time,
     step_by_micro_batch,
 )
-from llmtrain_helpers.evidence.published import batches_near, tried_micro_batches
-from llmtrain_helpers.panels import common, controls
+from llmtrain_course.kit import controls, panel as common
+from llmtrain_helpers import units
+from llmtrain_helpers.batch import (
+    Batch,
+    BatchCost,
+    StepTime,
+    accumulation_steps,
+    batch_cost,
+    batch_of_run,
+    critical_batch,
+    data_parallel_size,
+    global_batch_size,
+    pipeline_seconds,
+    steps_per_epoch,
+)
 from llmtrain_helpers.plan.schedule import Schedule, idle_share, pipeline_schedule
+from llmtrain_helpers.published import batches_near, tried_micro_batches
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ from itertools import pairwise
 from math import log2, log10
 from typing import NamedTuple
 
-from llmtrain_helpers import units
-from llmtrain_helpers.batch import BatchCost
-from llmtrain_helpers.drawings.common import (
+from llmtrain_course.duration.pictures import INKS
+from llmtrain_course.kit.drawing import (
     COLORS,
     GREY,
     Drawing,
@@ -24,7 +23,8 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
-from llmtrain_helpers.drawings.duration import INKS
+from llmtrain_helpers import units
+from llmtrain_helpers.batch import BatchCost
 from llmtrain_helpers.plan.schedule import Schedule
 
 NODE = 8

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import log
 
-from llmtrain_helpers import units
-from llmtrain_helpers.budget import nearest_shape, shelf, usual_batch
-from llmtrain_helpers.checks import count
-from llmtrain_helpers.evidence.published import accelerator
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.kit.exercise import (
     NOT_YET,
     Answer,
     Exercise,
@@ -19,8 +15,11 @@ from llmtrain_helpers.exercises.common import (
     Word,
     entry,
 )
-from llmtrain_helpers.exercises.kinds import Blank
-from llmtrain_helpers.exercises.own import own_run
+from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.own_run import own_run
+from llmtrain_helpers import units
+from llmtrain_helpers.budget import nearest_shape, shelf, usual_batch
+from llmtrain_helpers.checks import count
 from llmtrain_helpers.laws import (
     REPEATS,
     compute_optimal,
@@ -35,6 +34,7 @@ from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import longest_shape
 from llmtrain_helpers.model.transformer import of_length
 from llmtrain_helpers.plan.search import best_split
+from llmtrain_helpers.published import accelerator
 
 # --- 10-a: a size for money, by a rule
 

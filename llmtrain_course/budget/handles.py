@@ -5,6 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
+from llmtrain_course.budget.pictures import (
+    HANDLE,
+    NARROW,
+    WIDE,
+    epochs_worth,
+    loss_against_size,
+    price_of_size,
+    stacked_terms,
+)
+from llmtrain_course.kit import controls, panel as common
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import (
     NODE,
@@ -18,16 +28,6 @@ from llmtrain_helpers.budget import (
     shelf,
 )
 from llmtrain_helpers.checks import refuse
-from llmtrain_helpers.drawings.budget import (
-    HANDLE,
-    NARROW,
-    WIDE,
-    epochs_worth,
-    loss_against_size,
-    price_of_size,
-    stacked_terms,
-)
-from llmtrain_helpers.evidence.published import accelerator
 from llmtrain_helpers.laws import (
     LAWS,
     best_for_loss,
@@ -41,8 +41,8 @@ from llmtrain_helpers.laws import (
 )
 from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.plan.plan import Plan
+from llmtrain_helpers.published import accelerator
 
 MOST_GPUS = 65536
 

@@ -8,19 +8,9 @@ from itertools import groupby, pairwise
 from math import ceil, floor, log2, log10
 from typing import Any
 
+from llmtrain_course.kit.drawing import COLORS, GREY, Drawing, Style, circle, fits, line, rect, text
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import Frontier, Outcome, most_flops
-from llmtrain_helpers.drawings.common import (
-    COLORS,
-    GREY,
-    Drawing,
-    Style,
-    circle,
-    fits,
-    line,
-    rect,
-    text,
-)
 from llmtrain_helpers.laws import (
     Law,
     Optimum,

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from math import isclose
 
-from llmtrain_helpers import units
-from llmtrain_helpers.calendar import (
-    EVALUATION,
-    FAILURES_PER_NODE_DAY,
-    OUTAGES,
-    best_checkpoint_interval,
-    calendar_days,
-    losses,
-    mean_time_between_failures,
-    spare_nodes,
-)
-from llmtrain_helpers.checks import amount, refuse
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.kit.exercise import (
     HINT,
     NOT_YET,
     Answer,
@@ -30,8 +18,20 @@ from llmtrain_helpers.exercises.common import (
     entry,
     unanswered,
 )
-from llmtrain_helpers.exercises.kinds import Blank
-from llmtrain_helpers.exercises.own import own_run
+from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.own_run import own_run
+from llmtrain_helpers import units
+from llmtrain_helpers.calendar import (
+    EVALUATION,
+    FAILURES_PER_NODE_DAY,
+    OUTAGES,
+    best_checkpoint_interval,
+    calendar_days,
+    losses,
+    mean_time_between_failures,
+    spare_nodes,
+)
+from llmtrain_helpers.checks import amount, refuse
 from llmtrain_helpers.units import DAY, MINUTE
 
 # --- 09-cost: what writes and lost work take of the time

@@ -7,6 +7,17 @@ from datetime import date, timedelta
 from functools import cache, cached_property, partial
 from math import ceil
 
+from llmtrain_course.calendar.pictures import (
+    NARROW,
+    dated_run,
+    failure,
+    parts_of_days,
+    row_of_days,
+    stops_of_nodes,
+    strip_of_days,
+    valley,
+)
+from llmtrain_course.kit import controls, panel as common
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
     CHECKPOINT_SECONDS,
@@ -20,19 +31,8 @@ from llmtrain_helpers.calendar import (
     mean_time_between_failures,
     simulate_run,
 )
-from llmtrain_helpers.drawings.calendar import (
-    NARROW,
-    dated_run,
-    failure,
-    parts_of_days,
-    row_of_days,
-    stops_of_nodes,
-    strip_of_days,
-    valley,
-)
-from llmtrain_helpers.evidence.published import accelerator, architecture
-from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.plan.plan import Plan, plan_run
+from llmtrain_helpers.published import accelerator, architecture
 from llmtrain_helpers.units import DAY, HOUR, MINUTE
 
 BEST = "at its best interval"

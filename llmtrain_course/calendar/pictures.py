@@ -7,6 +7,19 @@ from datetime import date, timedelta
 from math import ceil, inf, log
 from textwrap import wrap
 
+from llmtrain_course.kit.drawing import (
+    COLORS,
+    Drawing,
+    Style,
+    circle,
+    fits,
+    ghost,
+    hatched,
+    line,
+    rect,
+    text,
+)
+from llmtrain_course.plan.pictures import span_in_words
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
     EVALUATION,
@@ -20,19 +33,6 @@ from llmtrain_helpers.calendar import (
     mean_time_between_failures,
     simulate_run,
 )
-from llmtrain_helpers.drawings.common import (
-    COLORS,
-    Drawing,
-    Style,
-    circle,
-    fits,
-    ghost,
-    hatched,
-    line,
-    rect,
-    text,
-)
-from llmtrain_helpers.drawings.plan import span_in_words
 from llmtrain_helpers.units import DAY, HOUR
 
 _LEFT, _RIGHT, _ACROSS = 24, 720, 744

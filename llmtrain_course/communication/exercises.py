@@ -6,13 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
-from llmtrain_helpers import units
-from llmtrain_helpers.checks import Result, count, one
-from llmtrain_helpers.communication import all_reduce_bytes, all_reduce_seconds
-from llmtrain_helpers.drawings.common import STEP_PARTS
-from llmtrain_helpers.drawings.plan import parts_of
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.kit.drawing import STEP_PARTS
+from llmtrain_course.kit.exercise import (
     HINT,
     NOT_YET,
     Answer,
@@ -28,7 +23,11 @@ from llmtrain_helpers.exercises.common import (
     read_as,
     unanswered,
 )
-from llmtrain_helpers.exercises.kinds import Blank, Recommendation
+from llmtrain_course.kit.kinds import Blank, Recommendation
+from llmtrain_course.plan.pictures import parts_of
+from llmtrain_helpers import published, units
+from llmtrain_helpers.checks import Result, count, one
+from llmtrain_helpers.communication import all_reduce_bytes, all_reduce_seconds
 from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.plan.plan import Plan, plan_run
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
-from llmtrain_helpers.figures.common import (
+from llmtrain_course.kit.figures import (
     BLACK,
     BLUE,
     GREEN,

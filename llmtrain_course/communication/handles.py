@@ -7,18 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 
-from llmtrain_helpers import units
-from llmtrain_helpers.communication import (
-    BesideBackward,
-    RingTurn,
-    SharedMlp,
-    all_reduce_seconds,
-    bandwidth_of,
-    beside_backward,
-    ring_turn,
-)
-from llmtrain_helpers.drawings.common import STEP_PARTS
-from llmtrain_helpers.drawings.communication import (
+from llmtrain_course.communication.pictures import (
     LONGEST,
     MIB,
     apart,
@@ -33,10 +22,20 @@ from llmtrain_helpers.drawings.communication import (
     time_line,
     who_sends,
 )
-from llmtrain_helpers.drawings.plan import parts_of
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels import common, controls
-from llmtrain_helpers.panels.plan import RECOMPUTED
+from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.kit.drawing import STEP_PARTS
+from llmtrain_course.plan.handles import RECOMPUTED
+from llmtrain_course.plan.pictures import parts_of
+from llmtrain_helpers import published, units
+from llmtrain_helpers.communication import (
+    BesideBackward,
+    RingTurn,
+    SharedMlp,
+    all_reduce_seconds,
+    bandwidth_of,
+    beside_backward,
+    ring_turn,
+)
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.seconds import StepSeconds
 

@@ -8,20 +8,8 @@ from itertools import pairwise
 from math import atan2, cos, log2, sin, sqrt, tau
 from typing import NamedTuple
 
-from llmtrain_helpers import units
-from llmtrain_helpers.communication import (
-    BesideBackward,
-    Exchange,
-    RingTurn,
-    SharedMlp,
-    exchanges,
-    neighbours,
-    replicas_first,
-    ring_at,
-    ring_turn,
-)
-from llmtrain_helpers.drawings.batch import letters
-from llmtrain_helpers.drawings.common import (
+from llmtrain_course.batch.pictures import letters
+from llmtrain_course.kit.drawing import (
     COLORS,
     GREY,
     STEP_PARTS,
@@ -34,6 +22,18 @@ from llmtrain_helpers.drawings.common import (
     line,
     rect,
     text,
+)
+from llmtrain_helpers import units
+from llmtrain_helpers.communication import (
+    BesideBackward,
+    Exchange,
+    RingTurn,
+    SharedMlp,
+    exchanges,
+    neighbours,
+    replicas_first,
+    ring_at,
+    ring_turn,
 )
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.seconds import StepSeconds

@@ -6,18 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from llmtrain_helpers import units
-from llmtrain_helpers.checks import Result, count, one, quantity
-from llmtrain_helpers.duration import (
-    UTILIZATIONS,
-    cost,
-    iterations,
-    rate_at,
-    seconds_from_iterations,
-    training_seconds,
-)
-from llmtrain_helpers.evidence.published import accelerator, rows, share_of_run
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.kit.exercise import (
     HINT,
     NOT_YET,
     TENFOLD,
@@ -30,10 +19,21 @@ from llmtrain_helpers.exercises.common import (
     read_as,
     unanswered,
 )
-from llmtrain_helpers.exercises.kinds import Blank
-from llmtrain_helpers.exercises.own import own_run
+from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.own_run import own_run
+from llmtrain_helpers import units
+from llmtrain_helpers.checks import Result, count, one, quantity
+from llmtrain_helpers.duration import (
+    UTILIZATIONS,
+    cost,
+    iterations,
+    rate_at,
+    seconds_from_iterations,
+    training_seconds,
+)
 from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.published import accelerator, rows, share_of_run
 
 
 def _days(number: float) -> str:

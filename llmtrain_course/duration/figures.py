@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from llmtrain_helpers.duration import UTILIZATIONS, training_interval
-from llmtrain_helpers.figures.common import (
+from llmtrain_course.kit.figures import (
     BLACK,
     BLUE,
     GREEN,
@@ -21,6 +20,7 @@ from llmtrain_helpers.figures.common import (
     new_figure,
     styled,
 )
+from llmtrain_helpers.duration import UTILIZATIONS, training_interval
 from llmtrain_helpers.units import DAY
 
 COLORS = [BLUE, VERMILION, GREEN, PURPLE, BLACK]

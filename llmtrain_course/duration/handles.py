@@ -6,10 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any
 
-from llmtrain_helpers import units
-from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
-from llmtrain_helpers.drawings import duration as drawings
-from llmtrain_helpers.drawings.duration import (
+from llmtrain_course.duration import pictures as drawings
+from llmtrain_course.duration.pictures import (
     PAGE,
     TELEPHONE,
     Count,
@@ -18,6 +16,9 @@ from llmtrain_helpers.drawings.duration import (
     Plane,
     days_against_gpus,
 )
+from llmtrain_course.kit import controls, panel as common
+from llmtrain_helpers import units
+from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
 from llmtrain_helpers.duration import (
     UTILIZATIONS,
     cost,
@@ -31,7 +32,10 @@ from llmtrain_helpers.duration import (
     training_interval,
     training_seconds,
 )
-from llmtrain_helpers.evidence.published import (
+from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops, utilization
+from llmtrain_helpers.model import Accelerator
+from llmtrain_helpers.parameters import count_parameters, gpt_parameters
+from llmtrain_helpers.published import (
     FORMATS,
     accelerator,
     architecture,
@@ -40,10 +44,6 @@ from llmtrain_helpers.evidence.published import (
     run,
     share_of_run,
 )
-from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops, utilization
-from llmtrain_helpers.model import Accelerator
-from llmtrain_helpers.panels import common, controls
-from llmtrain_helpers.parameters import count_parameters, gpt_parameters
 from llmtrain_helpers.results import Interval
 
 

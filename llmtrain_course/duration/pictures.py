@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import log10
 from typing import NamedTuple
 
-from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import (
+from llmtrain_course.kit.drawing import (
     CARD,
     COLORS,
     GREY,
@@ -20,6 +19,7 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
+from llmtrain_helpers import units
 from llmtrain_helpers.duration import PASSES, UTILIZATIONS
 
 WIDTH, NARROW = 700, 360

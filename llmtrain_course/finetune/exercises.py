@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
-from llmtrain_helpers import units
-from llmtrain_helpers.checks import choice, count
-from llmtrain_helpers.evidence.finetunes import speed_ratios, times_as_long_in_4_bits
-from llmtrain_helpers.evidence.published import architecture
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.kit.exercise import (
     NOT_YET,
     Answer,
     Exercise,
@@ -21,8 +17,10 @@ from llmtrain_helpers.exercises.common import (
     Word,
     entry,
 )
-from llmtrain_helpers.exercises.kinds import Blank
-from llmtrain_helpers.exercises.own import own_run
+from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.own_run import own_run
+from llmtrain_helpers import units
+from llmtrain_helpers.checks import choice, count
 from llmtrain_helpers.finetune import (
     LOSS_KERNELS,
     Tuning,
@@ -34,6 +32,8 @@ from llmtrain_helpers.finetune import (
 )
 from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.plan.plan import Plan, plan_run
+from llmtrain_helpers.published import architecture
+from research.finetunes import speed_ratios, times_as_long_in_4_bits
 
 # --- 12-adapter: one adapter
 

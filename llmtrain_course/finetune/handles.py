@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from llmtrain_helpers import units
-from llmtrain_helpers.drawings.finetune import (
+from llmtrain_course.finetune.pictures import (
     NARROW,
     PARTS,
     WIDE,
@@ -18,8 +17,8 @@ from llmtrain_helpers.drawings.finetune import (
     texts_in_rows,
     ways_on_a_card,
 )
-from llmtrain_helpers.evidence.finetunes import litgpt_held, speed_ratios, times_as_long_in_4_bits
-from llmtrain_helpers.evidence.published import architecture
+from llmtrain_course.kit import controls, panel as common
+from llmtrain_helpers import units
 from llmtrain_helpers.finetune import (
     TunedMemory,
     Tuning,
@@ -33,9 +32,10 @@ from llmtrain_helpers.finetune import (
     tuning_tokens,
     weight_bytes,
 )
-from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.plan.memory import tuned_peak
 from llmtrain_helpers.plan.plan import Plan, plan_run
+from llmtrain_helpers.published import architecture
+from research.finetunes import litgpt_held, speed_ratios, times_as_long_in_4_bits
 
 FULL, ADAPTERS, IN_4_BITS = "all weights", "adapters", "adapters, 4 bits"
 """The three ways, as the page calls them."""

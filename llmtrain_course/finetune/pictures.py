@@ -7,8 +7,7 @@ from math import log2
 from operator import attrgetter
 from statistics import median
 
-from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import (
+from llmtrain_course.kit.drawing import (
     COLORS,
     GREY,
     Drawing,
@@ -20,8 +19,9 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
-from llmtrain_helpers.evidence.finetunes import SpeedRatio
+from llmtrain_helpers import units
 from llmtrain_helpers.finetune import COPY, MASKED, MatrixKept, Placed, TunedMemory
+from research.finetunes import SpeedRatio
 
 WIDE, NARROW = 628, 372
 """Pixels across, and on a telephone."""

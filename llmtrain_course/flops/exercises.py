@@ -6,10 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from llmtrain_helpers import units
-from llmtrain_helpers.checks import Result, count
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.kit.exercise import (
     HINT,
     NOT_YET,
     PERCENT,
@@ -23,7 +20,9 @@ from llmtrain_helpers.exercises.common import (
     Word,
     read_as,
 )
-from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_course.kit.kinds import Blank
+from llmtrain_helpers import published, units
+from llmtrain_helpers.checks import Result, count
 from llmtrain_helpers.flops import (
     RECOMPUTE,
     FlopCount,

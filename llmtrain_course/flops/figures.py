@@ -8,8 +8,7 @@ from itertools import cycle
 import numpy as np
 from matplotlib.figure import Figure
 
-from llmtrain_helpers.checks import Result
-from llmtrain_helpers.figures.common import (
+from llmtrain_course.kit.figures import (
     BLUE,
     GREEN,
     MARKERS,
@@ -18,6 +17,7 @@ from llmtrain_helpers.figures.common import (
     new_figure,
     styled,
 )
+from llmtrain_helpers.checks import Result
 from llmtrain_helpers.flops import gpt_flops
 from llmtrain_helpers.parameters import gpt_parameters
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
-from llmtrain_helpers import units
-from llmtrain_helpers.drawings.flops import (
+from llmtrain_course.flops.pictures import (
     MATRIX,
     RETURNED,
     SMALL,
@@ -20,15 +19,8 @@ from llmtrain_helpers.drawings.flops import (
     step_work,
     two_tokens,
 )
-from llmtrain_helpers.evidence.published import (
-    FORMATS,
-    accelerator,
-    architecture,
-    config_model,
-    names,
-    rows,
-    run,
-)
+from llmtrain_course.kit import controls, panel as common
+from llmtrain_helpers import units
 from llmtrain_helpers.flops import (
     ATTENTION,
     AttentionPairs,
@@ -40,7 +32,15 @@ from llmtrain_helpers.flops import (
     without_windows,
 )
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.panels import common, controls
+from llmtrain_helpers.published import (
+    FORMATS,
+    accelerator,
+    architecture,
+    config_model,
+    names,
+    rows,
+    run,
+)
 
 ALL, BACK, SEEN = "all", "those that look back", "those that a token may see"
 """Which pairs of tokens are counted: as papers do, without the empty half, and in its window."""

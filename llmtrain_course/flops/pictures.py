@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import (
+from llmtrain_course.kit.drawing import (
     COLORS,
     GREY,
     Drawing,
@@ -22,6 +21,7 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
+from llmtrain_helpers import units
 from llmtrain_helpers.flops import AttentionPairs, FlopCount, token_products, utilization
 
 WORDS = {"projections": "projections", "scores": "scores", "mlp": "MLP", "head": "output head"}

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypedDict
 
-from llmtrain_helpers.evidence import published
+from llmtrain_course.kit.panel import Control, Value
+from llmtrain_helpers import published
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.model.layers import Attention, LatentAttention
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.panels.common import Control, Value
 from llmtrain_helpers.precision import RECIPES
 
 

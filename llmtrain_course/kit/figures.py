@@ -24,7 +24,7 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from llmtrain_helpers.drawings.common import CARD, EDGE, INK
+from llmtrain_course.kit.drawing import CARD, EDGE, INK
 from llmtrain_helpers.units import digits
 
 BLUE, VERMILION, GREEN, PURPLE, BLACK = ("#0072B2", "#D55E00", "#00875F", "#B8578F", INK)

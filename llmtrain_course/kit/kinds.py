@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from llmtrain_helpers import units
-from llmtrain_helpers.checks import is_array, quantity, show
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.kit.exercise import (
     HINT,
     Answer,
     Exercise,
@@ -20,6 +18,8 @@ from llmtrain_helpers.exercises.common import (
     other_kind,
     read_written,
 )
+from llmtrain_helpers import units
+from llmtrain_helpers.checks import is_array, quantity, show
 
 NOTHING_YET = "nothing is here yet. Write the line, and run the cell again."
 """The stub of a blank."""

@@ -15,9 +15,9 @@ from html import escape, unescape
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import llmtrain_helpers
+from llmtrain_course.kit.drawing import Drawing, as_images
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import show
-from llmtrain_helpers.drawings.common import Drawing, as_images
 from llmtrain_helpers.results import Breakdown
 
 if TYPE_CHECKING:

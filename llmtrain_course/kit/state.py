@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from llmtrain_helpers.panels.common import Offer, Panel, Value, Values
+from llmtrain_course.kit.panel import Offer, Panel, Value, Values
 
 OWN = "changed by you"
 """The name of the preset while the controls agree with none; it can't be chosen."""

@@ -15,8 +15,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from llmtrain_helpers.panels.common import Control, Handle, Panel, Value, Values, pace, warning
-from llmtrain_helpers.panels.state import OWN, State
+from llmtrain_course.kit.panel import Control, Handle, Panel, Value, Values, pace, warning
+from llmtrain_course.kit.state import OWN, State
 
 _CSS = """<style>
 .llmtrain-panel { overflow: visible; }

@@ -35,8 +35,8 @@ from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import ParameterCount
 
 if TYPE_CHECKING:
-    from llmtrain_helpers.measure.clock import Experiments
-    from llmtrain_helpers.measure.trace import Trace
+    from llmtrain_course.measure.clock import Experiments
+    from llmtrain_course.measure.trace import Trace
 
 TRAINABLE = ["fp32", "bf16", "bf16_fp32_grads", "bf16_both_grads", "pure_bf16"]
 """The recipes that can be run: those without autocast and without fp8."""

@@ -14,10 +14,10 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import set_checkpoint_early_stop
 from torch.utils.flop_counter import FlopCounterMode
 
+from llmtrain_course.measure import Saved
+from llmtrain_course.measure.ledger import Entry, Ledger, storage_key
+from llmtrain_course.measure.model import Experts, build, tokens
 from llmtrain_helpers.flops import FlopCount
-from llmtrain_helpers.measure import Saved
-from llmtrain_helpers.measure.ledger import Entry, Ledger, storage_key
-from llmtrain_helpers.measure.model import Experts, build, tokens
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import ParameterCount
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from llmtrain_helpers import units
-from llmtrain_helpers.activations import count_activations, step_timeline
-from llmtrain_helpers.batch import StepTime
-from llmtrain_helpers.checks import count
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.kit.exercise import (
     HINT,
     NOT_YET,
     PREFIXES,
@@ -26,10 +21,14 @@ from llmtrain_helpers.exercises.common import (
     entry,
     unanswered,
 )
-from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.measure.clock import StepClock
+from llmtrain_course.measure.recorded import recorded_peak, recorded_step
+from llmtrain_helpers import published, units
+from llmtrain_helpers.activations import count_activations, step_timeline
+from llmtrain_helpers.batch import StepTime
+from llmtrain_helpers.checks import count
 from llmtrain_helpers.flops import count_flops
-from llmtrain_helpers.measure.clock import StepClock
-from llmtrain_helpers.measure.recorded import recorded_peak, recorded_step
 from llmtrain_helpers.model.names import SEQUENCE, known_model
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters

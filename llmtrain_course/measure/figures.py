@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from llmtrain_helpers.figures.common import (
+from llmtrain_course.kit.figures import (
     BLUE,
     GREEN,
     HATCHES,
@@ -18,8 +18,8 @@ from llmtrain_helpers.figures.common import (
     new_figure,
     styled,
 )
-from llmtrain_helpers.measure import PHASES, DataParallel, StepProfile
-from llmtrain_helpers.measure.clock import Times
+from llmtrain_course.measure import PHASES, DataParallel, StepProfile
+from llmtrain_course.measure.clock import Times
 from llmtrain_helpers.units import digits
 
 

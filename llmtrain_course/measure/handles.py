@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 
-from llmtrain_helpers import units
-from llmtrain_helpers.batch import StepTime
-from llmtrain_helpers.drawings.measure import (
+from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.measure.clock import ENOUGH, StepClock, Times, times
+from llmtrain_course.measure.pictures import (
     ACROSS,
     NARROW,
     WIDE,
@@ -19,11 +19,10 @@ from llmtrain_helpers.drawings.measure import (
     step_bytes,
     timed_steps,
 )
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.measure.clock import ENOUGH, StepClock, Times, times
-from llmtrain_helpers.measure.recorded import WIDTHS, product_rates, recorded_memory, recorded_step
-from llmtrain_helpers.measure.trace import Trace, recorded_trace
-from llmtrain_helpers.panels import common, controls
+from llmtrain_course.measure.recorded import WIDTHS, product_rates, recorded_memory, recorded_step
+from llmtrain_course.measure.trace import Trace, recorded_trace
+from llmtrain_helpers import published, units
+from llmtrain_helpers.batch import StepTime
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ def render(setting: Setting, before: Setting | None = None, width: int = WIDE) -
         f"    overlap={setting.overlap}, slowest={setting.slowest / 100:g})\n"
         f"clock.throughput({setting.micro_batch_size}, {setting.accumulation})"
     )
-    clock_import = "from llmtrain_helpers.measure.clock import StepClock"
+    clock_import = "from llmtrain_course.measure.clock import StepClock"
     return "".join(
         [
             common.sentence(_sentence(setting, before)),

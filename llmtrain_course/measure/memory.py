@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch.utils.checkpoint import set_checkpoint_early_stop
 
+from llmtrain_course.measure.ledger import Entry, Ledger, storage_key
+from llmtrain_course.measure.model import MLP, build, tokens
+from llmtrain_course.measure.training import DTYPES, Trainer
 from llmtrain_helpers.activations import Moment, Timeline
-from llmtrain_helpers.measure.ledger import Entry, Ledger, storage_key
-from llmtrain_helpers.measure.model import MLP, build, tokens
-from llmtrain_helpers.measure.training import DTYPES, Trainer
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.precision import RECIPES
 

@@ -25,10 +25,10 @@ from torch.nn import functional as F  # noqa: N812
 from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
-from llmtrain_helpers.measure import DataParallel
-from llmtrain_helpers.measure.clock import Experiments, timed
-from llmtrain_helpers.measure.model import Decoder, build, tokens
-from llmtrain_helpers.measure.trace import Trace, read_trace, trace_of
+from llmtrain_course.measure import DataParallel
+from llmtrain_course.measure.clock import Experiments, timed
+from llmtrain_course.measure.model import Decoder, build, tokens
+from llmtrain_course.measure.trace import Trace, read_trace, trace_of
 from llmtrain_helpers.model.transformer import Transformer, keywords
 
 

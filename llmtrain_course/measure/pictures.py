@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-from llmtrain_helpers import units
-from llmtrain_helpers.activations import Moment
-from llmtrain_helpers.drawings.common import (
+from llmtrain_course.kit.drawing import (
     COLORS,
     GREY,
     Drawing,
@@ -23,9 +21,11 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
-from llmtrain_helpers.measure.clock import Experiments, StepClock, Times
-from llmtrain_helpers.measure.recorded import StepSpent
-from llmtrain_helpers.measure.trace import Spans, Trace
+from llmtrain_course.measure.clock import Experiments, StepClock, Times
+from llmtrain_course.measure.recorded import StepSpent
+from llmtrain_course.measure.trace import Spans, Trace
+from llmtrain_helpers import units
+from llmtrain_helpers.activations import Moment
 
 ACROSS, NARROW = 600, 372
 """Pixels across: of a handle, and of any drawing on a telephone, with labels above its bars."""

@@ -1,6 +1,6 @@
 """A record of one machine: its matrix products, then training steps, row by row.
 
-    python -m llmtrain_helpers measure --record NAME.csv
+    python -m llmtrain_course measure --record NAME.csv
 
 Each row is written as soon as it is measured. Started again on the same file, it goes
 on with the rows that are not there yet. Recomputation stops early, as PyTorch has it by
@@ -23,9 +23,9 @@ from typing import Any, BinaryIO
 
 import torch
 
-from llmtrain_helpers.evidence import published
+from llmtrain_course.measure import timing
+from llmtrain_helpers import published
 from llmtrain_helpers.flops import count_flops
-from llmtrain_helpers.measure import timing
 from llmtrain_helpers.model.transformer import Transformer
 
 if sys.platform == "win32":

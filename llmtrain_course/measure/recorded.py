@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from llmtrain_helpers import published
 from llmtrain_helpers.activations import Moment, step_timeline
 from llmtrain_helpers.checks import refuse
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.results import Breakdown

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from llmtrain_helpers.measure import PHASES, Operator, StepProfile
-from llmtrain_helpers.measure.clock import timed
-from llmtrain_helpers.measure.model import build, tokens
-from llmtrain_helpers.measure.trace import PRODUCTS
-from llmtrain_helpers.measure.training import DTYPES, Trainer
+from llmtrain_course.measure import PHASES, Operator, StepProfile
+from llmtrain_course.measure.clock import timed
+from llmtrain_course.measure.model import build, tokens
+from llmtrain_course.measure.trace import PRODUCTS
+from llmtrain_course.measure.training import DTYPES, Trainer
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.precision import RECIPES
 

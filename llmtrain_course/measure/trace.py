@@ -15,9 +15,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from llmtrain_course.measure import PHASES
+from llmtrain_helpers import published
 from llmtrain_helpers.checks import choice, refuse
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.measure import PHASES
 
 Spans = list[tuple[float, float]]
 """Stretches of time, each from when to when in seconds, in order and apart."""

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from llmtrain_helpers.measure.model import Decoder
+from llmtrain_course.measure.model import Decoder
 from llmtrain_helpers.precision import RECIPES
 
 DTYPES = {4: torch.float32, 2: torch.bfloat16}

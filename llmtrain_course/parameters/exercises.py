@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from llmtrain_helpers import units
-from llmtrain_helpers.checks import Result, quantity
-from llmtrain_helpers.evidence.published import architecture
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.kit.exercise import (
     HINT,
     NOT_YET,
     TENFOLD,
@@ -19,10 +16,13 @@ from llmtrain_helpers.exercises.common import (
     Prediction,
     read_as,
 )
-from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_course.kit.kinds import Blank
+from llmtrain_helpers import units
+from llmtrain_helpers.checks import Result, quantity
 from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters, gpt_parameters
+from llmtrain_helpers.published import architecture
 
 # --- 01-layer: the matrices of one layer
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from llmtrain_helpers.figures.common import (
+from llmtrain_course.kit.figures import (
     BLUE,
     GREEN,
     HATCHES,

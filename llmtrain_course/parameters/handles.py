@@ -10,25 +10,19 @@ from html import escape
 from inspect import signature
 from math import gcd
 
+from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.parameters import pictures as drawings
+from llmtrain_course.parameters.stack import ACROSS, NARROW, stack
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings import parameters as drawings
-from llmtrain_helpers.drawings.stack import ACROSS, NARROW, stack
-from llmtrain_helpers.evidence.published import (
-    architecture,
-    config_model,
-    names,
-    parse_config,
-    rows,
-)
 from llmtrain_helpers.model.huggingface.configs import left_out
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.parameters import (
     ParameterCount,
     count_parameters,
     gpt_parameters,
     norm_parameters,
 )
+from llmtrain_helpers.published import architecture, config_model, names, parse_config, rows
 
 GPT, LLAMA = "GPT", "Llama"
 

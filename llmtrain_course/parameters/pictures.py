@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import (
+from llmtrain_course.kit.drawing import (
     CARD,
     COLORS,
     INK,
@@ -23,6 +22,7 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
+from llmtrain_helpers import units
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
 

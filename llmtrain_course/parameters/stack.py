@@ -10,18 +10,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from llmtrain_course.kit.drawing import COLORS, Drawing, Style, fits, ghost, hatched, rect, text
+from llmtrain_course.parameters.pictures import BOLD, PARTS, label
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import (
-    COLORS,
-    Drawing,
-    Style,
-    fits,
-    ghost,
-    hatched,
-    rect,
-    text,
-)
-from llmtrain_helpers.drawings.parameters import BOLD, PARTS, label
 from llmtrain_helpers.model import recurrences
 from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
 from llmtrain_helpers.model.transformer import Transformer

@@ -5,13 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from llmtrain_helpers import units
-from llmtrain_helpers.batch import data_parallel_size, global_batch_size
-from llmtrain_helpers.checks import Result, choice, count
-from llmtrain_helpers.drawings.plan import span_in_words
-from llmtrain_helpers.duration import gpu_hours, seconds_from_iterations
-from llmtrain_helpers.evidence.published import accelerator, architecture
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.kit.exercise import (
     HINT,
     NOT_YET,
     TENFOLD,
@@ -27,12 +21,18 @@ from llmtrain_helpers.exercises.common import (
     entry,
     read_as,
 )
-from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.plan.pictures import span_in_words
+from llmtrain_helpers import units
+from llmtrain_helpers.batch import data_parallel_size, global_batch_size
+from llmtrain_helpers.checks import Result, choice, count
+from llmtrain_helpers.duration import gpu_hours, seconds_from_iterations
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.schedule import pipeline_schedule
+from llmtrain_helpers.published import accelerator, architecture
 
 
 def _days(number: float) -> str:

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from llmtrain_helpers.figures.common import BLUE, VERMILION, new_figure, styled
+from llmtrain_course.kit.figures import BLUE, VERMILION, new_figure, styled
 
 
 @styled

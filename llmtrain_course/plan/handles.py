@@ -6,21 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 
+from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.kit.drawing import STEP_PARTS
+from llmtrain_course.plan import pictures as drawings
+from llmtrain_course.plan.pictures import NARROW, WIDE, Layout
 from llmtrain_helpers import units
-from llmtrain_helpers.drawings import plan as drawings
-from llmtrain_helpers.drawings.common import STEP_PARTS
-from llmtrain_helpers.drawings.plan import NARROW, WIDE, Layout
 from llmtrain_helpers.duration import gpu_hours
-from llmtrain_helpers.evidence.published import accelerator, architecture, read_config
-from llmtrain_helpers.evidence.utilizations import others_days
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.panels import common, controls
 from llmtrain_helpers.plan.advice import Advice, advise
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.report import STACKS, rests_on
 from llmtrain_helpers.plan.run import SOFTWARE
 from llmtrain_helpers.plan.schedule import idle_share, pipeline_schedule
+from llmtrain_helpers.published import accelerator, architecture, read_config
 from llmtrain_helpers.results import Interval
+from research.utilizations import others_days
 
 _published = lru_cache(64)(architecture)
 """Shapes of the shelf: one redraw asks for the same one many times."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import (
+from llmtrain_course.kit.drawing import (
     COLORS,
     GREY,
     Drawing,
@@ -19,11 +18,12 @@ from llmtrain_helpers.drawings.common import (
     round_step,
     text,
 )
-from llmtrain_helpers.evidence.utilizations import OtherRun
+from llmtrain_helpers import units
 from llmtrain_helpers.plan.memory import at_the_loss
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.schedule import Schedule, Turn, pipeline_schedule
 from llmtrain_helpers.results import Interval
+from research.utilizations import OtherRun
 
 BLUE = COLORS["weights"]
 """What is the learner's own."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from llmtrain_helpers import units
-from llmtrain_helpers.checks import choice, refuse, single
-from llmtrain_helpers.evidence.published import accelerator
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.kit.exercise import (
     HINT,
     NEAR,
     NOT_YET,
@@ -22,7 +19,9 @@ from llmtrain_helpers.exercises.common import (
     entry,
     unanswered,
 )
-from llmtrain_helpers.exercises.kinds import Blank
+from llmtrain_course.kit.kinds import Blank
+from llmtrain_helpers import units
+from llmtrain_helpers.checks import choice, refuse, single
 from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import (
@@ -34,6 +33,7 @@ from llmtrain_helpers.precision import (
     products_in,
     updated,
 )
+from llmtrain_helpers.published import accelerator
 
 # --- 05-a: a format that the course does not list
 

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from llmtrain_helpers.figures.common import (
+from llmtrain_course.kit.figures import (
     BLACK,
     BLUE,
     GREEN,

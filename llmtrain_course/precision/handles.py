@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from llmtrain_helpers import units
-from llmtrain_helpers.drawings.precision import (
+from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.precision.pictures import (
     NARROW,
     WIDER,
     WIDTH,
@@ -19,8 +19,7 @@ from llmtrain_helpers.drawings.precision import (
     sum_line,
     update_lines,
 )
-from llmtrain_helpers.evidence.published import accelerator, architecture
-from llmtrain_helpers.panels import common, controls
+from llmtrain_helpers import units
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import (
     FORMATS,
@@ -34,6 +33,7 @@ from llmtrain_helpers.precision import (
     sum_of_ones,
     updated,
 )
+from llmtrain_helpers.published import accelerator, architecture
 
 _A100 = "A100 80GB SXM"
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isfinite, log2
 
-from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import (
+from llmtrain_course.kit.drawing import (
     COLORS,
     Drawing,
     Style,
@@ -18,6 +17,7 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
+from llmtrain_helpers import units
 from llmtrain_helpers.precision import (
     EXAMPLE_GRADIENTS,
     NumberFormat,

@@ -9,10 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from termcolor import colored
 
-from llmtrain_helpers import units
-from llmtrain_helpers.duration import training_seconds
-from llmtrain_helpers.evidence.published import architecture
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course.kit.exercise import (
     TENFOLD,
     Answer,
     Exercise,
@@ -23,8 +20,11 @@ from llmtrain_helpers.exercises.common import (
     Word,
     read_written,
 )
+from llmtrain_helpers import units
+from llmtrain_helpers.duration import training_seconds
 from llmtrain_helpers.laws import parameters_for
 from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.published import architecture
 
 PACKAGES = ["jupyterlab", "numpy", "pandas", "matplotlib", "ipywidgets", "termcolor"]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 
-from llmtrain_helpers import units
-from llmtrain_helpers.drawings import start_here as drawings
-from llmtrain_helpers.drawings.common import Drawing
-from llmtrain_helpers.drawings.start_here import (
+from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.kit.drawing import Drawing
+from llmtrain_course.start_here import pictures as drawings
+from llmtrain_course.start_here.pictures import (
     NARROW,
     NARROW_WAY,
     TELEPHONE,
@@ -18,6 +18,7 @@ from llmtrain_helpers.drawings.start_here import (
     WIDTH,
     Layout,
 )
+from llmtrain_helpers import units
 from llmtrain_helpers.duration import (
     flops_on_the_way,
     flops_per_parameter,
@@ -26,8 +27,7 @@ from llmtrain_helpers.duration import (
     trainable_tokens,
     training_seconds,
 )
-from llmtrain_helpers.evidence.published import accelerator, run
-from llmtrain_helpers.panels import common, controls
+from llmtrain_helpers.published import accelerator, run
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil, log2, log10
 from typing import NamedTuple
 
-from llmtrain_helpers import units
-from llmtrain_helpers.drawings.common import (
+from llmtrain_course.kit.drawing import (
     CARD,
     COLORS,
     Drawing,
@@ -19,6 +18,7 @@ from llmtrain_helpers.drawings.common import (
     rect,
     text,
 )
+from llmtrain_helpers import units
 
 WIDTH, TELEPHONE = 700, 360
 

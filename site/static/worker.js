@@ -34,8 +34,8 @@ const calls = {
     pyodide.unpackArchive(wheel, "zip");
     tell("The course is being read …");
     python = {
-      panels: pyodide.pyimport("llmtrain_helpers.panels.page"),
-      exercises: pyodide.pyimport("llmtrain_helpers.exercises.page"),
+      panels: pyodide.pyimport("llmtrain_course.page"),
+      exercises: pyodide.pyimport("llmtrain_course.cells"),
     };
     python.exercises.restore(kept);
   },

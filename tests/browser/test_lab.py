@@ -16,9 +16,9 @@ import nbformat
 import pytest
 from playwright.sync_api import expect
 
-from llmtrain_helpers.measure import torch_missing
-from llmtrain_helpers.panels import PANELS
-from llmtrain_helpers.panels.common import Values
+from llmtrain_course.kit.panel import Values
+from llmtrain_course.measure import torch_missing
+from llmtrain_course.panels import PANELS
 from tests.paths import ROOT
 from tools import glossary
 from tools.lab import FIRST
@@ -213,7 +213,7 @@ def images_shown(page: lab.Page) -> set[str]:
 
 def test_a_handle_is_moved_by_keyboard_and_played(tmp_path: Path) -> None:
     """Beside its picture in a wide window, above it in a narrow one; nothing else follows."""
-    cell = nbformat.v4.new_code_cell('from llmtrain_helpers.panels import handle\nhandle("ring")')
+    cell = nbformat.v4.new_code_cell('from llmtrain_course.panels import handle\nhandle("ring")')
     again = nbformat.v4.new_code_cell('handle("ring")')
     with lab.jupyterlab(tmp_path / "lab") as served, lab.chromium() as browser:
         path = tmp_path / "lab" / "notebooks" / "handles.ipynb"

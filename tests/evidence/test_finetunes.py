@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers import count_parameters
-from llmtrain_helpers.evidence import finetunes, published, utilizations
+from llmtrain_helpers import count_parameters, published
 from llmtrain_helpers.plan.pace import TUNED
 from llmtrain_helpers.plan.plan import TUNED_RESERVES
+from research import finetunes, utilizations
 
 ROWS = published.rows("finetune_measured")
 

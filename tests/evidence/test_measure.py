@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_helpers import StepTime, Transformer, count_flops, measure
-from llmtrain_helpers.__main__ import measure as main
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.measure.clock import (
+from llmtrain_course import measure
+from llmtrain_course.measure.clock import (
     BACKWARD,
     PARCELS,
     StepClock,
@@ -23,8 +21,8 @@ from llmtrain_helpers.measure.clock import (
     timed,
     times,
 )
-from llmtrain_helpers.measure.recorded import WIDTHS, recorded_model, recorded_peak, recorded_step
-from llmtrain_helpers.measure.trace import (
+from llmtrain_course.measure.recorded import WIDTHS, recorded_model, recorded_peak, recorded_step
+from llmtrain_course.measure.trace import (
     difference,
     length,
     overlap,
@@ -32,6 +30,8 @@ from llmtrain_helpers.measure.trace import (
     recorded_trace,
     union,
 )
+from llmtrain_helpers import StepTime, Transformer, count_flops, published
+from llmtrain_helpers.__main__ import measure as main
 from tests.bad_values import BAD_COUNTS, assert_refused
 
 SHAPE = Transformer.llama(1, 8, 2, 1, 8, 8, 4)

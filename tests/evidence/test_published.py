@@ -12,11 +12,17 @@ import numpy as np
 import pandas
 import pytest
 
-from llmtrain_helpers import Transformer, count_parameters, plan_run, step_timeline, units
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.evidence.published import batches_of_size
+from llmtrain_helpers import (
+    Transformer,
+    count_parameters,
+    plan_run,
+    published,
+    step_timeline,
+    units,
+)
 from llmtrain_helpers.model import names, tables
 from llmtrain_helpers.model.names import SAME_SILICON
+from llmtrain_helpers.published import batches_of_size
 from tests.bad_values import assert_refused
 
 LAYOUTS = published.parallel_layouts().to_dict("records")

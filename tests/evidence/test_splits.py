@@ -5,12 +5,13 @@ from statistics import median
 import numpy as np
 import pytest
 
-from llmtrain_helpers.evidence import published, splits
-from llmtrain_helpers.evidence.splits import measured_splits
+from llmtrain_helpers import published
 from llmtrain_helpers.plan import step
 from llmtrain_helpers.plan.pace import PACES
 from llmtrain_helpers.plan.seconds import OWN_PACE
 from llmtrain_helpers.plan.step import LAUNCHING
+from research import splits
+from research.splits import measured_splits
 from tests.pages import words
 
 

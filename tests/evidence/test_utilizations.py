@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from llmtrain_helpers import plan_run
+from llmtrain_helpers import plan_run, published
 from llmtrain_helpers.duration import UTILIZATIONS
-from llmtrain_helpers.evidence import published, utilizations
 from llmtrain_helpers.flops import gpt_flops
 from llmtrain_helpers.plan.pace import HIGHEST, UTILIZATIONS as BY_KIND, Shares
+from research import utilizations
 from tests.pages import words
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import reload
 
-from llmtrain_helpers import exercises
+from llmtrain_course import exercises
 
 
 def restart() -> None:

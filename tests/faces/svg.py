@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from llmtrain_helpers.drawings.common import Drawing
+from llmtrain_course.kit.drawing import Drawing
 
 PLACES = ("x", "y", "width", "height", "cx", "cy", "r", "x1", "x2", "y1", "y2", "font-size")
 Point = tuple[float, float]

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, page as cells
-from llmtrain_helpers.panels import HANDLES, PANELS, handle, in_notebook, page
-from llmtrain_helpers.panels.state import State
+from llmtrain_course import cells, page
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
+from llmtrain_course.kit.state import State
+from llmtrain_course.panels import HANDLES, PANELS, handle, in_notebook
 from tests.faces.kernel import restart
 from tests.faces.svg import pictures
 from tools.notebooks import chapters
@@ -237,7 +238,7 @@ BARE = """
 import json, sys
 for name in ("numpy", "pandas", "matplotlib", "ipywidgets", "IPython", "torch"):
     sys.modules[name] = None
-from llmtrain_helpers.exercises.page import run
+from llmtrain_course.cells import run
 for before, source in json.load(sys.stdin):
     print(json.loads(run(before, source))["html"])
 """
@@ -346,7 +347,7 @@ def test_an_earlier_cell_that_is_nested_too_deeply_is_left_out() -> None:
     ],
 )
 def test_the_page_outlives_a_cell_that_spoils_what_is_kept(source: str) -> None:
-    told = json.loads(cells.run("[]", f"from llmtrain_helpers import exercises\n{source}"))
+    told = json.loads(cells.run("[]", f"from llmtrain_course import exercises\n{source}"))
     assert told["html"] == ""
     assert not told.get("tries")
 
@@ -357,7 +358,7 @@ def nothing_done() -> None:
 
 
 def chosen(id: str, option: str) -> str:
-    source = f"from llmtrain_helpers.exercises import check\ncheck({id!r}, {option!r})"
+    source = f"from llmtrain_course.exercises import check\ncheck({id!r}, {option!r})"
     return cells.run("[]", source)
 
 
@@ -407,7 +408,7 @@ def test_an_empty_guess_says_so() -> None:
 
 @pytest.mark.usefixtures("nothing_done")
 def test_a_verdict_in_a_page_links_to_the_pages_solutions() -> None:
-    source = "from llmtrain_helpers.exercises import check\ncheck('03-a', 12)"
+    source = "from llmtrain_course.exercises import check\ncheck('03-a', 12)"
     told = [json.loads(cells.run("[]", source)) for _ in range(3)]
     assert "<a href" not in told[1]["html"]
     assert '<a href="solutions/03_duration.html#03-a">the solutions</a>' in told[2]["html"]

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers.drawings.batch import _shade
-from llmtrain_helpers.drawings.common import NIGHT, as_images
-from llmtrain_helpers.panels import PANELS
-from llmtrain_helpers.panels.common import Handle, Panel
-from llmtrain_helpers.panels.page import KNOWN
+from llmtrain_course.batch.pictures import _shade
+from llmtrain_course.kit.drawing import NIGHT, as_images
+from llmtrain_course.kit.panel import Handle, Panel
+from llmtrain_course.page import KNOWN
+from llmtrain_course.panels import PANELS
 from tests.faces.svg import Box, Picture, pictures
 from tests.snapshots import DRAWINGS
 

@@ -16,6 +16,7 @@ from llmtrain_helpers import (
     gpt_activation_bytes,
     kv_bytes_per_token,
     model_state_bytes,
+    published,
     recompute_flops,
     step_timeline,
     value_bytes,
@@ -28,7 +29,6 @@ from llmtrain_helpers.activations import (
     largest_micro_batch,
     there,
 )
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE
 from tests.bad_values import assert_refused
 

@@ -16,10 +16,10 @@ from llmtrain_helpers import (
     fit_step_time,
     global_batch_size,
     largest_batch,
+    published,
     steps_per_epoch,
 )
 from llmtrain_helpers.batch import batch_cost, batch_of_run, critical_batch, pipeline_seconds
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.schedule import idle_share, pipeline_schedule
 from tests.bad_values import assert_refused
 

@@ -14,10 +14,10 @@ from llmtrain_helpers import (
     loss,
     most_tokens,
     plan_run,
+    published,
     shelf,
     units,
 )
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.laws import outside
 from tests.bad_values import assert_refused
 

@@ -24,10 +24,10 @@ from llmtrain_helpers import (
     losses,
     mean_time_between_failures,
     plan_run,
+    published,
     simulate_run,
     spare_nodes,
 )
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.units import DAY, HOUR, MINUTE
 from tests.bad_values import assert_refused
 

@@ -16,6 +16,7 @@ from llmtrain_helpers import (
     all_reduce_seconds,
     communication_seconds,
     data_parallel_bytes,
+    published,
     step_traffic,
 )
 from llmtrain_helpers.communication import (
@@ -34,7 +35,6 @@ from llmtrain_helpers.communication import (
     ring_at,
     ring_turn,
 )
-from llmtrain_helpers.evidence import published
 from tests.bad_values import assert_refused
 
 

@@ -14,6 +14,7 @@ from llmtrain_helpers import (
     gpu_hours,
     iterations,
     over_utilizations,
+    published,
     seconds_from_iterations,
     training_interval,
     training_seconds,
@@ -28,7 +29,6 @@ from llmtrain_helpers.duration import (
     tokens_in_time,
     whole_run_share,
 )
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.units import DAY
 from tests.bad_values import assert_refused
 from tests.formulas.cases import shape_of

@@ -18,9 +18,9 @@ from llmtrain_helpers import (
     muon_overhead,
     offload_seconds,
     plan_run,
+    published,
     tuned_parameters,
 )
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.finetune import MATRICES
 
 H100 = published.accelerator("H100 SXM")

@@ -13,10 +13,10 @@ from llmtrain_helpers import (
     count_flops,
     count_parameters,
     gpt_flops,
+    published,
     utilization,
 )
 from llmtrain_helpers.checks import show
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE, attention_pairs, token_products
 from tests.bad_values import assert_refused
 from tests.formulas.cases import shape_of

@@ -20,8 +20,8 @@ from llmtrain_helpers import (
     laws,
     loss,
     over_training,
+    published,
 )
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.laws import (
     outside,
     parameters_for,

@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_helpers import ParameterCount, Transformer, count_parameters, gpt_parameters
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import (
+    ParameterCount,
+    Transformer,
+    count_parameters,
+    gpt_parameters,
+    published,
+)
 from tests.strategies import transformers
 
 SHAPE = {"num_layers": 40, "hidden_size": 6144, "vocab_size": 50257, "sequence_length": 1024}

@@ -14,11 +14,11 @@ from llmtrain_helpers import (
     NumberFormat,
     Recipe,
     model_state_bytes,
+    published,
     smallest_data_parallel,
     train_small_network,
 )
 from llmtrain_helpers.checks import show
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.precision import (
     UpdatedWeight,
     fate_shares,

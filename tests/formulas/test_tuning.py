@@ -16,6 +16,7 @@ from llmtrain_helpers import (
     longest_sequence,
     lora_parameters,
     model_state_bytes,
+    published,
     tuned_activations,
     tuned_flops,
     tuned_memory,
@@ -23,7 +24,6 @@ from llmtrain_helpers import (
     tuned_phases,
     tuning_tokens,
 )
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.finetune import (
     FULL_RECIPES,
     TARGETS,

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from llmtrain_helpers.measure.parallel import _environment
+from llmtrain_course.measure.parallel import _environment
 
 
 def first_of(script: str, many: int, meeting: Path) -> Any:

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
+from llmtrain_course.measure import measure_activations, saved_tensors
 from llmtrain_helpers import Transformer, count_activations, gpt_activation_bytes
 from llmtrain_helpers.activations import KERNELS
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.measure import measure_activations, saved_tensors
 
 from .shapes import SHAPES
 

@@ -8,17 +8,16 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from llmtrain_helpers import Transformer, count_flops, count_parameters, gpt_flops
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import check
-from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.measure import (
+from llmtrain_course.exercises import check
+from llmtrain_course.measure import (
     counting,
     measure_flops,
     measure_parameters,
     model,
     saved_tensors,
 )
+from llmtrain_helpers import Transformer, count_flops, count_parameters, gpt_flops, published
+from llmtrain_helpers.flops import RECOMPUTE
 
 from .shapes import SHAPES
 
@@ -113,7 +112,7 @@ def grads(result: Any, *inputs: Any) -> Any:
 def test_the_model_learns() -> None:
     import torch
 
-    from llmtrain_helpers.measure.training import Trainer
+    from llmtrain_course.measure.training import Trainer
 
     torch.manual_seed(0)
     shape = SHAPES["llama gqa"]
@@ -131,7 +130,7 @@ def test_the_model_learns() -> None:
 def test_adam_is_pytorchs() -> None:
     import torch
 
-    from llmtrain_helpers.measure import training
+    from llmtrain_course.measure import training
 
     weight = torch.randn(7, 5, requires_grad=True)
     ours, moments = weight.detach().clone(), [torch.zeros(7, 5) for _ in range(2)]

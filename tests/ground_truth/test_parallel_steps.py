@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from llmtrain_helpers import Transformer, measure
-from llmtrain_helpers.measure.clock import timed
-from llmtrain_helpers.measure.trace import length
+from llmtrain_course import measure
+from llmtrain_course.measure.clock import timed
+from llmtrain_course.measure.trace import length
+from llmtrain_helpers import Transformer
 
 SHAPE = Transformer.gpt(2, 128, 4, 256, 64)
 

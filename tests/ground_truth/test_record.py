@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from llmtrain_helpers import StepTime, Transformer
-from llmtrain_helpers.__main__ import measure as main
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.measure import (
+from llmtrain_course.measure import (
     PHASES,
     TRAINABLE,
     measure_step_time,
@@ -21,12 +18,14 @@ from llmtrain_helpers.measure import (
     record,
     step_seconds,
 )
+from llmtrain_helpers import StepTime, Transformer, published
+from llmtrain_helpers.__main__ import measure as main
 
 SHAPE = Transformer.gpt(2, 32, 2, 64, 32)
 
 
 def test_step_time_is_fitted_to_steps(monkeypatch: Any) -> None:
-    from llmtrain_helpers.measure import timing
+    from llmtrain_course.measure import timing
 
     times = {1: 0.2, 2: 0.3, 4: 0.5}  # 0.1 s and 10 samples/s
     monkeypatch.setattr(timing, "seconds_of", lambda model, batch, *options, **more: times[batch])

@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from llmtrain_course.measure import TRAINABLE, measure_step_memory
 from llmtrain_helpers import (
     Moment,
     Timeline,
@@ -16,7 +17,6 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.activations import KERNELS
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.measure import TRAINABLE, measure_step_memory
 from llmtrain_helpers.precision import RECIPES
 
 from .shapes import SHAPES

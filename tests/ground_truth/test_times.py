@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from llmtrain_course.measure import PHASES, measure_data_parallel, profile_step, step_seconds
 from llmtrain_helpers import Transformer, all_reduce_bytes, count_parameters
-from llmtrain_helpers.measure import PHASES, measure_data_parallel, profile_step, step_seconds
 
 SMALL = Transformer.gpt(2, 32, 4, 101, 16)
 
@@ -98,7 +98,7 @@ def test_an_operator_that_was_held_up_does_not_hide_its_product() -> None:
         time = SimpleNamespace(start=0, elapsed_us=lambda: took)
         return SimpleNamespace(name=f"aten::{name}", time_range=time, cpu_children=children)
 
-    from llmtrain_helpers.measure.timing import _computing
+    from llmtrain_course.measure.timing import _computing
 
     held_up = event("linear", 100, event("t", 1), event("addmm", 20))
     assert [one.name for one in _computing(held_up)] == ["aten::addmm"]

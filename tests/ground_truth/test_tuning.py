@@ -11,10 +11,10 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from llmtrain_helpers import Transformer, Tuning
-from llmtrain_helpers.evidence import finetunes, published
+from llmtrain_course.measure import model as decoder
+from llmtrain_helpers import Transformer, Tuning, published
 from llmtrain_helpers.finetune import tuned_activations, tuned_flops
-from llmtrain_helpers.measure import model as decoder
+from research import finetunes
 
 from .adapters import adapt
 from .shapes import SHAPES

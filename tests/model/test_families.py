@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llmtrain_helpers import Transformer, count_parameters
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import Transformer, count_parameters, published
 from llmtrain_helpers.model.huggingface import family_rows
 from llmtrain_helpers.model.huggingface.configs import left_out
 from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES, SAME, Family, families_of

@@ -20,9 +20,9 @@ from llmtrain_helpers import (
     count_flops,
     count_parameters,
     plan_run,
+    published,
 )
 from llmtrain_helpers.communication import Split
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.model.layers import Matrix, Mixer, pairs
 from llmtrain_helpers.model.recurrences import Mamba, ShortConvolution
 from llmtrain_helpers.plan.memory import ends, stage_layers, stage_parameters

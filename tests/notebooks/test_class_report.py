@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.kit.exercise import Verdict, judge
 from llmtrain_helpers.__main__ import main
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
-from llmtrain_helpers.exercises.common import Verdict, judge
 from teaching import class_report
 from teaching.class_report import (
     NAMES,

@@ -18,11 +18,10 @@ import pytest
 from nbformat import NotebookNode
 
 import conftest
-from llmtrain_helpers import count_parameters, model_state_bytes
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
-from llmtrain_helpers.exercises.common import Function, Numeric, Word
-from llmtrain_helpers.exercises.duration import Rented
+from llmtrain_course.duration.exercises import Rented
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.kit.exercise import Function, Numeric, Word
+from llmtrain_helpers import count_parameters, model_state_bytes, published
 from tests.notebooks.scripts import load
 from tests.paths import ROOT, tracked
 from tools import notebooks, regenerate

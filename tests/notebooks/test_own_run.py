@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmtrain_helpers import count_parameters, plan_run, training_interval, units
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import count_parameters, plan_run, published, training_interval, units
 from tests import pages
 
 GPUS, DAYS, A100 = 8, 30, published.accelerator("A100 80GB SXM")

@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import published
 from tests.paths import ROOT
 from tools.notebooks import pages
 

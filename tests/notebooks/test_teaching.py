@@ -22,7 +22,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from llmtrain_helpers.exercises import EXERCISES
+from llmtrain_course.exercises import EXERCISES
 from tests.notebooks.scripts import load
 from tests.paths import ROOT
 from tools.notebooks import all_notebooks, chapters

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from llmtrain_helpers import plan_run
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import plan_run, published
 
 A100 = published.accelerator("A100")
 H100 = published.accelerator("H100")

@@ -5,8 +5,15 @@ from itertools import product
 
 import pytest
 
-from llmtrain_helpers import Accelerator, Tuning, advise, best_split, fewest_gpus, plan_run
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import (
+    Accelerator,
+    Tuning,
+    advise,
+    best_split,
+    fewest_gpus,
+    plan_run,
+    published,
+)
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.plan.plan import planned
 from tests.bad_values import assert_refused

@@ -13,10 +13,10 @@ from llmtrain_helpers import (
     count_parameters,
     model_state_bytes,
     plan_run,
+    published,
     step_timeline,
     units,
 )
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.plan.memory import at_the_loss, loss_logits
 from llmtrain_helpers.plan.plan import RESERVE

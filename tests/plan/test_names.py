@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llmtrain_helpers import Plan, best_split, plan_run, sweep
+from llmtrain_course.kit.own_run import own_run
+from llmtrain_helpers import Plan, best_split, plan_run, published, sweep
 from llmtrain_helpers.__main__ import main
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises.own import own_run
 from llmtrain_helpers.model.names import SEQUENCE, known_model, longest_shape
 from llmtrain_helpers.plan.run import SHARDS
 
@@ -105,7 +104,7 @@ def test_one_default_for_names_and_a_shape_keeps_its_own(model, options, tokens)
 def test_a_plan_changes_its_sequences_and_own_run_reads_a_name_alike(monkeypatch) -> None:
     assert plan_of(LLAMA).but(sequence_length=4096).run.model.sequence_length == 4096
     monkeypatch.setenv("LLMTRAIN_RUN", "example")
-    monkeypatch.setattr("llmtrain_helpers.exercises.own.SET", {})
+    monkeypatch.setattr("llmtrain_course.kit.own_run.SET", {})
     for name in ("Llama-3.1-8B", "Llama-2-7b", "gpt2"):
         assert own_run(model=name).shape == known_model(name)
 

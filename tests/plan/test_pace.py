@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import published
 from llmtrain_helpers.plan.pace import PACES, STOPS, UTILIZATIONS, of_family
 from llmtrain_helpers.plan.seconds import OWN_PACE
 from tests.bad_values import assert_refused

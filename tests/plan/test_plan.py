@@ -12,10 +12,10 @@ from llmtrain_helpers import (
     count_flops,
     fewest_gpus,
     plan_run,
+    published,
     sweep,
     units,
 )
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.run import Run
 from tests.bad_values import assert_refused
 from tests.plan.cases import A100, LLAMA, plan_of

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers import Transformer, advise, count_flops, count_parameters, plan_run
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import Transformer, advise, count_flops, count_parameters, plan_run, published
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.plan.advice import LEVERS
 from llmtrain_helpers.plan.plan import Plan, planned

@@ -7,8 +7,7 @@ from html import unescape
 import numpy as np
 import pytest
 
-from llmtrain_helpers import LAWS, RECIPES, compute_optimal, loss, plan_run, units
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import LAWS, RECIPES, compute_optimal, loss, plan_run, published, units
 from llmtrain_helpers.laws import times_the_least
 from llmtrain_helpers.plan.pace import HIGHEST, LONGEST, PACES
 from llmtrain_helpers.plan.plan import planned

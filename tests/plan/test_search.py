@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers import Accelerator, best_split, budget, shelf
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import Accelerator, best_split, budget, published, shelf
 from llmtrain_helpers.plan.plan import planned
 from llmtrain_helpers.plan.search import layouts, least_prices, step_price
 

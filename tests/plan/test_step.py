@@ -5,9 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from llmtrain_helpers import Transformer, communication_seconds, count_flops, count_parameters
+from llmtrain_helpers import (
+    Transformer,
+    communication_seconds,
+    count_flops,
+    count_parameters,
+    published,
+)
 from llmtrain_helpers.communication import LATENCY, bandwidth_of
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from tests.plan.cases import A100, H100, LLAMA, UNLINKED, plan_of
 

@@ -15,12 +15,12 @@ from llmtrain_helpers import (
     count_parameters,
     fewest_gpus,
     plan_run,
+    published,
     tuned_flops,
     tuned_memory,
     tuned_parameters,
     units,
 )
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.model.names import known_model
 
 MODEL = published.architecture("Llama-3.1-8B", sequence_length=2048)

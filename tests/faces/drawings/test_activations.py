@@ -5,9 +5,8 @@ from itertools import pairwise
 import pytest
 from matplotlib.colors import to_hex
 
-from llmtrain_helpers import Transformer, count_activations, step_timeline
-from llmtrain_helpers.activations import MARKS
-from llmtrain_helpers.drawings.activations import (
+from llmtrain_course.activations.figures import timeline
+from llmtrain_course.activations.pictures import (
     KEPT,
     MOMENTS,
     kept_by_layer,
@@ -17,9 +16,9 @@ from llmtrain_helpers.drawings.activations import (
     step_memory,
     there,
 )
-from llmtrain_helpers.drawings.common import COLORS
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.figures.activations import timeline
+from llmtrain_course.kit.drawing import COLORS
+from llmtrain_helpers import Transformer, count_activations, published, step_timeline
+from llmtrain_helpers.activations import MARKS
 from tests.faces.svg import Box, Picture, drawn
 
 LLAMA = published.architecture("Llama-3.2-1B", 8192)

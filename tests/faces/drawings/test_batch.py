@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_helpers import data_parallel_size
-from llmtrain_helpers.drawings.batch import (
+from llmtrain_course.batch.handles import bloom_bars
+from llmtrain_course.batch.pictures import (
     Layout,
     epoch_rows,
     four_gpus,
@@ -14,7 +14,7 @@ from llmtrain_helpers.drawings.batch import (
     stage_time,
     step_by_micro_batch,
 )
-from llmtrain_helpers.panels.batch import bloom_bars
+from llmtrain_helpers import data_parallel_size
 from llmtrain_helpers.plan.schedule import pipeline_schedule
 from tests.faces.contrast import contrast
 from tests.faces.svg import drawn

@@ -4,10 +4,9 @@ from math import log2
 
 import pytest
 
-from llmtrain_helpers import LAWS, frontier, over_training, shelf
+from llmtrain_course.budget import pictures as drawings
+from llmtrain_helpers import LAWS, frontier, over_training, published, shelf
 from llmtrain_helpers.budget import Outcome
-from llmtrain_helpers.drawings import budget as drawings
-from llmtrain_helpers.evidence import published
 from tests.faces.svg import drawn
 
 A100 = published.accelerator("A100 80GB SXM")

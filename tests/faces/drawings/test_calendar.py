@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
+from llmtrain_course.calendar import pictures as drawings
+from llmtrain_course.kit.drawing import COLORS
 from llmtrain_helpers import Accelerator, Transformer, calendar_days, plan_run, simulate_run
-from llmtrain_helpers.drawings import calendar as drawings
-from llmtrain_helpers.drawings.common import COLORS
 from llmtrain_helpers.units import DAY, HOUR
 from tests.faces.svg import drawn
 

@@ -9,8 +9,8 @@ from itertools import combinations
 
 import pytest
 
-from llmtrain_helpers.drawings.batch import _ink, _shade
-from llmtrain_helpers.drawings.common import (
+from llmtrain_course.batch.pictures import _ink, _shade
+from llmtrain_course.kit.drawing import (
     CARD,
     COLORS,
     DARK,

@@ -5,10 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from llmtrain_helpers import Transformer, plan_run
-from llmtrain_helpers.communication import SharedMlp, beside_backward
-from llmtrain_helpers.drawings.common import COLORS, STEP_PARTS
-from llmtrain_helpers.drawings.communication import (
+from llmtrain_course.communication.pictures import (
     LONGEST,
     apart,
     neighbour_grid,
@@ -19,7 +16,9 @@ from llmtrain_helpers.drawings.communication import (
     time_line,
     who_sends,
 )
-from llmtrain_helpers.evidence import published
+from llmtrain_course.kit.drawing import COLORS, STEP_PARTS
+from llmtrain_helpers import Transformer, plan_run, published
+from llmtrain_helpers.communication import SharedMlp, beside_backward
 from llmtrain_helpers.plan.seconds import StepSeconds
 from tests.faces.svg import Box, Picture, drawn
 

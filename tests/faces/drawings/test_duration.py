@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_helpers.drawings.common import COLORS
-from llmtrain_helpers.drawings.duration import (
+from llmtrain_course.duration.handles import published_marks
+from llmtrain_course.duration.pictures import (
     DAYS,
     GPUS,
     PLACES,
@@ -18,7 +18,7 @@ from llmtrain_helpers.drawings.duration import (
     off,
     promise,
 )
-from llmtrain_helpers.panels.duration import published_marks
+from llmtrain_course.kit.drawing import COLORS
 from tests.faces.svg import Box, Picture, drawn
 
 YOU = Mark("your run", 8, 32)

@@ -2,10 +2,10 @@
 
 import pytest
 
+from llmtrain_course.finetune import pictures as drawings
 from llmtrain_helpers import Tuning, tuned_phases
-from llmtrain_helpers.drawings import finetune as drawings
-from llmtrain_helpers.evidence.published import architecture
 from llmtrain_helpers.finetune import packed_rows
+from llmtrain_helpers.published import architecture
 from tests.faces.svg import drawn
 
 CARDS = {"24 GB": 24e9, "80 GB": 80e9}

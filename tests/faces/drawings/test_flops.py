@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from llmtrain_helpers import Transformer, achieved_flops_per_gpu, count_flops, units
-from llmtrain_helpers.drawings.common import COLORS
-from llmtrain_helpers.drawings.flops import (
+from llmtrain_course.flops.pictures import (
     MATRIX,
     RETURNED,
     SMALL,
@@ -17,7 +15,8 @@ from llmtrain_helpers.drawings.flops import (
     step_work,
     two_tokens,
 )
-from llmtrain_helpers.evidence import published
+from llmtrain_course.kit.drawing import COLORS
+from llmtrain_helpers import Transformer, achieved_flops_per_gpu, count_flops, published, units
 from llmtrain_helpers.flops import RECOMPUTE
 from tests.faces.svg import drawn
 

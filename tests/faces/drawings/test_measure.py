@@ -2,18 +2,18 @@
 
 import pytest
 
-from llmtrain_helpers import StepTime
-from llmtrain_helpers.drawings.common import COLORS
-from llmtrain_helpers.drawings.measure import (
+from llmtrain_course.kit.drawing import COLORS
+from llmtrain_course.measure.clock import StepClock
+from llmtrain_course.measure.pictures import (
     one_product,
     one_step,
     predicted_step,
     step_by_the_clock,
     step_bytes,
 )
-from llmtrain_helpers.measure.clock import StepClock
-from llmtrain_helpers.measure.recorded import WIDTHS, product_rates, recorded_memory, recorded_step
-from llmtrain_helpers.measure.trace import recorded_trace
+from llmtrain_course.measure.recorded import WIDTHS, product_rates, recorded_memory, recorded_step
+from llmtrain_course.measure.trace import recorded_trace
+from llmtrain_helpers import StepTime
 from tests.faces.svg import drawn
 
 every_width = pytest.mark.parametrize("width", WIDTHS)

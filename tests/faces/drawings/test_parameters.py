@@ -6,10 +6,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 
-from llmtrain_helpers import Transformer, count_parameters
-from llmtrain_helpers.drawings import parameters as drawings, stack
-from llmtrain_helpers.drawings.common import COLORS
-from llmtrain_helpers.evidence import published
+from llmtrain_course.kit.drawing import COLORS
+from llmtrain_course.parameters import pictures as drawings, stack
+from llmtrain_helpers import Transformer, count_parameters, published
 from tests.faces.svg import Picture, drawn
 from tests.strategies import transformers
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from llmtrain_helpers import plan_run, units
-from llmtrain_helpers.drawings.common import COLORS
-from llmtrain_helpers.drawings.plan import (
+from llmtrain_course.kit.drawing import COLORS
+from llmtrain_course.plan.pictures import (
     BACKWARD,
     FORWARD,
     answers,
@@ -13,9 +12,9 @@ from llmtrain_helpers.drawings.plan import (
     promise,
     span_in_words,
 )
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.evidence.utilizations import others_days
+from llmtrain_helpers import plan_run, published, units
 from llmtrain_helpers.results import Interval
+from research.utilizations import others_days
 from tests.faces.svg import drawn
 
 LLAMA = published.architecture("Llama-3.1-8B", 8192)

@@ -5,9 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from llmtrain_helpers import FORMATS, RECIPES, model_state_bytes
-from llmtrain_helpers.drawings.common import COLORS
-from llmtrain_helpers.drawings.precision import (
+from llmtrain_course.kit.drawing import COLORS
+from llmtrain_course.precision.pictures import (
     NARROW,
     WIDTH,
     eight_bits,
@@ -20,6 +19,7 @@ from llmtrain_helpers.drawings.precision import (
     sum_line,
     update_lines,
 )
+from llmtrain_helpers import FORMATS, RECIPES, model_state_bytes
 from llmtrain_helpers.precision import EXAMPLE_GRADIENTS, gradient_fates, sum_of_ones, updated
 from tests.faces.svg import Picture, drawn
 

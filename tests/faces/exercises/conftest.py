@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from llmtrain_helpers.exercises import own
+from llmtrain_course.kit import own_run as own
 from tests.faces.kernel import restart
 
 

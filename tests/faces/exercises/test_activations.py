@@ -2,15 +2,14 @@
 
 import pytest
 
-from llmtrain_helpers import Transformer, plan_run, step_timeline
+from llmtrain_course.activations.exercises import own_plan
+from llmtrain_course.exercises import PREDICTIONS
+from llmtrain_helpers import Transformer, plan_run, published, step_timeline
 from llmtrain_helpers.activations import count_activations
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.evidence.published import architecture
-from llmtrain_helpers.exercises import PREDICTIONS
-from llmtrain_helpers.exercises.activations import own_plan
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import model_state_bytes
+from llmtrain_helpers.published import architecture
 from tests.faces.exercises.answers.activations import MINE
 
 LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers.exercises import EXERCISES, check
+from llmtrain_course.exercises import EXERCISES, check
 from tests.faces.exercises.answers import ANSWERS
 
 RIGHT = [(id, answer, "") for id, known in ANSWERS.items() for answer in known.right]

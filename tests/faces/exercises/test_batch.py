@@ -2,10 +2,9 @@
 
 import pytest
 
-from llmtrain_helpers import data_parallel_size, units
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
-from llmtrain_helpers.exercises.common import judge
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.kit.exercise import judge
+from llmtrain_helpers import data_parallel_size, published, units
 from llmtrain_helpers.plan.schedule import idle_share
 
 

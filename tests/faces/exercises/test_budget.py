@@ -4,10 +4,19 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers import best_for_loss, frontier, laws, loss, over_training, shelf, units
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import budget as budget_exercises, check, predict
-from llmtrain_helpers.panels import PANELS
+from llmtrain_course.budget import exercises as budget_exercises
+from llmtrain_course.exercises import check, predict
+from llmtrain_course.panels import PANELS
+from llmtrain_helpers import (
+    best_for_loss,
+    frontier,
+    laws,
+    loss,
+    over_training,
+    published,
+    shelf,
+    units,
+)
 
 A100 = published.accelerator("A100 80GB SXM")
 

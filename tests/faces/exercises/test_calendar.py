@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS, predict
+from llmtrain_course.kit.own_run import OwnRun
 from llmtrain_helpers import best_checkpoint_interval, calendar_days, losses
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, predict
-from llmtrain_helpers.exercises.own import OwnRun
 from llmtrain_helpers.units import DAY
 
 

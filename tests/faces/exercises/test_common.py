@@ -9,10 +9,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from llmtrain_helpers import exercises, units
-from llmtrain_helpers.checks import show
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, predict, progress
-from llmtrain_helpers.exercises.common import (
+from llmtrain_course import exercises
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check, predict, progress
+from llmtrain_course.kit.exercise import (
     NEAR,
     UNITS,
     Exercise,
@@ -26,6 +25,8 @@ from llmtrain_helpers.exercises.common import (
     read_as,
     solution_of,
 )
+from llmtrain_helpers import units
+from llmtrain_helpers.checks import show
 from tests.faces.kernel import restart
 from tests.paths import NOTEBOOKS
 from tests.printed import printed

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
+from llmtrain_course.communication.exercises import NEAR, best_of
+from llmtrain_course.communication.handles import Setting, planned
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
+from llmtrain_course.panels import PANELS
 from llmtrain_helpers.communication import data_parallel_bytes
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
-from llmtrain_helpers.exercises.communication import NEAR, best_of
-from llmtrain_helpers.panels import PANELS
-from llmtrain_helpers.panels.communication import Setting, planned
 from tests.faces.exercises.answers.communication import MINE
 from tests.pages import words
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
-from llmtrain_helpers.exercises.common import judge
-from llmtrain_helpers.exercises.duration import AT_HAND, BUDGET, MOST_DAYS, PRICES, of_offer
+from llmtrain_course.duration.exercises import AT_HAND, BUDGET, MOST_DAYS, PRICES, of_offer
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
+from llmtrain_course.kit.exercise import judge
+from llmtrain_helpers import published
 from tests.faces.exercises.answers import ANSWERS
 from tests.faces.exercises.answers.duration import X_B
 from tests.pages import words

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from llmtrain_helpers.exercises import check, predict
-from llmtrain_helpers.exercises.finetune import WAYS, adapted, kept_with_dropout
-from llmtrain_helpers.exercises.own import SET, own_run
+from llmtrain_course.exercises import check, predict
+from llmtrain_course.finetune.exercises import WAYS, adapted, kept_with_dropout
+from llmtrain_course.kit.own_run import SET, own_run
 
 
 @pytest.fixture(autouse=True)

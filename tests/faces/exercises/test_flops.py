@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
-from llmtrain_helpers.exercises.common import judge
-from llmtrain_helpers.exercises.flops import STATED, longer, readings
-from llmtrain_helpers.panels.flops import Setting
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
+from llmtrain_course.flops.exercises import STATED, longer, readings
+from llmtrain_course.flops.handles import Setting
+from llmtrain_course.kit.exercise import judge
+from llmtrain_helpers import published
 from tests.config_files import FILES
 from tests.faces.exercises.answers import ANSWERS
 from tests.pages import cell

@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from llmtrain_helpers import exercises
-from llmtrain_helpers.exercises import EXERCISES, check
-from llmtrain_helpers.exercises.common import Exercise, Verdict, judge
-from llmtrain_helpers.exercises.kinds import Blank, Estimate, Recommendation
+from llmtrain_course import exercises
+from llmtrain_course.exercises import EXERCISES, check
+from llmtrain_course.kit.exercise import Exercise, Verdict, judge
+from llmtrain_course.kit.kinds import Blank, Estimate, Recommendation
 
 
 def said(answer: object, exercise: Exercise, tries: int = 0) -> Verdict:

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from llmtrain_helpers import count_activations, count_parameters, step_timeline
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
-from llmtrain_helpers.measure.recorded import recorded_step
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
+from llmtrain_course.measure.recorded import recorded_step
+from llmtrain_helpers import count_activations, count_parameters, published, step_timeline
 from tests.faces.exercises.answers.measure import own
 
 

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from llmtrain_helpers import count_parameters
+from llmtrain_course import cells as page
+from llmtrain_course.exercises import EXERCISES, course_map, own_run
+from llmtrain_course.kit import own_run as own
+from llmtrain_course.kit.exercise import judge
+from llmtrain_helpers import count_parameters, published
 from llmtrain_helpers.duration import training_interval
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.exercises import EXERCISES, course_map, own, own_run, page
-from llmtrain_helpers.exercises.common import judge
 
 if sys.platform == "linux":
     import resource

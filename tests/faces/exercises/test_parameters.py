@@ -2,9 +2,9 @@
 
 import pytest
 
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
+from llmtrain_course.kit.exercise import judge
 from llmtrain_helpers import Transformer
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
-from llmtrain_helpers.exercises.common import judge
 from tests.pages import cell
 
 

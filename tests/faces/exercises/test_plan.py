@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
+from llmtrain_course.plan.exercises import PROPOSALS, long_sequences
 from llmtrain_helpers import training_interval
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check
-from llmtrain_helpers.exercises.plan import PROPOSALS, long_sequences
 from llmtrain_helpers.plan.schedule import pipeline_schedule
 from tests.faces.exercises.answers.plan import MINE
 

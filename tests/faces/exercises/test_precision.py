@@ -5,9 +5,9 @@ import re
 import ml_dtypes
 import pytest
 
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.kit.exercise import judge
 from llmtrain_helpers import FORMATS, RECIPES, model_state_bytes
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS
-from llmtrain_helpers.exercises.common import judge
 from llmtrain_helpers.precision import gradient_window, updated
 from tests.faces.exercises.answers.precision import MINE
 

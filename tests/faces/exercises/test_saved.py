@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, course_map, predict
-from llmtrain_helpers.exercises.saved import saved_answers
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check, course_map, predict
+from llmtrain_course.kit.saved import saved_answers
 
 
 def page(*told: str) -> str:

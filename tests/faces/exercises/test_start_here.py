@@ -5,14 +5,10 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check, predict
+from llmtrain_course.start_here.exercises import SIZES, check_environment, tokens_for_each_parameter
 from llmtrain_helpers import count_parameters, units
-from llmtrain_helpers.evidence.published import architecture
-from llmtrain_helpers.exercises import EXERCISES, PREDICTIONS, check, predict
-from llmtrain_helpers.exercises.start_here import (
-    SIZES,
-    check_environment,
-    tokens_for_each_parameter,
-)
+from llmtrain_helpers.published import architecture
 
 
 def test_hints_come_in_steps() -> None:
@@ -59,7 +55,7 @@ def test_in_a_browser_jupyterlab_is_the_page(monkeypatch: pytest.MonkeyPatch) ->
     def missing(package: str) -> str:
         raise PackageNotFoundError(package)
 
-    module = "llmtrain_helpers.exercises.start_here"
+    module = "llmtrain_course.start_here.exercises"
     monkeypatch.setattr(f"{module}.version", missing)
     assert sum("is missing" in line for line in check_environment()) == 6
     monkeypatch.setattr("sys.platform", "emscripten")

@@ -5,20 +5,20 @@ import re
 import pandas as pd
 import pytest
 
-from llmtrain_helpers import Transformer, count_parameters, fit_step_time, measure, step_timeline
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.evidence.splits import measured_splits
-from llmtrain_helpers.figures import describe
-from llmtrain_helpers.figures.activations import memory_bars, timeline
-from llmtrain_helpers.figures.batch import published_batches, throughput
-from llmtrain_helpers.figures.communication import by_tensor, layouts
-from llmtrain_helpers.figures.duration import days_by_gpus
-from llmtrain_helpers.figures.flops import flops_per_parameter
-from llmtrain_helpers.figures.measure import operators, prediction, throughputs
-from llmtrain_helpers.figures.parameters import formula_errors, shares_by_size
-from llmtrain_helpers.figures.plan import shares_of_peak, sweep_maps
-from llmtrain_helpers.figures.precision import bit_layouts, losses, ranges, spacings
-from llmtrain_helpers.measure.clock import times
+from llmtrain_course import measure
+from llmtrain_course.activations.figures import memory_bars, timeline
+from llmtrain_course.batch.figures import published_batches, throughput
+from llmtrain_course.communication.figures import by_tensor, layouts
+from llmtrain_course.duration.figures import days_by_gpus
+from llmtrain_course.flops.figures import flops_per_parameter
+from llmtrain_course.kit.figures import describe
+from llmtrain_course.measure.clock import times
+from llmtrain_course.measure.figures import operators, prediction, throughputs
+from llmtrain_course.parameters.figures import formula_errors, shares_by_size
+from llmtrain_course.plan.figures import shares_of_peak, sweep_maps
+from llmtrain_course.precision.figures import bit_layouts, losses, ranges, spacings
+from llmtrain_helpers import Transformer, count_parameters, fit_step_time, published, step_timeline
+from research.splits import measured_splits
 
 GPT2 = Transformer.gpt(12, 768, 12, 50257, 1024)
 

@@ -17,28 +17,25 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 from pandas import DataFrame
 
-from llmtrain_helpers import StepTime, measure, step_timeline
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.figures import (
-    activations,
-    batch,
-    communication,
-    describe,
-    duration,
-    flops,
-    measure as measured,
-    parameters,
-    plan,
-    precision,
-)
-from llmtrain_helpers.figures.common import LIVE, new_figure, show_in_notebooks
-from llmtrain_helpers.measure.clock import times
+from llmtrain_course import measure
+from llmtrain_course.activations import figures as activations
+from llmtrain_course.batch import figures as batch
+from llmtrain_course.communication import figures as communication
+from llmtrain_course.duration import figures as duration
+from llmtrain_course.flops import figures as flops
+from llmtrain_course.kit.figures import LIVE, describe, new_figure, show_in_notebooks
+from llmtrain_course.measure import figures as measured
+from llmtrain_course.measure.clock import times
+from llmtrain_course.parameters import figures as parameters
+from llmtrain_course.plan import figures as plan
+from llmtrain_course.precision import figures as precision
+from llmtrain_helpers import StepTime, published, step_timeline
 
 # --- seen under any backend
 
 DRAWN = """
 import matplotlib.pyplot as plt
-from llmtrain_helpers.figures.precision import bit_layouts
+from llmtrain_course.precision.figures import bit_layouts
 figure = bit_layouts()
 plt.show()
 """

@@ -4,11 +4,17 @@ import re
 
 import pytest
 
-from llmtrain_helpers import Transformer, count_parameters, model_state_bytes, step_timeline, units
-from llmtrain_helpers.drawings.activations import LEGEND, parts_at_peak
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels import PANELS, activations_panel
-from llmtrain_helpers.panels.activations import Setting
+from llmtrain_course.activations.handles import Setting
+from llmtrain_course.activations.pictures import LEGEND, parts_at_peak
+from llmtrain_course.panels import PANELS, activations_panel
+from llmtrain_helpers import (
+    Transformer,
+    count_parameters,
+    model_state_bytes,
+    published,
+    step_timeline,
+    units,
+)
 from tests.faces.svg import pictures
 from tests.panel_code import code_of, value_of
 

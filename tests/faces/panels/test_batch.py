@@ -4,10 +4,9 @@ import re
 
 import pytest
 
-from llmtrain_helpers import fit_step_time
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels import HANDLES, PANELS, batch_panel
-from llmtrain_helpers.panels.batch import BLOOM_PASS, Setting, Split, bloom_bars
+from llmtrain_course.batch.handles import BLOOM_PASS, Setting, Split, bloom_bars
+from llmtrain_course.panels import HANDLES, PANELS, batch_panel
+from llmtrain_helpers import fit_step_time, published
 from tests.faces.svg import pictures
 
 

@@ -4,10 +4,17 @@ import re
 
 import pytest
 
-from llmtrain_helpers import Accelerator, Transformer, calendar, calendar_days, plan_run, units
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels import PANELS
-from llmtrain_helpers.panels.calendar import BEST, Setting
+from llmtrain_course.calendar.handles import BEST, Setting
+from llmtrain_course.panels import PANELS
+from llmtrain_helpers import (
+    Accelerator,
+    Transformer,
+    calendar,
+    calendar_days,
+    plan_run,
+    published,
+    units,
+)
 from llmtrain_helpers.units import DAY
 from tests.faces.svg import pictures
 

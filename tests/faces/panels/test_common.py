@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers import panels, units
-from llmtrain_helpers.panels import HANDLES, PANELS, common, controls, in_notebook
-from llmtrain_helpers.panels.common import Control, Panel
-from llmtrain_helpers.panels.notebook import OWN, NotebookPanel
-from llmtrain_helpers.panels.page import KNOWN
-from llmtrain_helpers.panels.state import State
+from llmtrain_course import panels
+from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.kit.panel import Control, Panel
+from llmtrain_course.kit.state import State
+from llmtrain_course.kit.widget import OWN, NotebookPanel
+from llmtrain_course.page import KNOWN
+from llmtrain_course.panels import HANDLES, PANELS, in_notebook
+from llmtrain_helpers import units
 from tests.faces.svg import pictures
 from tests.panel_code import value_of
 from tests.printed import printed
@@ -31,7 +33,7 @@ BLOCKED = """
 import sys
 for name in ("numpy", "pandas", "matplotlib", "ipywidgets", "IPython", "termcolor"):
     sys.modules[name] = None
-from llmtrain_helpers.panels import HANDLES, PANELS
+from llmtrain_course.panels import HANDLES, PANELS
 print(*(f"{word}:{len(panel.render())}" for word, panel in (PANELS | HANDLES).items()))
 """
 

@@ -2,11 +2,10 @@
 
 import pytest
 
-from llmtrain_helpers import plan_run, units
-from llmtrain_helpers.drawings.communication import of_first_stage, sending
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels import HANDLES, PANELS, communication_panel
-from llmtrain_helpers.panels.communication import Setting, planned
+from llmtrain_course.communication.handles import Setting, planned
+from llmtrain_course.communication.pictures import of_first_stage, sending
+from llmtrain_course.panels import HANDLES, PANELS, communication_panel
+from llmtrain_helpers import plan_run, published, units
 
 LLAMA = published.architecture("Llama-3.1-70B", 8192)
 SPLIT = {"tensor_parallel": 8, "zero_stage": 1, "recompute": "full"}

@@ -9,8 +9,8 @@ from textwrap import dedent
 
 import pytest
 
-from llmtrain_helpers.panels import PANELS
-from llmtrain_helpers.panels.common import Control
+from llmtrain_course.kit.panel import Control
+from llmtrain_course.panels import PANELS
 
 every_panel = pytest.mark.parametrize("word", PANELS)
 

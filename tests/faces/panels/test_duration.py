@@ -5,10 +5,10 @@ from html import unescape
 
 import pytest
 
-from llmtrain_helpers import units
-from llmtrain_helpers.evidence import published, utilizations
-from llmtrain_helpers.panels import HANDLES, PANELS
-from llmtrain_helpers.panels.duration import DOUBTFUL, WAYS, published_marks, shares_of_runs
+from llmtrain_course.duration.handles import DOUBTFUL, WAYS, published_marks, shares_of_runs
+from llmtrain_course.panels import HANDLES, PANELS
+from llmtrain_helpers import published, units
+from research import utilizations
 from tests.pages import cell
 from tests.panel_code import value_of
 

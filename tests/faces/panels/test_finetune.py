@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from llmtrain_course.finetune.handles import faster_by_flops
+from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import Tuning, tuned_memory
-from llmtrain_helpers.evidence.published import architecture
-from llmtrain_helpers.panels import HANDLES, PANELS
-from llmtrain_helpers.panels.finetune import faster_by_flops
+from llmtrain_helpers.published import architecture
 from tests.faces.panels.test_handles import said
 from tests.faces.svg import pictures
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from llmtrain_helpers import Transformer, achieved_flops_per_gpu, count_flops, units
-from llmtrain_helpers.drawings.flops import past_peak
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels.flops import ALL, BACK, PANEL, PEAK, SEEN, highest_hfu
+from llmtrain_course.flops.handles import ALL, BACK, PANEL, PEAK, SEEN, highest_hfu
+from llmtrain_course.flops.pictures import past_peak
+from llmtrain_helpers import Transformer, achieved_flops_per_gpu, count_flops, published, units
 from tests.pages import cell
 from tests.panel_code import value_of
 

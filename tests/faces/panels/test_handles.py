@@ -8,11 +8,11 @@ from itertools import pairwise, product
 
 import pytest
 
-from llmtrain_helpers.measure.recorded import WIDTHS, recorded_step
-from llmtrain_helpers.panels import HANDLES
-from llmtrain_helpers.panels.batch import BATCH_COST, Bought
-from llmtrain_helpers.panels.common import Handle
-from llmtrain_helpers.panels.state import State
+from llmtrain_course.batch.handles import BATCH_COST, Bought
+from llmtrain_course.kit.panel import Handle
+from llmtrain_course.kit.state import State
+from llmtrain_course.measure.recorded import WIDTHS, recorded_step
+from llmtrain_course.panels import HANDLES
 from tests.faces.svg import pictures
 
 every_handle = pytest.mark.parametrize("name", HANDLES)

@@ -8,10 +8,10 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
+from llmtrain_course.measure.handles import SERIES, WAYS, Setting, Timed, Watched
+from llmtrain_course.measure.recorded import product_rates, recorded_memory, recorded_step
+from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import units
-from llmtrain_helpers.measure.recorded import product_rates, recorded_memory, recorded_step
-from llmtrain_helpers.panels import HANDLES, PANELS
-from llmtrain_helpers.panels.measure import SERIES, WAYS, Setting, Timed, Watched
 from tests.faces.svg import pictures
 from tests.panel_code import value_of
 

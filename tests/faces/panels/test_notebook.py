@@ -10,9 +10,9 @@ from typing import Any
 import ipywidgets as widgets
 import pytest
 
-from llmtrain_helpers.panels import HANDLES, PANELS, handle, in_notebook
-from llmtrain_helpers.panels.common import Control
-from llmtrain_helpers.panels.notebook import _CSS, Field
+from llmtrain_course.kit.panel import Control
+from llmtrain_course.kit.widget import _CSS, Field
+from llmtrain_course.panels import HANDLES, PANELS, handle, in_notebook
 from tests.faces.panels.test_common import GPUS, made
 
 every_panel = pytest.mark.parametrize("word", PANELS)

@@ -5,11 +5,10 @@ import re
 
 import pytest
 
-from llmtrain_helpers import Transformer, count_parameters, units
-from llmtrain_helpers.drawings import stack
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels import PANELS, parameters as panel_module
-from llmtrain_helpers.panels.notebook import NotebookPanel
+from llmtrain_course.kit.widget import NotebookPanel
+from llmtrain_course.panels import PANELS
+from llmtrain_course.parameters import handles as panel_module, stack
+from llmtrain_helpers import Transformer, count_parameters, published, units
 from tests.pages import cell
 from tests.panel_code import value_of
 

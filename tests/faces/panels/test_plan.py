@@ -5,12 +5,12 @@ from html import unescape
 
 import pytest
 
+from llmtrain_course.kit.state import State
+from llmtrain_course.page import shown
+from llmtrain_course.panels import HANDLES, PANELS, plan_panel
+from llmtrain_course.plan.handles import Levers, Month
+from llmtrain_course.plan.pictures import NARROW
 from llmtrain_helpers import advise, training_interval, units
-from llmtrain_helpers.drawings.plan import NARROW
-from llmtrain_helpers.panels import HANDLES, PANELS, plan_panel
-from llmtrain_helpers.panels.page import shown
-from llmtrain_helpers.panels.plan import Levers, Month
-from llmtrain_helpers.panels.state import State
 from tests.faces.svg import pictures
 from tests.panel_code import value_of
 from tests.plan.cases import H100, plan_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmtrain_helpers.panels import HANDLES, PANELS
+from llmtrain_course.panels import HANDLES, PANELS
 from tests.faces.panels.test_handles import said
 from tests.faces.svg import pictures
 

@@ -5,10 +5,10 @@ from html import unescape
 
 import pytest
 
+from llmtrain_course.panels import HANDLES, PANELS, start_here_panel
+from llmtrain_course.start_here.handles import Setting
 from llmtrain_helpers import training_seconds, units
-from llmtrain_helpers.evidence.published import run
-from llmtrain_helpers.panels import HANDLES, PANELS, start_here_panel
-from llmtrain_helpers.panels.start_here import Setting
+from llmtrain_helpers.published import run
 from tests.pages import cell
 from tests.panel_code import value_of
 

@@ -7,10 +7,10 @@ from llmtrain_helpers import (
     count_activations,
     count_parameters,
     gpt_activation_bytes,
+    published,
     step_timeline,
     units,
 )
-from llmtrain_helpers.evidence import published
 from llmtrain_helpers.model.layers import Attention
 from tests.pages import cell
 

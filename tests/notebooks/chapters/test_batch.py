@@ -1,7 +1,6 @@
 """What the page of chapter 04 states, computed anew."""
 
-from llmtrain_helpers import accumulation_steps, fit_step_time
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import accumulation_steps, fit_step_time, published
 
 
 def test_the_worked_trade_of_the_critical_batch() -> None:

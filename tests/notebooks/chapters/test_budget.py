@@ -6,9 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from llmtrain_helpers import compute_optimal, frontier, loss, shelf
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels import PANELS
+from llmtrain_course.panels import PANELS
+from llmtrain_helpers import compute_optimal, frontier, loss, published, shelf
 from tests.pages import cell, words
 
 

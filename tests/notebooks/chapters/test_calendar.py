@@ -4,10 +4,16 @@ from typing import Any
 
 import pytest
 
-from llmtrain_helpers import calendar, calendar_days, mean_time_between_failures, plan_run, units
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels import PANELS
-from llmtrain_helpers.panels.calendar import Setting
+from llmtrain_course.calendar.handles import Setting
+from llmtrain_course.panels import PANELS
+from llmtrain_helpers import (
+    calendar,
+    calendar_days,
+    mean_time_between_failures,
+    plan_run,
+    published,
+    units,
+)
 from llmtrain_helpers.units import HOUR
 from tests.pages import cell, cells, words
 

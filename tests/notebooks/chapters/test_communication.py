@@ -2,12 +2,11 @@
 
 import pytest
 
-from llmtrain_helpers import all_reduce_seconds, count_parameters, plan_run
+from llmtrain_course.communication.handles import MACHINES, TimeLine
+from llmtrain_course.communication.pictures import apart, sending
+from llmtrain_course.panels import HANDLES
+from llmtrain_helpers import all_reduce_seconds, count_parameters, plan_run, published
 from llmtrain_helpers.communication import LATENCY, LINK_SHARE
-from llmtrain_helpers.drawings.communication import apart, sending
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels import HANDLES
-from llmtrain_helpers.panels.communication import MACHINES, TimeLine
 from tests.pages import words
 
 H100 = published.accelerator("H100")

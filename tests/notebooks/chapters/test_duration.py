@@ -2,13 +2,13 @@
 
 import pytest
 
-from llmtrain_helpers import training_seconds, units
+from llmtrain_course.duration.handles import shares_of_runs
+from llmtrain_course.panels import HANDLES
+from llmtrain_helpers import published, training_seconds, units
 from llmtrain_helpers.duration import UTILIZATIONS
-from llmtrain_helpers.evidence import published, utilizations
 from llmtrain_helpers.flops import count_flops, gpt_flops
-from llmtrain_helpers.panels import HANDLES
-from llmtrain_helpers.panels.duration import shares_of_runs
 from llmtrain_helpers.parameters import count_parameters, gpt_parameters
+from research import utilizations
 from tests.pages import cell, words
 
 PAGE, EVIDENCE = "03_duration", "evidence/03_duration"

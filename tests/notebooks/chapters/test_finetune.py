@@ -5,11 +5,11 @@ from statistics import median
 
 import pytest
 
+from llmtrain_course.finetune.handles import LENGTHS, ROW, Spike, faster_by_flops
 from llmtrain_helpers import Tuning, published, tuned_parameters, tuned_phases, tuning_tokens, units
-from llmtrain_helpers.evidence.finetunes import speed_ratios
 from llmtrain_helpers.finetune import LOSS_KERNELS, packed_rows, weight_bytes
-from llmtrain_helpers.panels.finetune import LENGTHS, ROW, Spike, faster_by_flops
 from llmtrain_helpers.plan.plan import TUNED_RESERVES
+from research.finetunes import speed_ratios
 from tests.pages import cell, cells, words
 
 LLAMA = published.architecture("Llama-3.1-8B", 4096)

@@ -2,8 +2,14 @@
 
 import pytest
 
-from llmtrain_helpers import achieved_flops_per_gpu, count_flops, gpt_flops, units, utilization
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import (
+    achieved_flops_per_gpu,
+    count_flops,
+    gpt_flops,
+    published,
+    units,
+    utilization,
+)
 
 SHAPE = {
     "num_layers": 40,

@@ -1,7 +1,7 @@
 """What the page of chapter 11 states, computed anew."""
 
+from llmtrain_course.measure.recorded import recorded_step
 from llmtrain_helpers import units
-from llmtrain_helpers.measure.recorded import recorded_step
 from tests.pages import cell
 from tools.notebooks import chapters
 

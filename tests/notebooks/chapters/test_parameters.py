@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from llmtrain_helpers import Transformer, count_parameters, units
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import Transformer, count_parameters, published, units
 from tests.pages import cell
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from llmtrain_helpers import plan_run, units
-from llmtrain_helpers.drawings.plan import answers
-from llmtrain_helpers.evidence import published, splits
-from llmtrain_helpers.evidence.utilizations import others_days
-from llmtrain_helpers.panels.plan import Levers, Setting, planned
+from llmtrain_course.plan.handles import Levers, Setting, planned
+from llmtrain_course.plan.pictures import answers
+from llmtrain_helpers import plan_run, published, units
 from llmtrain_helpers.plan.pace import STOPS
+from research import splits
+from research.utilizations import others_days
 from tests.pages import cell, cells, words
 from tests.plan.cases import H100, plan_of
 

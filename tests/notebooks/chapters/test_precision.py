@@ -6,16 +6,16 @@ import re
 import numpy as np
 import pytest
 
+from llmtrain_course.activations.handles import Setting
+from llmtrain_course.precision.pictures import number, power
 from llmtrain_helpers import (
     FORMATS,
     count_parameters,
     model_state_bytes,
     plan_run,
+    published,
     train_small_network,
 )
-from llmtrain_helpers.drawings.precision import number, power
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.panels.activations import Setting
 from llmtrain_helpers.precision import RECIPES, sum_of_ones
 from tests.pages import cell, cells, words
 from tools.notebooks import chapters

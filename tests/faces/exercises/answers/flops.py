@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from llmtrain_course.flops.exercises import layer_flops, readings
 from llmtrain_helpers import gpt_flops
-from llmtrain_helpers.exercises.flops import layer_flops, readings
 from tests.faces.exercises.answers.table import Answers
 
 F_OPEN = 72 * 512 * 4096 * 48 * 8192**2

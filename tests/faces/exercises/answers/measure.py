@@ -3,9 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from llmtrain_helpers import count_flops, step_timeline
-from llmtrain_helpers.evidence import published
-from llmtrain_helpers.measure.recorded import recorded_model, recorded_peak, recorded_step
+from llmtrain_course.measure.recorded import recorded_model, recorded_peak, recorded_step
+from llmtrain_helpers import count_flops, published, step_timeline
 from tests.faces.exercises.answers.table import Answers
 
 ONE = 2 * 1024 * 512 * 2048

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from llmtrain_helpers import Transformer, count_parameters
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import Transformer, count_parameters, published
 from tests.faces.exercises.answers.table import Answers
 
 EIGHT = count_parameters(published.architecture("Llama-3.1-8B"))

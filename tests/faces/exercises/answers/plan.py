@@ -1,7 +1,6 @@
 """Chapter 08."""
 
-from llmtrain_helpers import plan_run
-from llmtrain_helpers.evidence import published
+from llmtrain_helpers import plan_run, published
 from tests.faces.exercises.answers.table import Answers
 
 MEASURED = plan_run(
