@@ -56,7 +56,7 @@ reset: ## a notebook as it was, yours kept beside it: NOTEBOOK=03_duration
 lock: $(READY) ## pin the dependencies again, after a change of pyproject.toml
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --universal --python-version 3.11 --no-annotate --no-header \
-	    --extra course --extra dev pyproject.toml -o requirements.lock
+	    --extra notebooks --extra dev pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --universal --python-version 3.11 --no-annotate --no-header \
 	    --constraint requirements.lock --extra site pyproject.toml -o site/requirements.lock
 	$(BIN)/uv pip compile --universal --python-version 3.11 --no-annotate --no-header \

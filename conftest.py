@@ -9,15 +9,17 @@ from tools.notebooks import all_notebooks
 
 os.environ["LLMTRAIN_RUN"] = "example"  # whatever run a learner keeps here
 
+_PYTORCH = ("__init__", "counting", "ledger", "memory", "model", "parallel", "record")
+_PYTORCH += ("timing", "training")
 NEED_IT = [
-    "llmtrain_helpers/measure/*.py",
+    *(f"llmtrain_course/measure/{name}.py" for name in _PYTORCH),
     "tests/ground_truth/*.py",
     "notebooks/11_measure.ipynb",
     "notebooks/evidence/11_measure.ipynb",
 ]
 MISSING = torch_missing()
-MOVED = ["llmtrain_helpers/utilizations.py", "llmtrain_helpers/splits.py"]
-"""Old places of two modules of `evidence/`, where their doctests run."""
+MOVED = ["llmtrain_helpers/exercises.py", "llmtrain_helpers/panels.py"]
+"""Old places of the course's modules: importing them is an error that names the new ones."""
 
 collect_ignore_glob = [*MOVED, "teaching/homes/*", *(NEED_IT if MISSING else [])]
 

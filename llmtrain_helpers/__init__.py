@@ -1,9 +1,8 @@
 """What will it take to train a language model? The formulas, one module a chapter.
 
-`import llmtrain_helpers` brings the formulas and nothing foreign, each module when one
-of its names is first used. The evidence answers here too: `published`, which reads
-`data/`, `utilizations` and `splits`. What draws (`figures`), shows a panel (`panels`)
-or checks an answer (`exercises`) is imported as `llmtrain_course.panels` and the like.
+`import llmtrain_helpers` only needs the standard library, and each module is imported when
+one of its names is first used. `published` reads the tables of `data/`. What the notebooks
+show and ask is in `llmtrain_course`.
 """
 
 from importlib import import_module
@@ -182,7 +181,6 @@ if TYPE_CHECKING:
         train_small_network as train_small_network,
     )
     from llmtrain_helpers.results import Interval as Interval
-    from research import splits, utilizations
 
 _ROOMS = {
     "activations": "activations",
@@ -202,9 +200,7 @@ _ROOMS = {
     "results": "results",
     "units": "units",
     "architecture": "model",
-    "published": "evidence.published",
-    "splits": "evidence.splits",
-    "utilizations": "evidence.utilizations",
+    "published": "published",
 }
 """Modules that answer as attributes, and where they live."""
 

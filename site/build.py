@@ -33,6 +33,9 @@ ROOT = HERE.parent
 SITE = ROOT / "build" / "site"
 MODULES = HERE / "node_modules"
 
+PACKAGES = ["llmtrain_helpers", "llmtrain_course", "research"]
+"""What a page's Python imports."""
+
 PYODIDE = [
     "pyodide.mjs",
     "pyodide.asm.mjs",
@@ -74,8 +77,9 @@ def add_python(site: Path) -> None:
     for name in PYODIDE:
         shutil.copy(MODULES / "pyodide" / name, site / "pyodide")
     with ZipFile(site / "course.zip", "w", ZIP_DEFLATED) as archive:
-        for path in sorted((ROOT / "llmtrain_helpers").rglob("*.py")):
-            archive.write(path, path.relative_to(ROOT))
+        for package in PACKAGES:
+            for path in sorted((ROOT / package).rglob("*.py")):
+                archive.write(path, path.relative_to(ROOT))
         for path in sorted((ROOT / "data").rglob("*")):
             archive.write(path, Path("llmtrain_helpers", path.relative_to(ROOT)))
         for path in metadata.files("termcolor") or []:

@@ -35,7 +35,8 @@ ROOT = NOTEBOOKS.parent
 SIZES = steps(10**8, 10**12, 1, 2, 3, 5, 8)
 """Where the slider of the model's size stops."""
 
-PACKED = ["llmtrain_helpers", "notebooks", "data", "teaching", "tools"]
+PACKED = ["llmtrain_helpers", "llmtrain_course", "research"]
+PACKED += ["notebooks", "data", "teaching", "tools"]
 FOLDER = "what-will-it-take"
 """What is needed to run the notebooks, beside the files of the folder, and its name."""
 

@@ -19,7 +19,7 @@ from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from tools.notebooks import all_notebooks
 
@@ -34,6 +34,7 @@ BASE = os.environ.get("PYODIDE_PACKAGES", "")
 
 COMPILED = ["numpy", "pandas", "matplotlib"]
 COURSE = "llmtrain-helpers"
+PACKAGES = ["llmtrain_course", "research"]
 
 FETCHED = {
     "comm": [],
@@ -159,6 +160,10 @@ def fetch(packages: dict[str, Lock], names: set[str]) -> None:
     subprocess.run([*pip, "download", *to, *python, *pins], check=True)
     to = ["--quiet", "--no-deps", f"--wheel-dir={WHEELS}", "--no-build-isolation"]
     subprocess.run([*pip, "wheel", *to, str(ROOT)], check=True)
+    [wheel] = WHEELS.glob("llmtrain_helpers-*.whl")
+    with ZipFile(wheel, "a", ZIP_DEFLATED) as archive:  # the wheel has the formulas alone
+        for path in sorted(x for name in PACKAGES for x in (ROOT / name).rglob("*.py")):
+            archive.write(path, path.relative_to(ROOT))
     for name in SHIPPED:
         wheels = LAB.glob(f"extensions/**/pypi/{name.replace('-', '_')}-*.whl")
         shutil.copy(max(wheels), WHEELS)

@@ -369,11 +369,9 @@ SPECIAL |= {"train_small_network", "units.read", "units.read_as", "checks.finite
 a budget that no run had, and what somebody wrote."""
 
 ELSEWHERE = {
-    "evidence": "the lookups of published are called, tables take no numbers",
-    "measure": "runs PyTorch",
-    **dict.fromkeys(["drawings", "figures", "panels", "exercises"], "faces"),
+    "published": "its lookups are called, tables take no numbers",
     **dict.fromkeys(["command", "__main__"], "read what a terminal gives: test_command"),
-    **dict.fromkeys(["utilizations", "splits"], "old names of commands"),
+    **dict.fromkeys(["exercises", "panels"], "old places of the course"),
     "checks": "those of CHECKS are called",
     "flops.token_products": "takes a matrix in rows: test_flops spoils it",
     "model.huggingface": "reads a file's text: from_config, and test_families spoils files",

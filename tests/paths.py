@@ -11,8 +11,9 @@ import pytest
 from tools.notebooks import NOTEBOOKS
 
 ROOT = NOTEBOOKS.parent
+PACKAGES = ["llmtrain_helpers", "llmtrain_course", "research"]
 
-__all__ = ["NOTEBOOKS", "ROOT", "tracked"]
+__all__ = ["NOTEBOOKS", "PACKAGES", "ROOT", "tracked"]
 
 
 def tracked() -> list[Path]:

@@ -89,7 +89,7 @@ def snapshot(chapter: str) -> str:
 def chapter_of(handle: str) -> str:
     """Return the word of the chapter that a handle belongs to."""
     first, *_ = HANDLES[handle].settings.values()
-    return type(first).__module__.rpartition(".")[2]
+    return type(first).__module__.split(".")[1]
 
 
 def of_panel(chapter: str) -> list[str]:

@@ -5,34 +5,38 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from llmtrain_course import measure
-from llmtrain_helpers.__main__ import COMMANDS, main
+import research.__main__ as maintainers
+from llmtrain_course import __main__ as course, measure
+from llmtrain_helpers.__main__ import COMMANDS, MOVED, main
 
 
 def status_of(*command: str) -> int:
     return subprocess.run([sys.executable, "-m", *command], capture_output=True).returncode
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("utilizations", "utilizations"),
-        ("splits", "splits"),
-        ("exercises", "class FOLDER"),
-        ("measure", "measure --record FILE.csv"),
-    ],
-)
-def test_the_old_spelling_of_a_command_names_the_new_one(old: str, new: str) -> None:
-    command = [sys.executable, "-m", f"llmtrain_helpers.{old}"]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8")
-    assert done.returncode == 1
-    assert done.stderr == f"Write: python -m llmtrain_helpers {new}\n"
+@pytest.mark.parametrize("name", MOVED)
+def test_a_command_that_moved_names_the_new_one(name: str, capsys: Any) -> None:
+    assert main([name, "x"]) == 2
+    assert capsys.readouterr().err == f"Write: python -m {MOVED[name]} {name} x\n"
+
+
+@pytest.mark.parametrize("name", ["exercises", "panels"])
+def test_a_saved_notebooks_old_import_names_the_new_one(name: str) -> None:
+    with pytest.raises(ImportError, match="moved: write `from llmtrain_course import "):
+        import_module(f"llmtrain_helpers.{name}")
+
+
+def test_the_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"llmtrain-helpers {version('llmtrain-helpers')}\n"
 
 
 def test_commands_are_listed_and_others_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,7 +51,7 @@ def test_commands_are_listed_and_others_refused(capsys: pytest.CaptureFixture[st
 def test_a_shell_gets_the_status_too() -> None:
     assert status_of("llmtrain_helpers") == 0
     assert status_of("llmtrain_helpers", "utilisations") == 2
-    assert status_of("llmtrain_helpers", "measure", "--record", "x.txt") == 2
+    assert status_of("llmtrain_course", "measure", "--record", "x.txt") == 2
 
 
 PLANNED = "plan gpt2 --gpus 8 --chip a100 --tokens 1B"
@@ -71,19 +75,28 @@ def test_output_that_cannot_be_written_is_a_sentence(command: str) -> None:
 
 @pytest.mark.parametrize("name", ["utilizations", "splits", "finetunes"])
 def test_a_table_is_printed_and_ends_in_0(name: str, monkeypatch: Any, capsys: Any) -> None:
-    monkeypatch.setattr(f"llmtrain_helpers.evidence.{name}.main", lambda: print("the table"))
-    assert main([name]) == 0
+    monkeypatch.setattr(f"research.{name}.main", lambda: print("the table"))
+    assert maintainers.main([name]) == 0
     assert capsys.readouterr().out == "the table\n"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_takes_help_and_refuses_what_it_does_not_know(name: str, capsys: Any) -> None:
+EVERY = [
+    *(("llmtrain_helpers", main, name) for name in COMMANDS),
+    *(("llmtrain_course", course.main, name) for name in course.COMMANDS),
+    *(("research", maintainers.main, name) for name in maintainers.COMMANDS),
+]
+
+
+@pytest.mark.parametrize(("package", "run", "name"), EVERY)
+def test_every_command_takes_help_and_refuses_what_it_does_not_know(
+    package: str, run: Any, name: str, capsys: Any
+) -> None:
     for option, status in (("--help", 0), ("--record=x.csv --colour", 2)):
         with pytest.raises(SystemExit) as left:
-            main([name, *option.split()])
+            run([name, *option.split()])
         assert left.value.code == status
-        told = capsys.readouterr()
-        assert f"python -m llmtrain_helpers {name} " in told.out + told.err
+        printed = capsys.readouterr()
+        assert f"python -m {package} {name} " in printed.out + printed.err
 
 
 def recording(monkeypatch: Any, ends: Any = None, problem: str | None = None) -> list[Any]:
@@ -103,8 +116,8 @@ def recording(monkeypatch: Any, ends: Any = None, problem: str | None = None) ->
 
 def test_a_record_that_is_complete_ends_in_0(monkeypatch: Any) -> None:
     asked = recording(monkeypatch)
-    assert main(["measure", "--record", "x.csv"]) == 0
-    assert main(["measure", "--record", "y.csv", "--device", "cpu", "--tiny"]) == 0
+    assert course.main(["measure", "--record", "x.csv"]) == 0
+    assert course.main(["measure", "--record", "y.csv", "--device", "cpu", "--tiny"]) == 0
     assert asked == [(Path("x.csv"), "cuda", False), (Path("y.csv"), "cpu", True)]
 
 
@@ -117,13 +130,13 @@ def test_a_record_that_fails_says_why_in_a_line(
     ends: Exception, monkeypatch: Any, capsys: Any
 ) -> None:
     recording(monkeypatch, ends)
-    assert main(["measure", "--record", "x.csv"]) == 2
+    assert course.main(["measure", "--record", "x.csv"]) == 2
     assert capsys.readouterr().err == f"{str(ends).splitlines()[0]}\n"
 
 
 def test_a_record_that_is_stopped_says_that_it_goes_on(monkeypatch: Any, capsys: Any) -> None:
     recording(monkeypatch, KeyboardInterrupt())
-    assert main(["measure", "--record", "x.csv"]) == 130
+    assert course.main(["measure", "--record", "x.csv"]) == 130
     assert capsys.readouterr().out.startswith("Stopped: x.csv keeps its rows;")
 
 
@@ -139,6 +152,6 @@ def test_what_cannot_be_recorded_is_refused(
     options: list[str], problem: str | None, told: str, monkeypatch: Any, capsys: Any
 ) -> None:
     asked = recording(monkeypatch, problem=problem)
-    assert main(["measure", "--record", *options]) == 2
+    assert course.main(["measure", "--record", *options]) == 2
     assert capsys.readouterr().err.strip().endswith(told)
     assert not asked

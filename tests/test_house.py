@@ -29,20 +29,49 @@ from llmtrain_course.kit.panel import WORDS
 from tests.paths import ROOT, tracked
 from tools import test as everything
 
-PACKAGE = ROOT / "llmtrain_helpers"
+PACKAGE, COURSE = ROOT / "llmtrain_helpers", ROOT / "llmtrain_course"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
-EVIDENCE = ["evidence", "measure"]
-FACES = ["drawings", "figures", "panels", "exercises", "command"]
+GROUND = ["checks", "results", "units"]
+ABOVE = ["plan", "calendar", "budget", "published", "command", "__main__"]
+"""What stands on the formulas, from the ground up."""
+
+MOVED = {"exercises", "panels"}
+"""Old places of the course's modules: importing one is an error that names the new place."""
+
+CHAPTERS = sorted({path.parent.name for path in COURSE.glob("*/pictures.py")})
+
 PYTORCH = ["model", "ledger", "counting", "training", "memory", "timing", "parallel", "record"]
 """Parts of `measure` that import PyTorch, from the ground up: only when it is used."""
 
 WITHOUT = ["trace", "clock", "recorded"]
 """Parts of it that need no PyTorch: what they read or simulate is there already."""
 
+LAYERS = [
+    [f"llmtrain_helpers.{name}" for name in GROUND],
+    ["llmtrain_helpers"],
+    *([f"llmtrain_helpers.{name}"] for name in ABOVE),
+    ["research"],
+    ["llmtrain_course.kit"],
+    [f"llmtrain_course.{name}" for name in CHAPTERS],
+    ["llmtrain_course"],
+]
+"""Every import goes down this list, or stays in its row. A package stands for all of its
+modules that don't have a row of their own."""
+
 
 def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
+
+
+def everything_imported() -> list[Path]:
+    return [*modules(), *sorted(COURSE.rglob("*.py")), *sorted((ROOT / "research").glob("*.py"))]
+
+
+def layer(name: str) -> int:
+    """The row of LAYERS that a module is in."""
+    rows = {x: number for number, row in enumerate(LAYERS) for x in row}
+    return rows[max((x for x in rows if f"{name}.".startswith(f"{x}.")), key=len)]
 
 
 @cache
@@ -69,11 +98,8 @@ def room(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-MOVED = {"utilizations", "splits"}
-"""Old names of commands: they say the new one, and import nothing."""
-
 ROOMS = sorted({room(path) for path in modules()} - {"__init__", "__main__", *MOVED})
-FORMULAS = [name for name in ROOMS if name not in (*EVIDENCE, *FACES)]
+FORMULAS = [name for name in ROOMS if name not in ("published", "command")]
 
 
 def own(names: Collection[str]) -> set[str]:
@@ -84,7 +110,7 @@ def own(names: Collection[str]) -> set[str]:
 
 def foreign(names: Collection[str]) -> set[str]:
     tops = {name.split(".")[0] for name in names}
-    return tops - set(sys.stdlib_module_names) - {"llmtrain_helpers", "__future__"}
+    return tops - set(sys.stdlib_module_names) - {"llmtrain_helpers", "llmtrain_course", "research"}
 
 
 def of_room(name: str) -> list[Path]:
@@ -131,38 +157,38 @@ def test_words_and_checks_know_no_chapter(module: str) -> None:
     assert all(name.startswith("llmtrain_helpers.checks") for name in own)
 
 
-@pytest.mark.parametrize("path", of_room("evidence"), ids=lambda p: p.stem)
-def test_evidence_stands_on_the_formulas_and_imports_pandas_only_when_used(path: Path) -> None:
-    assert not foreign(imports(path))
-    assert own(imports(path, anywhere=True)) <= {*FORMULAS, *EVIDENCE}
+@pytest.mark.parametrize("path", everything_imported(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_only_go_down(path: Path) -> None:
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    ours = ("llmtrain_helpers", "llmtrain_course", "research")
+    targets = {x for x in imports(path, anywhere=True) if x and x.split(".")[0] in ours}
+    public = {f"llmtrain_helpers.{x}" for x in package.__all__} | {"llmtrain_helpers"}
+    for target in targets - public if path != PACKAGE / "__init__.py" else ():
+        assert layer(target) <= layer(name), target
 
 
 @pytest.mark.parametrize("name", PYTORCH)
 def test_measure_has_pytorch_beside_it_and_imports_only_downwards(name: str) -> None:
-    taken = imports(PACKAGE / "measure" / f"{name}.py")
+    taken = imports(COURSE / "measure" / f"{name}.py")
     assert foreign(taken) <= {"torch"}
-    assert own(taken) <= {*FORMULAS, *EVIDENCE}
     parts = {n.split(".")[2] for n in taken if n.startswith("llmtrain_course.measure.")}
     above = set(PYTORCH[PYTORCH.index(name) :])
     assert not parts & above
 
 
-@pytest.mark.parametrize("name", WITHOUT)
-def test_what_is_read_and_simulated_needs_no_pytorch(name: str) -> None:
-    taken = imports(PACKAGE / "measure" / f"{name}.py", anywhere=True)
-    assert not foreign(taken)
-    assert own(taken) <= {*FORMULAS, *EVIDENCE}
+def needs_only_the_standard_library() -> list[Path]:
+    """What runs in a web page: all but the widget, the figures, and what runs PyTorch."""
+    apart = [COURSE / "kit/widget.py", COURSE / "exercises.py", COURSE / "kit/exercise.py"]
+    apart += [COURSE / "measure" / f"{name}.py" for name in (*PYTORCH, "__init__")]
+    paths = [path for path in everything_imported() if path.name != "figures.py"]
+    return [path for path in paths if path not in apart]
 
 
-def test_measure_is_all_there_is_to_it() -> None:
-    files = {path.stem for path in (PACKAGE / "measure").glob("*.py")}
-    assert files == {"__init__", "__main__", *PYTORCH, *WITHOUT}
-
-
-@pytest.mark.parametrize("path", modules(), ids=lambda p: p.stem)
-def test_only_faces_import_faces(path: Path) -> None:
-    if room(path) not in [*FACES, "__main__"]:
-        assert not own(imports(path, anywhere=True)) & set(FACES)
+@pytest.mark.parametrize(
+    "path", needs_only_the_standard_library(), ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_the_rest_needs_only_the_standard_library(path: Path) -> None:
+    assert foreign(imports(path)) <= {"termcolor"}
 
 
 def test_importing_the_package_brings_nothing_foreign() -> None:
@@ -184,7 +210,7 @@ def test_the_package_offers_the_same_names_to_python_and_to_type_checkers() -> N
         package.gpt_parameter  # noqa: B018
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", everything_imported(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_public_names_are_documented(path: Path) -> None:
     tree = syntax(path)
     assert ast.get_docstring(tree)
@@ -230,13 +256,13 @@ def lock() -> dict[str, list[Requirement]]:
 
 def wanted() -> list[Requirement]:
     extras = PROJECT["optional-dependencies"]
-    return [Requirement(line) for line in extras["course"] + extras["dev"]]
+    return [Requirement(line) for line in extras["notebooks"] + extras["dev"]]
 
 
 def test_the_formulas_alone_depend_on_nothing() -> None:
     assert PROJECT["dependencies"] == []
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    assert "--extra course --extra dev pyproject.toml -o requirements.lock" in makefile
+    assert "--extra notebooks --extra dev pyproject.toml -o requirements.lock" in makefile
 
 
 def test_help_lists_every_target() -> None:
@@ -456,25 +482,15 @@ def test_the_top_level_is_what_the_readme_says() -> None:
 # --- one colour and one word for one thing
 
 
-def colors_in(folder: str) -> dict[str, set[str]]:
-    """The colours that the files of a face write, but for the one that defines them."""
-    return {
-        path.name: set(re.findall(r"#[0-9A-F]{6}\b", path.read_text("utf-8")))
-        for path in (PACKAGE / folder).glob("*.py")
-        if path.name != "common.py" or folder in ("panels", "exercises")
-    }
-
-
-@pytest.mark.parametrize("folder", ["drawings", "panels", "exercises"])
-def test_colours_come_from_one_table(folder: str) -> None:
+@pytest.mark.parametrize(
+    "path", sorted(COURSE.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_colours_come_from_one_table(path: Path) -> None:
+    if path in (COURSE / "kit/drawing.py", COURSE / "kit/figures.py"):
+        return  # they define them
     known = {*COLORS.values(), INK, CARD, EDGE, GREY, "#FFFFFF", "#000000"}
-    for name, found in colors_in(folder).items():
-        assert found <= known, name
-
-
-def test_figures_take_their_colours_from_one_place() -> None:
-    for name, found in colors_in("figures").items():
-        assert found == set(), name
+    known = set() if path.name == "figures.py" else known
+    assert {*re.findall(r"#[0-9A-F]{6}\b", path.read_text("utf-8"))} <= known
 
 
 def test_each_part_has_one_word_with_a_colour_and_an_entry() -> None:

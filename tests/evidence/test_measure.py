@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from llmtrain_course import measure
+from llmtrain_course.__main__ import measure as main
 from llmtrain_course.measure.clock import (
     BACKWARD,
     PARCELS,
@@ -31,7 +32,6 @@ from llmtrain_course.measure.trace import (
     union,
 )
 from llmtrain_helpers import StepTime, Transformer, count_flops, published
-from llmtrain_helpers.__main__ import measure as main
 from tests.bad_values import BAD_COUNTS, assert_refused
 
 SHAPE = Transformer.llama(1, 8, 2, 1, 8, 8, 4)

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from llmtrain_course.__main__ import main
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.kit.exercise import Verdict, judge
-from llmtrain_helpers.__main__ import main
 from teaching import class_report
 from teaching.class_report import (
     NAMES,
@@ -345,7 +345,7 @@ def test_a_class_that_has_done_nothing_is_told_so(tmp_path: Path, capsys: Any) -
 @any_name
 def test_the_command_works_where_the_terminal_has_few_letters(tmp_path: Path) -> None:
     done(tmp_path / "李明.ipynb", "03_duration", {"03-a": RIGHT})
-    command = [sys.executable, "-m", "llmtrain_helpers", "class", str(tmp_path)]
+    command = [sys.executable, "-m", "llmtrain_course", "class", str(tmp_path)]
     shown = subprocess.run(
         command,
         check=True,

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from tests.notebooks.scripts import load
-from tests.paths import NOTEBOOKS, ROOT
+from tests.paths import NOTEBOOKS, PACKAGES, ROOT
 from tools import glossary, notebooks
 from tools.notebooks import GLOSSARY, all_notebooks, chapters
 
@@ -153,7 +153,8 @@ def test_an_entry_is_a_sentence_and_links_to_where_it_is_taught(term: str) -> No
 
 @pytest.mark.parametrize("term", ENTRIES)
 def test_names_in_code_exist(term: str) -> None:
-    code = "".join(path.read_text("utf-8") for path in (ROOT / "llmtrain_helpers").rglob("*.py"))
+    files = (path for name in PACKAGES for path in (ROOT / name).rglob("*.py"))
+    code = "".join(path.read_text("utf-8") for path in files)
     for name in re.findall(r"`([^`]+)`", ENTRIES[term]):
         for word in re.findall(r"[A-Za-z_]\w{2,}", name):
             assert re.search(rf"\b{word}\b", code), name

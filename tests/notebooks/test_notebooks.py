@@ -82,7 +82,7 @@ def test_what_a_learner_leaves_there_is_none_of_the_courses(
 
 
 @pytest.mark.parametrize(
-    "files", ["*.py", "llmtrain_helpers/**/*.py", "tests/**/*.py", "t*/*.py", "site/*.py"]
+    "files", ["*.py", "llmtrain_*/**/*.py", "tests/**/*.py", "[rt]*/*.py", "site/*.py"]
 )
 def test_nothing_else_lists_them(files: str) -> None:
     for path in ROOT.glob(files):
