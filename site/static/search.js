@@ -62,13 +62,19 @@ async function lead(item) {
   item.append(excerpt(section));
   const beside = /solutions|evidence|TEACHING|data|helpers/.test(link.pathname) ? 500 : 0;
   item.weight = Math.min(had(section), 1000) - beside;
-  const later = [...item.parentElement.children].find((one) => (one.weight ?? -1000) < item.weight);
-  if (later && later !== item) later.before(item);
+  const others = [...item.parentElement.children].filter((one) => one !== item);
+  const later = others.find((one) => (one.weight ?? -1000) < item.weight
+    || (one.weight === item.weight && one.place > item.place)); // whichever page came first
+  if (later) later.before(item);
 }
 
 function leadAll() {
   for (const item of results.querySelectorAll("ul.search > li"))
-    if (!seen.has(item)) seen.add(item) && lead(item).catch(() => {});
+    if (!seen.has(item)) {
+      item.place = seen.size;
+      seen.add(item);
+      lead(item).catch(() => {});
+    }
 }
 new MutationObserver(leadAll).observe(results, { childList: true, subtree: true });
 leadAll();
