@@ -122,7 +122,7 @@ def test_nothing_of_a_panel_is_cut_off_or_lies_on_something_else(live: Live, wid
 def test_a_slider_that_was_moved_stays_in_sight_of_the_picture_on_a_telephone(live: Live) -> None:
     page = live.page
     page.set_viewport_size({"width": 390, "height": 844})
-    sliders = page.locator("#panel .live-controls > .live-field input[type=range]")
+    sliders = page.locator("#panel .live-controls > .live-field input[type=range]:visible")
     sliders.last.press("Home" if sliders.last.input_value() != "0" else "End")
     page.wait_for_selector(".live-busy", state="detached")
     page.locator("#panel").evaluate("one => one.scrollIntoView()")
@@ -174,7 +174,7 @@ def test_cells_print_here_what_they_printed_when_saved(live: Live) -> None:
             continue  # they say what was answered, in the tests before too
         cell = form.locator("xpath=preceding-sibling::*[1]")
         # a drawing's words are those of its picture
-        saved = cell.locator(".cell_output:not(:has(svg.wt))").all_inner_texts()
+        saved = cell.locator(".cell_output > :not(:has(svg.wt))").all_inner_texts()
         cell.locator(".live-open").click()
         verdict = form.locator(".live-verdict > :not(button)")
         verdict.first.wait_for(timeout=60_000)
