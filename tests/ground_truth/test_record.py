@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from llmtrain_course.__main__ import measure as main
 from llmtrain_course.measure import (
     PHASES,
     TRAINABLE,
@@ -19,7 +20,6 @@ from llmtrain_course.measure import (
     step_seconds,
 )
 from llmtrain_helpers import StepTime, Transformer, published
-from llmtrain_helpers.__main__ import measure as main
 
 SHAPE = Transformer.gpt(2, 32, 2, 64, 32)
 
