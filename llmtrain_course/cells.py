@@ -127,6 +127,9 @@ def _raised(error: BaseException) -> str:
     """An error and its line in the learner's cell, without the page's own frames."""
     if isinstance(error, SyntaxError) and error.text:
         code = error.text.partition("#")[0].strip()
+        if {*"“”„‘’"} & {*code}:
+            straight = re.sub("[“”„]", '"', re.sub("[‘’]", "'", code))
+            return f"Line {error.lineno}: Python needs straight quotes, {straight}"
         quotes = _has_bare_words(code) and error.msg.startswith("invalid")
         if quotes and (words := re.fullmatch(r"(\w+ =) ([\w ,.%/-]+)", code)):
             return f'Line {error.lineno}: words stand in quotes, {words[1]} "{words[2]}"'

@@ -221,7 +221,7 @@ EXERCISES: dict[str, Exercise] = {
             3**0.5: "this takes dollars for hours: an hour costs 3.",
             3.0: "this multiplies by the price: dollars over price are hours.",
             0.75**0.5: "this has C = 8ND: nothing is recomputed here.",
-            1e-9: "too little by a factor of a billion: give the number itself, or “3.2B”.",
+            1e-9: 'too little by a factor of a billion: give the number itself, or "3.2B".',
             3600**-0.5: "this takes the hours for seconds: an hour has 3600.",
         },
     ),

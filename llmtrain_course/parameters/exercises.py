@@ -216,7 +216,7 @@ EXERCISES: dict[str, Exercise] = {
             "What does a token meet that is no expert?",
             "All 4 billion outside the experts, and a part of the 36 billion.",
         ),
-        slips={**TENFOLD, 1e-9: "give the number itself, such as 3.2e9 or “3.2B”."},
+        slips={**TENFOLD, 1e-9: 'give the number itself, such as 3.2e9 or "3.2B".'},
         mistaken={
             TOTAL * EXPERTS_PER_TOKEN / EXPERTS: "this is 2/16 of everything, as in the "
             "text. But every token meets what is outside the experts.",

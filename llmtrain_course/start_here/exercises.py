@@ -148,7 +148,7 @@ _LARGEST = Numeric(
         "Twenty tokens for each parameter: the work grows with the square of the size.",
     ),
     slips={
-        1e-9: "too little by a factor of a billion: give the number itself, or “3.2B”.",
+        1e-9: 'too little by a factor of a billion: give the number itself, or "3.2B".',
         ENOUGH**0.5: "these would get one token for each parameter: they are to get 20.",
         6**0.5: "a token costs 6 operations for each parameter.",
         0.75**0.5: "this counts 8 for each parameter and token; nothing is recomputed here.",

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -322,6 +323,11 @@ def test_a_line_that_is_no_python_hears_of_quotes_where_they_would_help(
     shown = json.loads(cells.run("[]", source))["html"]
     assert shown.startswith("<pre>Line 1: ")
     assert ("in quotes" in shown) == quotes, shown
+
+
+def test_curly_quotes_are_answered_with_the_line_in_straight_ones() -> None:
+    shown = json.loads(cells.run("[]", "answer = “10.9B”  # parameters"))["html"]
+    assert unescape(shown) == '<pre>Line 1: Python needs straight quotes, answer = "10.9B"</pre>'
 
 
 @pytest.mark.parametrize("error", ["ValueError", "GeneratorExit", "SystemExit"])
