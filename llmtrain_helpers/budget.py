@@ -9,7 +9,7 @@ laws are those of `laws`. Sources: Hoffmann et al. (arXiv 2203.15556), Besiroglu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -71,18 +71,6 @@ def affordable_days(money: Number, num_gpus: Number, price_per_gpu_hour: Number)
     return M / (24 * n * price)
 
 
-def affordable_gpus(money: Number, days: Number, price_per_gpu_hour: Number) -> Result:
-    """The GPUs that so much money keeps for so many days: M / (24·days·price).
-
-    >>> affordable_gpus(80_640, 21, price_per_gpu_hour=2.5)
-    64.0
-    """
-    M, price = quantities(money=money, price_per_gpu_hour=price_per_gpu_hour)
-    t = quantity("days", days)
-    broadcast(money=M, days=t, price_per_gpu_hour=price)
-    return M / (24 * t * price)
-
-
 # --- the frontier: every shape of a shelf at the same GPUs and days
 
 
@@ -103,14 +91,6 @@ class Outcome(NamedTuple):
     def flops(self) -> float:
         """Its work as 6ND, in FLOP."""
         return 6 * self.parameters * self.tokens
-
-
-def most_flops(outcomes: Iterable[Outcome]) -> float:
-    """The budget as 6ND, in FLOP: the largest among the outcomes.
-
-    At one budget small shapes have a smaller 6ND: more of their FLOP is attention.
-    """
-    return max(outcome.flops for outcome in outcomes)
 
 
 AGAIN: dict[str, list[str]] = {

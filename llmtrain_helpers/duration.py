@@ -20,7 +20,6 @@ from llmtrain_helpers.checks import (
     rate,
     refuse,
     share,
-    single,
 )
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.results import Interval, greater
@@ -71,22 +70,6 @@ def flops_per_parameter(recompute: str) -> int:
     """
     again = choice("recompute", recompute, RECOMPUTE) == "full"
     return sum(flops for name, flops in PASSES.items() if again or name != "again")
-
-
-def flops_on_the_way(parameters: Number, passed: int, num_layers: int) -> Result:
-    """FLOPs of one token that has passed so many layers: 2 a parameter up, 4 on the way down.
-
-    Takes the model's parameters, how many layers were passed (up to `num_layers` forward,
-    as many again backward), and how many there are. ValueError for more than that.
-
-    >>> flops_on_the_way(8e9, 4, 4), flops_on_the_way(8e9, 8, 4)
-    (16000000000.0, 48000000000.0)
-    """
-    (P,) = counts(parameters=parameters)
-    layers, passed = single("num_layers", num_layers), single("passed", passed, least=0)
-    at_most("passed", passed, "2 · num_layers", 2 * layers)
-    up, down = min(passed, layers), max(passed - layers, 0)
-    return P * (PASSES["forward"] * up + PASSES["backward"] * down) / layers
 
 
 def iterations(tokens: Number, global_batch_size: Number, sequence_length: Number) -> Result:
@@ -177,21 +160,6 @@ def whole_run_share(
     return quantity("tokens·parameters/(gpu_hours·peak_flops)", reached)
 
 
-def mfu_of_hfu(hfu: Number, recompute: str) -> Result:
-    """Model FLOPs utilization of a run whose hardware FLOPs utilization is known.
-
-    With full recomputation 6 of the 8 operations for each parameter and token are the
-    model's, so that MFU = 6/8 · HFU; otherwise the two are the same, but for the little
-    that selective recomputation adds. Source: arXiv 2205.05198 section 6.3.
-
-    >>> mfu_of_hfu(0.44, "full"), mfu_of_hfu(0.44, "none")
-    (0.33, 0.44)
-    """
-    choice("recompute", recompute, RECOMPUTE)
-    reached = share("hfu", hfu)
-    return reached * 6 / 8 if recompute == "full" else reached
-
-
 def training_interval(
     tokens: Number,
     parameters: Number,
@@ -280,17 +248,6 @@ def gpu_hours(seconds: Number, num_gpus: Number) -> Result:
     t, n = quantity("seconds", seconds), count("num_gpus", num_gpus)
     broadcast(seconds=t, num_gpus=n)
     return t * n / HOUR
-
-
-def seconds_of_hours(gpu_hours: Number, num_gpus: Number) -> Result:
-    """Seconds that so many GPU-hours take on so many GPUs: 3600 · hours / n.
-
-    >>> seconds_of_hours(24576, num_gpus=1024)
-    86400.0
-    """
-    hours, n = quantity("gpu_hours", gpu_hours), count("num_gpus", num_gpus)
-    broadcast(gpu_hours=hours, num_gpus=n)
-    return hours * HOUR / n
 
 
 def cost(seconds: Number, num_gpus: Number, price_per_gpu_hour: Number) -> Result:

@@ -8,7 +8,7 @@ optimizers and states on the host (`optimizers`); LoRA at a glance, for notebook
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NamedTuple
@@ -434,25 +434,6 @@ def weight_bytes(tuning: Tuning) -> dict[str, float]:
     }
 
 
-def tuned_states(model: Transformer, tuning: Tuning) -> dict[str, Result]:
-    """Bytes of weights, gradients and states of a model that is tuned on one GPU.
-
-    Of adapters all three are one part; activations, and what is there for a moment, come
-    on top (`tuned_memory`).
-
-    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=4096)
-    >>> states = tuned_states(llama, Tuning.qlora(16))
-    >>> {name: f"{size / 1e9:.2f} GB" for name, size in states.items()}
-    {'weights': '5.70 GB', 'adapters': '0.67 GB'}
-    """
-    *_, update = tuned_phases(model, tuning, 1, "full")
-    if tuning.is_full:
-        return {name: update.parts()[name] for name in ("weights", "gradients", "optimizer")}
-    ours = tuning.bytes_of.weights * tuned_parameters(model, tuning).learning
-    adapters = ours + update.gradients + update.optimizer
-    return {"weights": update.weights - ours, "adapters": adapters}
-
-
 @dataclass(frozen=True)
 class TunedMemory(Breakdown):
     """Bytes on a GPU at one moment of a step of tuning, part by part.
@@ -639,37 +620,6 @@ def tuning_tokens(
     broadcast(examples=n, tokens_each=t, epochs=e, padded_to=length)
     at_most("tokens_each", t, "padded_to", length)
     return n * length * e
-
-
-class Placed(NamedTuple):
-    """Where a text stands when texts are packed: its row, and the tokens before it."""
-
-    row: int
-    start: int
-
-
-def packed_rows(lengths: Sequence[int], row_length: int) -> tuple[Placed, ...]:
-    """Each text in the first row that still has room for it, and whole: first fit.
-
-    A row is a sequence of `row_length` tokens. ValueError for a longer text, and for none.
-
-    >>> packed_rows([1500, 900, 400], row_length=2048)
-    (Placed(row=0, start=0), Placed(row=1, start=0), Placed(row=0, start=1500))
-    """
-    room = single("row_length", row_length)
-    if not isinstance(lengths, (list, tuple)):
-        refuse("lengths", lengths, "are no list of texts")
-    filled: list[int] = []
-    places = []
-    for length in lengths:
-        tokens = single("lengths", length)
-        at_most("lengths", tokens, "row_length", room)
-        row = next((i for i, full in enumerate(filled) if full + tokens <= room), len(filled))
-        if row == len(filled):
-            filled.append(0)
-        places.append(Placed(row, filled[row]))
-        filled[row] += tokens
-    return tuple(places) or refuse("lengths", lengths, "is empty")
 
 
 def longest_sequence(

@@ -276,7 +276,7 @@ GOOD: dict[str, list[Any]] = {
     "weight": [1.0, -0.37],
     "update": [0.001, 1e-9],
     "num_layers": [12, 2],
-    "duration.flops_on_the_way.passed": [0, 3],
+    "start_here.flops_on_the_way.passed": [0, 3],
     "time": [3],
     "again": [True, False],
     "keep_gradients": [False, True],
@@ -363,7 +363,7 @@ takes them."""
 
 SPECIAL = {"NumberFormat.round", "NumberFormat.neighbours", "NumberFormat.shifted"}
 SPECIAL |= {"precision.scaled_back", "precision.updated", "precision.sum_of_ones"}
-SPECIAL |= {"NumberFormat.between", "laws.sizes_known"}
+SPECIAL |= {"NumberFormat.between", "budget.sizes_known"}
 SPECIAL |= {"train_small_network", "units.read", "units.read_as", "checks.finite", "checks.one"}
 """What may come back infinite, NaN or negative: a format's own, a training gone astray,
 a budget that no run had, and what somebody wrote."""
@@ -485,7 +485,7 @@ NAMES: dict[str, str] = {
         tokens_per_parameter loss_scale delta critical A B E alpha beta planned_days
         published_seconds gpu_hours
         duration.tokens_in_time.tokens duration.tokens_in_time.limit
-        batch.batch_cost.global_batch_size laws.tokens_for_size.parameters loss.parameters
+        batch.batch_cost.global_batch_size budget.tokens_for_size.parameters loss.parameters
         loss.tokens
         compute_for_loss.parameters effective_tokens.tokens lora_memory.weight_bytes
         budget.nearest_shape.parameters laws.outside.parameters laws.outside.tokens
@@ -502,7 +502,7 @@ NAMES: dict[str, str] = {
     "whole": """
         qk_norm_size norms norm_size final_norm LatentAttention.q_rank zero_stage
         Transformer.num_experts Transformer.experts_per_token kernel_size low_rank turn
-        duration.flops_on_the_way.passed mantissa precision.updated.updates
+        start_here.flops_on_the_way.passed mantissa precision.updated.updates
         precision.sum_of_ones.ones mask_bytes
         """,
     "bound": "least likely greatest",

@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import llmtrain_course as course
 import llmtrain_helpers as package
 from llmtrain_helpers import (
     FORMATS,
@@ -93,7 +94,7 @@ EMPTY = inspect.Parameter.empty
 
 
 def modules() -> list[ModuleType]:
-    """Every module of formulas, found by walking the package's files."""
+    """Every module of formulas, found by walking the package's files, and the chapters'."""
     root, found = Path(package.__path__[0]), []
     for path in sorted(root.rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
@@ -101,6 +102,8 @@ def modules() -> list[ModuleType]:
         inner = any(f"{name}.".startswith(f"{module}.") for module in ELSEWHERE)
         if name and not inner:
             found.append(import_module(f"llmtrain_helpers.{name}"))
+    for path in sorted(Path(course.__path__[0]).glob("*/formulas.py")):
+        found.append(import_module(f"llmtrain_course.{path.parent.name}.formulas"))
     return found
 
 
@@ -108,7 +111,7 @@ def formulas() -> dict[str, Callable[..., Any]]:
     """Public functions, and dataclasses that check what they are given, by name."""
     known = {}
     for module in modules():
-        short = module.__name__.removeprefix("llmtrain_helpers.")
+        short = module.__name__.partition(".")[2].removesuffix(".formulas")
         for name, each in vars(module).items():
             own = getattr(each, "__module__", "") == module.__name__ and not name.startswith("_")
             called = inspect.isfunction(each) or checks_itself(each)
@@ -178,9 +181,19 @@ def test_the_tables_name_what_there_is() -> None:
     given = {*GOOD, *KINDS, *PASSED_ON, *BAD_THINGS, *TEXTS, *ABOUT}
     assert not given - known - arguments
     assert not {*SLOW, *SPECIAL, *FINDS, *OF_ONE} - known
-    for name in ELSEWHERE:
-        home, _, inside = f"{package.__name__}.{name}".rpartition(".")
-        assert hasattr(import_module(home), inside) or find_spec(f"{home}.{inside}"), name
+    assert all(map(exists, ELSEWHERE))
+
+
+def exists(name: str) -> bool:
+    """Whether the package has this module or what's in it, or a chapter has this formula."""
+    home, _, inside = f"{package.__name__}.{name}".rpartition(".")
+    if hasattr(import_module(home), inside):
+        return True
+    chapter = f"{course.__name__}.{name.partition('.')[0]}.formulas"
+    there = name.count(".") and find_spec(chapter.removesuffix(".formulas")) and find_spec(chapter)
+    if there and hasattr(import_module(chapter), inside):
+        return True
+    return hasattr(import_module(home), "__path__") and find_spec(f"{home}.{inside}") is not None
 
 
 # --- what comes out

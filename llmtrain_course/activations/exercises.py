@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from llmtrain_course.activations.formulas import bytes_kept, largest_micro_batch
 from llmtrain_course.kit.exercise import (
     GIBI,
     HINT,
@@ -24,10 +25,8 @@ from llmtrain_course.kit.exercise import (
 from llmtrain_course.kit.kinds import Blank
 from llmtrain_helpers import published, units
 from llmtrain_helpers.activations import (
-    bytes_kept,
     count_activations,
     gpt_activation_bytes,
-    largest_micro_batch,
     recompute_flops,
     step_timeline,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
+from llmtrain_course.activations.formulas import bytes_kept, largest_micro_batch
 from llmtrain_course.activations.pictures import (
     LEGEND,
     MOMENTS,
@@ -20,9 +21,7 @@ from llmtrain_helpers.activations import (
     KERNELS,
     Moment,
     Timeline,
-    bytes_kept,
     gpt_activation_bytes,
-    largest_micro_batch,
     step_timeline,
     there,
 )

@@ -6,17 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Unpack
 
+from llmtrain_course.activations.formulas import bytes_kept, kept_tensors
 from llmtrain_course.kit.drawing import COLORS, Drawing, Style, ghost, hatched, line, rect, text
 from llmtrain_helpers import units
-from llmtrain_helpers.activations import (
-    KEPT,
-    Kept,
-    Moment,
-    Timeline,
-    bytes_kept,
-    kept_tensors,
-    there,
-)
+from llmtrain_helpers.activations import KEPT, Kept, Moment, Timeline, there
 from llmtrain_helpers.checks import Result, counts
 
 _ACROSS = 744

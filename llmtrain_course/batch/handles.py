@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
+from llmtrain_course.batch.formulas import Batch, batch_of_run
 from llmtrain_course.batch.pictures import (
     AVERAGE,
     PAGE,
@@ -23,12 +24,10 @@ from llmtrain_course.batch.pictures import (
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import (
-    Batch,
     BatchCost,
     StepTime,
     accumulation_steps,
     batch_cost,
-    batch_of_run,
     critical_batch,
     data_parallel_size,
     global_batch_size,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import log
 
+from llmtrain_course.budget.formulas import tokens_for_size
 from llmtrain_course.kit.exercise import (
     NOT_YET,
     Answer,
@@ -28,7 +29,6 @@ from llmtrain_helpers.laws import (
     over_training,
     parameters_for,
     times_the_least,
-    tokens_for_size,
 )
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import longest_shape

@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
+from llmtrain_course.budget.formulas import (
+    affordable_gpus,
+    most_flops,
+    smallest_share,
+    tokens_for_size,
+)
 from llmtrain_course.budget.pictures import (
     HANDLE,
     NARROW,
@@ -19,8 +25,6 @@ from llmtrain_helpers import units
 from llmtrain_helpers.budget import (
     NODE,
     Outcome,
-    affordable_gpus,
-    most_flops,
     most_tokens,
     nearest_shape,
     plan_on_nodes,
@@ -36,8 +40,6 @@ from llmtrain_helpers.laws import (
     loss,
     outside,
     over_training,
-    smallest_share,
-    tokens_for_size,
 )
 from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.model.transformer import Transformer

@@ -8,9 +8,16 @@ from itertools import groupby, pairwise
 from math import ceil, floor, log2, log10
 from typing import Any
 
+from llmtrain_course.budget.formulas import (
+    losses_of_sizes,
+    most_flops,
+    sizes_known,
+    smallest_share,
+    tokens_for_size,
+)
 from llmtrain_course.kit.drawing import COLORS, GREY, Drawing, Style, circle, fits, line, rect, text
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import Frontier, Outcome, most_flops
+from llmtrain_helpers.budget import Frontier, Outcome
 from llmtrain_helpers.laws import (
     Law,
     Optimum,
@@ -18,11 +25,7 @@ from llmtrain_helpers.laws import (
     known_law,
     loss,
     loss_terms,
-    losses_of_sizes,
     over_training,
-    sizes_known,
-    smallest_share,
-    tokens_for_size,
 )
 from llmtrain_helpers.results import Breakdown
 

@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from functools import cache, cached_property, partial
 from math import ceil
 
+from llmtrain_course.calendar.formulas import ExpectedDays, expected_days
 from llmtrain_course.calendar.pictures import (
     NARROW,
     dated_run,
@@ -24,9 +25,7 @@ from llmtrain_helpers.calendar import (
     HOPELESS,
     OUTAGES,
     RESTART_SECONDS,
-    ExpectedDays,
     best_checkpoint_interval,
-    expected_days,
     losses,
     mean_time_between_failures,
     simulate_run,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 
+from llmtrain_course.communication.formulas import SharedMlp, beside_backward
 from llmtrain_course.communication.pictures import (
     LONGEST,
     MIB,
@@ -30,10 +31,8 @@ from llmtrain_helpers import published, units
 from llmtrain_helpers.communication import (
     BesideBackward,
     RingTurn,
-    SharedMlp,
     all_reduce_seconds,
     bandwidth_of,
-    beside_backward,
     ring_turn,
 )
 from llmtrain_helpers.plan.plan import Plan, plan_run

@@ -9,6 +9,7 @@ from math import atan2, cos, log2, sin, sqrt, tau
 from typing import NamedTuple
 
 from llmtrain_course.batch.pictures import letters
+from llmtrain_course.communication.formulas import SharedMlp, exchanges, replicas_first
 from llmtrain_course.kit.drawing import (
     COLORS,
     GREY,
@@ -28,10 +29,7 @@ from llmtrain_helpers.communication import (
     BesideBackward,
     Exchange,
     RingTurn,
-    SharedMlp,
-    exchanges,
     neighbours,
-    replicas_first,
     ring_at,
     ring_turn,
 )

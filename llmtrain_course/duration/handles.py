@@ -7,6 +7,7 @@ from functools import cache, cached_property, partial
 from typing import Any
 
 from llmtrain_course.duration import pictures as drawings
+from llmtrain_course.duration.formulas import mfu_of_hfu, seconds_of_hours
 from llmtrain_course.duration.pictures import (
     PAGE,
     TELEPHONE,
@@ -25,9 +26,7 @@ from llmtrain_helpers.duration import (
     energy,
     flops_per_parameter,
     gpu_hours,
-    mfu_of_hfu,
     rate_at,
-    seconds_of_hours,
     trainable_tokens,
     training_interval,
     training_seconds,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
+from llmtrain_course.finetune.formulas import tuned_states
 from llmtrain_course.kit.exercise import (
     NOT_YET,
     Answer,
@@ -27,7 +28,6 @@ from llmtrain_helpers.finetune import (
     tuned_activations,
     tuned_memory,
     tuned_parameters,
-    tuned_states,
     tuning_tokens,
 )
 from llmtrain_helpers.model.names import known_accelerator, known_model

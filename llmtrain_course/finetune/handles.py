@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+from llmtrain_course.finetune.formulas import packed_rows, tuned_states
 from llmtrain_course.finetune.pictures import (
     NARROW,
     PARTS,
@@ -23,12 +24,10 @@ from llmtrain_helpers.finetune import (
     TunedMemory,
     Tuning,
     matrices_kept,
-    packed_rows,
     sites,
     tuned_activations,
     tuned_flops,
     tuned_phases,
-    tuned_states,
     tuning_tokens,
     weight_bytes,
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
+from llmtrain_course.flops.formulas import AttentionPairs, attention_pairs, product_flops
 from llmtrain_course.flops.pictures import (
     MATRIX,
     RETURNED,
@@ -23,12 +24,9 @@ from llmtrain_course.kit import controls, panel as common
 from llmtrain_helpers import units
 from llmtrain_helpers.flops import (
     ATTENTION,
-    AttentionPairs,
     FlopCount,
     achieved_flops_per_gpu,
-    attention_pairs,
     count_flops,
-    product_flops,
     without_windows,
 )
 from llmtrain_helpers.model.transformer import Transformer

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from llmtrain_course.flops.formulas import AttentionPairs, token_products
 from llmtrain_course.kit.drawing import (
     COLORS,
     GREY,
@@ -22,7 +23,7 @@ from llmtrain_course.kit.drawing import (
     text,
 )
 from llmtrain_helpers import units
-from llmtrain_helpers.flops import AttentionPairs, FlopCount, token_products, utilization
+from llmtrain_helpers.flops import FlopCount, utilization
 
 WORDS = {"projections": "projections", "scores": "scores", "mlp": "MLP", "head": "output head"}
 """The words of the parts, from the tokens up."""

@@ -20,6 +20,7 @@ from llmtrain_course.kit.exercise import (
     unanswered,
 )
 from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.precision.formulas import half_spacing, updated
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice, refuse, single
 from llmtrain_helpers.model.names import known_model
@@ -28,10 +29,8 @@ from llmtrain_helpers.precision import (
     FORMATS,
     RECIPES,
     NumberFormat,
-    half_spacing,
     model_state_bytes,
     products_in,
-    updated,
 )
 from llmtrain_helpers.published import accelerator
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.precision.formulas import UpdatedWeight, fate_shares, sum_of_ones, updated
 from llmtrain_course.precision.pictures import (
     NARROW,
     WIDER,
@@ -25,13 +26,9 @@ from llmtrain_helpers.precision import (
     FORMATS,
     RECIPES,
     ModelStateBytes,
-    UpdatedWeight,
-    fate_shares,
     missing_format,
     model_state_bytes,
     smallest_data_parallel,
-    sum_of_ones,
-    updated,
 )
 from llmtrain_helpers.published import accelerator, architecture
 

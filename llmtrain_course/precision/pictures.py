@@ -17,16 +17,15 @@ from llmtrain_course.kit.drawing import (
     rect,
     text,
 )
-from llmtrain_helpers import units
-from llmtrain_helpers.precision import (
+from llmtrain_course.precision.formulas import (
     EXAMPLE_GRADIENTS,
-    NumberFormat,
-    Recipe,
     UpdatedWeight,
     fate_shares,
     gradient_fates,
     gradient_window,
 )
+from llmtrain_helpers import units
+from llmtrain_helpers.precision import NumberFormat, Recipe
 
 WIDTH, NARROW = 700, 360
 """As on a page, and as on a telephone."""

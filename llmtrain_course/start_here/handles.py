@@ -9,6 +9,7 @@ from math import ceil
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.drawing import Drawing
 from llmtrain_course.start_here import pictures as drawings
+from llmtrain_course.start_here.formulas import flops_on_the_way
 from llmtrain_course.start_here.pictures import (
     NARROW,
     NARROW_WAY,
@@ -20,7 +21,6 @@ from llmtrain_course.start_here.pictures import (
 )
 from llmtrain_helpers import units
 from llmtrain_helpers.duration import (
-    flops_on_the_way,
     flops_per_parameter,
     gpu_hours,
     rate_at,

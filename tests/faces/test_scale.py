@@ -14,6 +14,7 @@ import pytest
 from llmtrain_course.batch import pictures as batch
 from llmtrain_course.batch.handles import bloom_bars
 from llmtrain_course.budget import pictures as budget
+from llmtrain_course.budget.formulas import tokens_for_size
 from llmtrain_course.calendar import pictures as calendar
 from llmtrain_course.communication import pictures as communication
 from llmtrain_course.duration import pictures as duration
@@ -24,12 +25,12 @@ from llmtrain_course.measure import pictures as measure
 from llmtrain_course.measure.clock import times
 from llmtrain_course.plan import pictures as plan
 from llmtrain_course.precision import pictures as precision
+from llmtrain_course.precision.formulas import sum_of_ones, updated
 from llmtrain_helpers import FORMATS, over_training, plan_run, published
 from llmtrain_helpers.batch import batch_cost
 from llmtrain_helpers.budget import Outcome
 from llmtrain_helpers.calendar import losses
-from llmtrain_helpers.laws import loss, tokens_for_size
-from llmtrain_helpers.precision import sum_of_ones, updated
+from llmtrain_helpers.laws import loss
 from llmtrain_helpers.units import DAY
 from research.finetunes import speed_ratios
 from research.utilizations import others_days

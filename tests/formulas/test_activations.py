@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from llmtrain_course.activations.formulas import bytes_kept, largest_micro_batch
 from llmtrain_helpers import (
     RECIPES,
     Transformer,
@@ -21,14 +22,7 @@ from llmtrain_helpers import (
     step_timeline,
     value_bytes,
 )
-from llmtrain_helpers.activations import (
-    KEPT,
-    KERNELS,
-    MARKS,
-    bytes_kept,
-    largest_micro_batch,
-    there,
-)
+from llmtrain_helpers.activations import KEPT, KERNELS, MARKS, there
 from llmtrain_helpers.flops import RECOMPUTE
 from tests.bad_values import assert_refused
 

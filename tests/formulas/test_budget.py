@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from llmtrain_course.budget.formulas import affordable_gpus, most_flops
 from llmtrain_helpers import (
     affordable_days,
     budget,
@@ -217,8 +218,8 @@ SHELF = shelf()
 
 def test_money_keeps_gpus_for_days_and_days_for_gpus() -> None:
     days = affordable_days(100_000, 64, 2.5)
-    assert budget.affordable_gpus(100_000, days, 2.5) == pytest.approx(64)
-    assert_refused(budget.affordable_gpus, "days", money=1, days=0, price_per_gpu_hour=1)
+    assert affordable_gpus(100_000, days, 2.5) == pytest.approx(64)
+    assert_refused(affordable_gpus, "days", money=1, days=0, price_per_gpu_hour=1)
 
 
 def test_the_nearest_shape_is_nearest_in_ratio() -> None:
@@ -245,8 +246,8 @@ def test_any_number_of_nodes_is_planned(n: int) -> None:
 
 def test_on_a_doubling_the_rough_frontier_is_the_frontier() -> None:
     front, rough = frontier(H100, 64, 21, SHELF), budget.rough_frontier(H100, 64, 21, SHELF)
-    assert budget.most_flops(rough) == pytest.approx(
-        budget.most_flops(point.outcome for point in front.points), rel=0.001
+    assert most_flops(rough) == pytest.approx(
+        most_flops(point.outcome for point in front.points), rel=0.001
     )
     for point, outcome in zip(front.points, rough, strict=True):
         assert outcome.fits == point.fits

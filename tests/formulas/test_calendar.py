@@ -11,6 +11,7 @@ from statistics import median
 import numpy as np
 import pytest
 
+from llmtrain_course.calendar.formulas import expected_days
 from llmtrain_helpers import (
     RECIPES,
     Accelerator,
@@ -222,7 +223,7 @@ def test_the_exact_form_is_what_a_simulation_gives() -> None:
 
 def test_the_expected_days_are_the_mean_of_simulated_ones_part_by_part() -> None:
     given = (3000, 120, 20 * HOUR, 3600)
-    days = calendar.expected_days(150, *given)
+    days = expected_days(150, *given)
     runs = [simulate_run(150 * DAY, *given, seed) for seed in range(100)]
     for name, told in days.parts().items():
         part = "useful" if name == "computing" else name
@@ -232,12 +233,12 @@ def test_the_expected_days_are_the_mean_of_simulated_ones_part_by_part() -> None
 
 
 def test_the_parts_of_the_expected_days_are_their_total() -> None:
-    days = calendar.expected_days(np.array([21, 150]), 3600, 40, 100 * HOUR, 1800)
+    days = expected_days(np.array([21, 150]), 3600, 40, 100 * HOUR, 1800)
     assert sum(days.parts().values()) == pytest.approx(days.total)
     assert days.computing / days.total == pytest.approx(goodput(3600, 40, 100 * HOUR, 1800))
     at_stops = days.stops * days.days_lost_at_a_stop
     assert days.computing + at_stops == pytest.approx(days.total)
-    assert_refused(lambda: calendar.expected_days(0, 3600, 40, 1e5, 1800), "compute_days")
+    assert_refused(lambda: expected_days(0, 3600, 40, 1e5, 1800), "compute_days")
 
 
 def test_a_simulated_run_adds_up_and_its_seed_is_all_there_is_to_it() -> None:

@@ -8,6 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from llmtrain_course.communication.formulas import (
+    SharedMlp,
+    beside_backward,
+    exchanges,
+    replicas_first,
+)
 from llmtrain_helpers import (
     Accelerator,
     Traffic,
@@ -25,13 +31,9 @@ from llmtrain_helpers.communication import (
     NETWORK_SHARE,
     BesideBackward,
     Exchange,
-    SharedMlp,
     Split,
     bandwidth_of,
-    beside_backward,
-    exchanges,
     neighbours,
-    replicas_first,
     ring_at,
     ring_turn,
 )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from llmtrain_course.duration.formulas import seconds_of_hours
 from llmtrain_helpers import (
     Interval,
     achieved_flops_per_gpu,
@@ -25,7 +26,6 @@ from llmtrain_helpers.duration import (
     PASSES,
     first_run_days,
     flops_per_parameter,
-    seconds_of_hours,
     tokens_in_time,
     whole_run_share,
 )

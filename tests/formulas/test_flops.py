@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from llmtrain_course.flops.formulas import attention_pairs, token_products
 from llmtrain_helpers import (
     Transformer,
     achieved_flops_per_gpu,
@@ -17,7 +18,7 @@ from llmtrain_helpers import (
     utilization,
 )
 from llmtrain_helpers.checks import show
-from llmtrain_helpers.flops import RECOMPUTE, attention_pairs, token_products
+from llmtrain_helpers.flops import RECOMPUTE
 from tests.bad_values import assert_refused
 from tests.formulas.cases import shape_of
 from tests.strategies import transformers

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from llmtrain_course.budget.formulas import sizes_known, smallest_share, tokens_for_size
 from llmtrain_helpers import (
     LAWS,
     Accelerator,
@@ -22,13 +23,7 @@ from llmtrain_helpers import (
     over_training,
     published,
 )
-from llmtrain_helpers.laws import (
-    outside,
-    parameters_for,
-    sizes_known,
-    smallest_share,
-    tokens_for_size,
-)
+from llmtrain_helpers.laws import outside, parameters_for
 from tests.bad_values import assert_refused
 
 CHINCHILLA = 5.76e23

@@ -8,6 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from llmtrain_course.precision.formulas import (
+    UpdatedWeight,
+    fate_shares,
+    gradient_fates,
+    gradient_window,
+    half_spacing,
+    scaled_back,
+    sum_of_ones,
+    updated,
+)
 from llmtrain_helpers import (
     FORMATS,
     RECIPES,
@@ -19,17 +29,7 @@ from llmtrain_helpers import (
     train_small_network,
 )
 from llmtrain_helpers.checks import show
-from llmtrain_helpers.precision import (
-    UpdatedWeight,
-    fate_shares,
-    gradient_fates,
-    gradient_window,
-    half_spacing,
-    products_in,
-    scaled_back,
-    sum_of_ones,
-    updated,
-)
+from llmtrain_helpers.precision import products_in
 from tests.bad_values import assert_refused
 from tests.pages import words
 

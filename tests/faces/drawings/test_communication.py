@@ -5,6 +5,7 @@ from itertools import combinations
 
 import pytest
 
+from llmtrain_course.communication.formulas import SharedMlp, beside_backward
 from llmtrain_course.communication.pictures import (
     LONGEST,
     apart,
@@ -18,7 +19,6 @@ from llmtrain_course.communication.pictures import (
 )
 from llmtrain_course.kit.drawing import COLORS, STEP_PARTS
 from llmtrain_helpers import Transformer, plan_run, published
-from llmtrain_helpers.communication import SharedMlp, beside_backward
 from llmtrain_helpers.plan.seconds import StepSeconds
 from tests.faces.svg import Box, Picture, drawn
 

@@ -3,8 +3,8 @@
 import pytest
 
 from llmtrain_course.finetune import pictures as drawings
+from llmtrain_course.finetune.formulas import packed_rows
 from llmtrain_helpers import Tuning, tuned_phases
-from llmtrain_helpers.finetune import packed_rows
 from llmtrain_helpers.published import architecture
 from tests.faces.svg import drawn
 

@@ -6,6 +6,12 @@ from itertools import pairwise
 import pytest
 
 from llmtrain_course.kit.drawing import COLORS
+from llmtrain_course.precision.formulas import (
+    EXAMPLE_GRADIENTS,
+    gradient_fates,
+    sum_of_ones,
+    updated,
+)
 from llmtrain_course.precision.pictures import (
     NARROW,
     WIDTH,
@@ -20,7 +26,6 @@ from llmtrain_course.precision.pictures import (
     update_lines,
 )
 from llmtrain_helpers import FORMATS, RECIPES, model_state_bytes
-from llmtrain_helpers.precision import EXAMPLE_GRADIENTS, gradient_fates, sum_of_ones, updated
 from tests.faces.svg import Picture, drawn
 
 bf16, fp16, e4m3 = FORMATS["bf16"], FORMATS["fp16"], FORMATS["fp8_e4m3"]

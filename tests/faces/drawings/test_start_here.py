@@ -8,7 +8,7 @@ import pytest
 from llmtrain_course.exercises import EXERCISES
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.start_here import pictures as drawings
-from llmtrain_helpers.duration import flops_on_the_way
+from llmtrain_course.start_here.formulas import flops_on_the_way
 from tests.faces.svg import Picture, drawn
 
 MARKS = [("GPT-3", 300e9), ("Llama 3.1 405B", 15.6e12)]

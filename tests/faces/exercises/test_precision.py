@@ -7,8 +7,8 @@ import pytest
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.kit.exercise import judge
+from llmtrain_course.precision.formulas import gradient_window, updated
 from llmtrain_helpers import FORMATS, RECIPES, model_state_bytes
-from llmtrain_helpers.precision import gradient_window, updated
 from tests.faces.exercises.answers.precision import MINE
 
 bf16, fp16 = FORMATS["bf16"], FORMATS["fp16"]

@@ -5,9 +5,10 @@ from statistics import median
 
 import pytest
 
+from llmtrain_course.finetune.formulas import packed_rows
 from llmtrain_course.finetune.handles import LENGTHS, ROW, Spike, faster_by_flops
 from llmtrain_helpers import Tuning, published, tuned_parameters, tuned_phases, tuning_tokens, units
-from llmtrain_helpers.finetune import LOSS_KERNELS, packed_rows, weight_bytes
+from llmtrain_helpers.finetune import LOSS_KERNELS, weight_bytes
 from llmtrain_helpers.plan.plan import TUNED_RESERVES
 from research.finetunes import speed_ratios
 from tests.pages import cell, cells, words

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from llmtrain_course.activations.handles import Setting
+from llmtrain_course.precision.formulas import sum_of_ones
 from llmtrain_course.precision.pictures import number, power
 from llmtrain_helpers import (
     FORMATS,
@@ -16,7 +17,7 @@ from llmtrain_helpers import (
     published,
     train_small_network,
 )
-from llmtrain_helpers.precision import RECIPES, sum_of_ones
+from llmtrain_helpers.precision import RECIPES
 from tests.pages import cell, cells, words
 from tools.notebooks import chapters
 

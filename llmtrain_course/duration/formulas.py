@@ -1,0 +1,33 @@
+"""Formulas that only this chapter's pictures and exercises use."""
+
+from __future__ import annotations
+
+from llmtrain_helpers.checks import Number, Result, broadcast, choice, count, quantity, share
+from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.units import HOUR
+
+
+def mfu_of_hfu(hfu: Number, recompute: str) -> Result:
+    """Model FLOPs utilization of a run whose hardware FLOPs utilization is known.
+
+    With full recomputation 6 of the 8 operations for each parameter and token are the
+    model's, so that MFU = 6/8 · HFU; otherwise the two are the same, but for the little
+    that selective recomputation adds. Source: arXiv 2205.05198 section 6.3.
+
+    >>> mfu_of_hfu(0.44, "full"), mfu_of_hfu(0.44, "none")
+    (0.33, 0.44)
+    """
+    choice("recompute", recompute, RECOMPUTE)
+    reached = share("hfu", hfu)
+    return reached * 6 / 8 if recompute == "full" else reached
+
+
+def seconds_of_hours(gpu_hours: Number, num_gpus: Number) -> Result:
+    """Seconds that so many GPU-hours take on so many GPUs: 3600 · hours / n.
+
+    >>> seconds_of_hours(24576, num_gpus=1024)
+    86400.0
+    """
+    hours, n = quantity("gpu_hours", gpu_hours), count("num_gpus", num_gpus)
+    broadcast(gpu_hours=hours, num_gpus=n)
+    return hours * HOUR / n

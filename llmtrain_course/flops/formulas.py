@@ -1,0 +1,118 @@
+"""Formulas that only this chapter's pictures and exercises use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    at_most,
+    choice,
+    counts,
+    finite,
+    is_array,
+    one,
+    refuse,
+    single,
+)
+from llmtrain_helpers.flops import ATTENTION
+from llmtrain_helpers.model.layers import Attention, pairs
+
+
+def product_flops(tokens: Number, inputs: Number, outputs: Number) -> Result:
+    """FLOPs of one matrix product: 2 · tokens · inputs · outputs.
+
+    Takes the rows of the left matrix and the sizes of the right one, numbers or arrays.
+    Each multiplication and each addition is one. ValueError for anything not whole.
+
+    >>> product_flops(1, 3, 4)
+    24
+    """
+    m, k, n = counts(tokens=tokens, inputs=inputs, outputs=outputs)
+    return 2 * m * k * n
+
+
+class TokenProducts(NamedTuple):
+    """What the three products of a matrix give for one token: each a list, the last a table."""
+
+    output: list[int]
+    passed_on: list[int]
+    gradient: list[list[int]]
+
+
+def token_products(
+    weights: Sequence[Sequence[int]], token: Sequence[int], gradient: Sequence[int]
+) -> TokenProducts:
+    """A token's way through a matrix and back, for what can be shown.
+
+    `gradient` is that of the token's output. Forward gives xW, backward W·dy to pass on
+    and x ⊗ dy to learn. ValueError for what is no matrix, or does not fit it.
+
+    >>> token_products([[3, 1], [2, 0]], [2, 1], [1, 2])
+    TokenProducts(output=[8, 2], passed_on=[5, 2], gradient=[[2, 4], [1, 2]])
+    """
+    W = [_numbers("weights", row) for row in _listed("weights", weights)]
+    x, dy = _numbers("token", token), _numbers("gradient", gradient)
+    if len(W) != len(x):
+        refuse("token", token, f"has not a number for each of the {len(W)} rows of weights")
+    if any(len(row) != len(dy) for row in W):
+        refuse("gradient", gradient, "has not a number for each column of weights")
+    output = [sum(w * a for w, a in zip(column, x, strict=True)) for column in zip(*W, strict=True)]
+    passed_on = [sum(w * d for w, d in zip(row, dy, strict=True)) for row in W]
+    return TokenProducts(output, passed_on, [[a * d for d in dy] for a in x])
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    """What a list, a tuple or an array holds."""
+    if is_array(values):
+        values = values.tolist()
+    if not isinstance(values, list | tuple) or not values:
+        refuse(name, values, "is no list of numbers")
+    return [*values]
+
+
+def _numbers(name: str, values: Any) -> list[Any]:
+    return [one(name, value, finite) for value in _listed(name, values)]
+
+
+@dataclass(frozen=True)
+class AttentionPairs:
+    """The pairs of a query and a key that are counted, among all of a sequence.
+
+    `keys` are those of each query, both numbered from 0; `counted` is how many pairs
+    that makes, `dense` how many there are in all: s².
+    """
+
+    keys: tuple[range, ...]
+    counted: int
+    dense: int
+
+    @property
+    def share(self) -> float:
+        """The part of all pairs that is counted."""
+        return self.counted / self.dense
+
+
+def attention_pairs(sequence_length: int, attention: str, window: int = 0) -> AttentionPairs:
+    """Which pairs of tokens attention counts in a sequence, as `count_flops` counts them.
+
+    `attention` is "dense" (all s²) or "causal": a token sees those before it and itself,
+    with a `window` of w only the last w of them (0: all). Takes up to 1,024 tokens, for
+    what can be shown. ValueError for anything else, and for a window without "causal".
+
+    >>> attention_pairs(4, "causal", window=2)
+    AttentionPairs(keys=(range(0, 1), range(0, 2), range(1, 3), range(2, 4)), counted=7, dense=16)
+    """
+    s, w = single("sequence_length", sequence_length), single("window", window, least=0)
+    at_most("sequence_length", s, "what can be shown", 1024)
+    causal = choice("attention", attention, ATTENTION) == "causal"
+    if w and not causal:
+        refuse("window", w, "goes with attention='causal': dense counts all pairs")
+    if causal:
+        keys = tuple(range(max(i + 1 - w, 0) if w else 0, i + 1) for i in range(s))
+    else:
+        keys = tuple(range(s) for _ in range(s))
+    return AttentionPairs(keys, int(pairs(s, attention, Attention(1, 1, 1, window=w))), s * s)
