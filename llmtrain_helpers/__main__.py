@@ -63,7 +63,10 @@ def run(
         return 0
     if name not in commands:
         return refused(f"{name} is no command.\n\n{usage}")
-    return commands[name](rest)
+    try:
+        return commands[name](rest)
+    except ValueError as problem:  # a table that's damaged, for example
+        return refused(str(problem))
 
 
 def in_shell(main: Callable[[], int]) -> NoReturn:

@@ -34,6 +34,17 @@ def test_a_saved_notebooks_old_import_names_the_new_one(name: str) -> None:
         import_module(f"llmtrain_helpers.{name}")
 
 
+@pytest.mark.parametrize("name", ["models", "chips"])
+def test_a_damaged_table_is_a_sentence(name: str, monkeypatch: Any, capsys: Any) -> None:
+    def damaged(*tables: str) -> list[str]:
+        raise ValueError("accelerators.csv has no column 'name'")
+
+    monkeypatch.setattr("llmtrain_helpers.command.names", damaged)
+    monkeypatch.setattr("llmtrain_helpers.command.model_names", damaged)
+    assert main([name]) == 2
+    assert capsys.readouterr().err == "accelerators.csv has no column 'name'\n"
+
+
 def test_the_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"llmtrain-helpers {version('llmtrain-helpers')}\n"
