@@ -252,9 +252,7 @@ def _problem_with_spares(n: float, spares: float) -> str:
     if n <= _NODE and spares == 0:
         return ""  # with a single node one waits for its repair
     if spares < enough:
-        return (
-            f"at the worst rate, with repairs of a week, it takes at least {enough} of spare_nodes."
-        )
+        return f"at the worst rate, with repairs of a week, you need at least {enough} spare nodes."
     most = _MOST_SPARES * enough
     if spares > most:
         return f"{spares:g} spare_nodes are too many: keep at most {most}."

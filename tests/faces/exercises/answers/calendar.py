@@ -63,11 +63,11 @@ ANSWERS = {
         slips=[
             (OWN | {"spare_nodes": 2.5}, "only whole nodes"),
             (OWN | {"spare_nodes": 1000}, "too many: keep at most 2"),
-            (OWN | MANY | {"spare_nodes": 10}, "at least 23 of spare_nodes"),
+            (OWN | MANY | {"spare_nodes": 10}, "at least 23 spare nodes"),
             (OWN | MANY | {"spare_nodes": 47}, "keep at most 46"),
             (OWN | {"write_seconds": 1e9}, "leaves hardly any time"),
             (OWN | {"save_minutes": 3000}, "more than a day to restart"),
-            (OWN | {"gpus": 16, "spare_nodes": 0}, "it takes at least 2 of spare_nodes"),
+            (OWN | {"gpus": 16, "spare_nodes": 0}, "you need at least 2 spare nodes"),
             (OWN | {"restart_minutes": 1}, "within three minutes"),
             (OWN | {"save_minutes": 1}, "too often: at the worst rate the run takes"),
             (OWN | {"computing_days": 29}, "even with few outages"),
