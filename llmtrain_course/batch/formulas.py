@@ -7,11 +7,6 @@ from typing import TYPE_CHECKING
 
 from llmtrain_helpers.batch import data_parallel_size
 from llmtrain_helpers.checks import Number, Result, counts
-from llmtrain_helpers.communication import (
-    all_reduce_bytes as all_reduce_bytes,
-    all_reduce_seconds as all_reduce_seconds,
-    data_parallel_bytes as data_parallel_bytes,
-)
 
 if TYPE_CHECKING:
     pass

@@ -8,31 +8,7 @@ from typing import NamedTuple
 from llmtrain_helpers.checks import Result, at_most, refuse, single
 from llmtrain_helpers.finetune import tuned_phases
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.optimizers import (
-    OPTIMIZERS as OPTIMIZERS,
-    muon_overhead as muon_overhead,
-    offload_seconds as offload_seconds,
-)
-from llmtrain_helpers.tuning import (
-    AT_WORK_UNDER_FSDP as AT_WORK_UNDER_FSDP,
-    FULL_RECIPES as FULL_RECIPES,
-    HEAD as HEAD,
-    IN_8_BITS as IN_8_BITS,
-    LOSS_KERNELS as LOSS_KERNELS,
-    MIXERS as MIXERS,
-    MLPS as MLPS,
-    NF4_BITS as NF4_BITS,
-    STATES as STATES,
-    TARGETS as TARGETS,
-    Site as Site,
-    TunedParameters as TunedParameters,
-    Tuning as Tuning,
-    check_tuned as check_tuned,
-    matrix_weights as matrix_weights,
-    sites as sites,
-    targeted as targeted,
-    tuned_parameters as tuned_parameters,
-)
+from llmtrain_helpers.tuning import Tuning, tuned_parameters
 
 
 def tuned_states(model: Transformer, tuning: Tuning) -> dict[str, Result]:
