@@ -35,7 +35,7 @@ import matplotlib.pyplot as plt
 from IPython.display import HTML, display
 from llmtrain_helpers import Transformer, count_parameters, units
 from llmtrain_course.kit.figures import new_figure, styled
-from llmtrain_course.panels import common
+from llmtrain_course.kit import panel as common
 
 def draw(num_layers):
     counted = count_parameters(Transformer.gpt(num_layers, 12288, 96, 50257, 2048))
