@@ -9,6 +9,13 @@ from driven import CHAPTERS
 from playwright.sync_api import Browser, Page, expect
 
 
+def present(page: Page, url: str) -> None:
+    """Open a page before a room; until its bar stands there, all scenes are still visible."""
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.goto(url)
+    expect(page.locator(".scene-bar span")).to_contain_text(" of ")
+
+
 def turn_on(page: Page) -> None:
     """The next scene; on the way to it a first press may show the line to carry away."""
     place = page.locator(".scene-bar span").inner_text()
@@ -108,15 +115,13 @@ def test_a_room_sees_the_question_and_no_earlier_answer(page: Page, address: str
 
 
 def test_a_picture_that_needs_the_room_keeps_its_question(page: Page, address: str) -> None:
-    page.set_viewport_size({"width": 1280, "height": 720})
-    page.goto(f"{address}/notebooks/{CHAPTERS[8]}.html?present#two-answers")
+    present(page, f"{address}/notebooks/{CHAPTERS[8]}.html?present#two-answers")
     expect(page.locator(".scene:visible > .scene-ask")).to_have_text("Do more GPUs help them?")
     expect(page.get_by_text("Here is the 8B on a trillion tokens.")).not_to_be_visible()
 
 
 def test_a_picture_that_code_draws_is_shown_without_its_code(page: Page, address: str) -> None:
-    page.set_viewport_size({"width": 1280, "height": 720})
-    page.goto(f"{address}/notebooks/{CHAPTERS[10]}.html?present")
+    present(page, f"{address}/notebooks/{CHAPTERS[10]}.html?present")
     picture = page.locator(".scene > .live-source svg.wt").first
     for _ in range(page.locator(".scene").count()):
         if picture.is_visible():
@@ -127,8 +132,7 @@ def test_a_picture_that_code_draws_is_shown_without_its_code(page: Page, address
 
 
 def test_a_clicker_goes_on_after_a_hand_has_moved_a_slider(page: Page, address: str) -> None:
-    page.set_viewport_size({"width": 1280, "height": 720})
-    page.goto(f"{address}/notebooks/{CHAPTERS[7]}.html?present")
+    present(page, f"{address}/notebooks/{CHAPTERS[7]}.html?present")
     place = page.locator(".scene-bar span")
     slider = page.locator(".scene:visible input[type=range]").first
     while not slider.is_visible():
