@@ -20,7 +20,8 @@ from typing import Any
 from llmtrain_course import exercises
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS, progress
 from llmtrain_course.kit import own_run as own
-from llmtrain_course.kit.exercise import Verdict, solution_of
+from llmtrain_course.kit.exercise import Verdict
+from llmtrain_course.kit.ids import chapter_of
 from llmtrain_helpers.checks import choice, shallow, show
 
 # --- what a cell needs of the cells before it
@@ -177,7 +178,7 @@ def _html(value: Any) -> str:
 
 def _solution(id: str) -> str:
     """Where a page finds the worked answer to an exercise."""
-    return f"{solution_of(id).removesuffix('.ipynb')}.html#{id}"
+    return f"solutions/{chapter_of(id)}.html#{id}"
 
 
 def _plain(text: str) -> str:

@@ -3,6 +3,7 @@
 Answer keys are computed by the package, never typed; one module a chapter.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 
 from termcolor import colored
@@ -15,6 +16,7 @@ from llmtrain_course.communication import exercises as communication
 from llmtrain_course.duration import exercises as duration
 from llmtrain_course.finetune import exercises as finetune
 from llmtrain_course.flops import exercises as flops
+from llmtrain_course.kit import ids
 from llmtrain_course.kit.drawing import Drawing
 from llmtrain_course.kit.exercise import (
     UNGUESSED,
@@ -58,9 +60,6 @@ PREDICTIONS: dict[str, Prediction] = {
     id: prediction for chapter in _CHAPTERS for id, prediction in chapter.PREDICTIONS.items()
 }
 
-_OLD_NAMES = {"07-e": "07-c"}
-"""Names that exercises had, in notebooks that learners keep."""
-
 _TRIES: dict[str, list[bool]] = {}
 """Whether each answer since the kernel started was right, by the exercise."""
 
@@ -83,10 +82,10 @@ def check(id: str, answer: Answer) -> Verdict:
     one. After a wrong choice the exercise asks something else. An unknown id is a
     ValueError.
 
-    >>> check("01-b", None)
-    ○ 01-b: no answer yet. Put in yours and run the cell again.
+    >>> check("parameters-b", None)
+    ○ parameters-b: no answer yet. Put in yours and run the cell again.
     """
-    id = choice("id", _OLD_NAMES.get(id, id), EXERCISES)
+    id = _of(EXERCISES, id)
     exercise = EXERCISES[id]
     turn = min(_TURNS.get(id, 0), len(exercise.again))
     verdict = judge(id, answer, exercise, _HINTS.get(id, 0), turn)
@@ -102,10 +101,11 @@ def predict(id: str, guess: Answer) -> Verdict:
 
     The first guess counts: a later one is answered too, and told what the first one was.
 
-    >>> predict("00-guess", None)
-    ○ 00-guess: no guess yet. Put in yours, run the cell, and see how near it comes.
+    >>> predict("start_here-guess", None)
+    ○ start_here-guess: no guess yet. Put in yours, run the cell, and see how near it comes.
     """
-    prediction = PREDICTIONS[choice("id", id, PREDICTIONS)]
+    id = _of(PREDICTIONS, id)
+    prediction = PREDICTIONS[id]
     if guess is None:
         return Verdict(id, None, UNGUESSED)
     first = _GUESSES.get(id, guess)
@@ -125,8 +125,8 @@ class Progress:
     """What has been answered since the kernel started; shown as a line a chapter."""
 
     def __repr__(self) -> str:
-        chapters = sorted({id[:2] for id in [*_TRIES, *_GUESSES]})
-        lines = [_line(chapter) for chapter in chapters]
+        touched = {ids.chapter_of(id) for id in [*_TRIES, *_GUESSES]}
+        lines = [_line(chapter) for chapter in ids.CHAPTERS if chapter in touched]
         return "\n".join(lines) or "○ nothing answered yet in this notebook"
 
 
@@ -146,23 +146,27 @@ def course_map() -> Drawing:
     """
     here = {id for id, tries in _TRIES.items() if True in tries} | {*_GUESSES}
     done = here | saved_answers(Path())
-    asked = [*EXERCISES, *PREDICTIONS]
-    counts = {
-        chapter: (sum(id in done for id in ids), len(ids))
-        for chapter in sorted({id[:2] for id in asked})
-        if (ids := [id for id in asked if id[:2] == chapter])
-    }
-    return drawn_map(counts)
+    counts = dict.fromkeys(ids.CHAPTERS, (0, 0))
+    for id in [*EXERCISES, *PREDICTIONS]:
+        passed, whole = counts[ids.chapter_of(id)]
+        counts[ids.chapter_of(id)] = passed + (id in done), whole + 1
+    return drawn_map({ids.page_of(chapter)[:2]: count for chapter, count in counts.items()})
+
+
+def _of(asked: Collection[str], id: str) -> str:
+    """Return an id as it is today; a ValueError names it as it was given."""
+    today = ids.current(id) if isinstance(id, str) else ""
+    return today if today in asked else choice("id", id, asked)
 
 
 def _line(chapter: str) -> str:
     """The marks of a chapter's exercises, and how many are passed and guessed."""
-    ids = [id for id in EXERCISES if id[:2] == chapter]
-    passed = sum(True in _TRIES.get(id, []) for id in ids)
-    predictions = [id for id in PREDICTIONS if id[:2] == chapter]
+    asked = [id for id in EXERCISES if ids.chapter_of(id) == chapter]
+    passed = sum(True in _TRIES.get(id, []) for id in asked)
+    predictions = [id for id in PREDICTIONS if ids.chapter_of(id) == chapter]
     guessed = sum(id in _GUESSES for id in predictions)
-    marks = "  ".join(f"{_mark(_TRIES.get(id))} {id}" for id in ids)
-    exercises = f"{passed} of {len(ids)} exercises"
+    marks = "  ".join(f"{_mark(_TRIES.get(id))} {id}" for id in asked)
+    exercises = f"{passed} of {len(asked)} exercises"
     return f"{marks}   {exercises}, {guessed} of {len(predictions)} guesses"
 
 

@@ -17,10 +17,11 @@ from urllib.parse import urlsplit
 from bs4 import BeautifulSoup, NavigableString, Tag
 from frames import frames
 from front import citation
-from marks import CHAPTERS, IMPORTS
+from marks import IMPORTS
 from playwright.sync_api import Page
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.kit import ids
 from llmtrain_course.panels import HANDLES
 
 TITLE = "What will it take?"
@@ -64,7 +65,7 @@ SENTENCES = re.compile(r"(?:(?<=[.?!])|(?<=[.?!]\)))\s+(?=[A-Z“<(])")
 
 def chapter_pages(site: Path) -> list[Path]:
     """The chapters' pages, in order."""
-    return sorted((site / "notebooks").glob("[0-9]*.html"))
+    return [site / "notebooks" / f"{word}.html" for word in ids.CHAPTERS]
 
 
 def article(path: Path) -> Tag:
@@ -73,8 +74,8 @@ def article(path: Path) -> Tag:
     text = page.select_one("article.bd-article")
     for form in text.select(".live-form"):
         leave_room(form)
-    if path.parent.name == "notebooks" and path.stem[:2].isdecimal():
-        number_figures(text, int(path.stem[:2]))
+    if path.parent.name == "notebooks" and path.stem in ids.CHAPTERS:
+        number_figures(text, ids.CHAPTERS.index(path.stem))
     for tag in text.select(NOT_ON_PAPER):
         tag.decompose()
     for folded in text.select("details:has(> summary)"):
@@ -213,8 +214,7 @@ def leave_out_check(code: Tag) -> None:
 
 def page_of(name: str) -> str:
     """The page of the worked answer, and the place there."""
-    chapter = next(path.stem for path in CHAPTERS.values() if path.stem[:2] == name[:2])
-    return f"{chapter}.html#{name}"
+    return f"{ids.chapter_of(name)}.html#{name}"
 
 
 def answers_of(page: Tag) -> list[Tag]:
@@ -238,7 +238,7 @@ def chapters(site: Path) -> list[Tag]:
     """The chapters, the worked answers, the sources and the glossary, one after the other."""
     notebooks = site / "notebooks"
     told = chapter_pages(site)
-    worked = sorted((notebooks / "solutions").glob("*.html"))
+    worked = [notebooks / "solutions" / path.name for path in chapter_pages(site)]
     paths = [*told, *worked, notebooks / "glossary.html"]
     known = {path.relative_to(site).as_posix(): f"p{i}" for i, path in enumerate(paths)}
     pages = {path: _bound(path, site, known) for path in paths}

@@ -28,6 +28,8 @@ import pictures
 import policy
 from sphinx.cmd.build import build_main
 
+from llmtrain_course.kit.ids import CHAPTERS
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 SITE = ROOT / "build" / "site"
@@ -101,7 +103,7 @@ ASKED = re.compile(r'<(?:link|script|img)\b[^>]*?\b(?:href|src)="([^"#?:]+)"')
 
 def kept_files(site: Path) -> list[str]:
     """The addresses of the front page, the chapters and all that they ask for."""
-    pages = [site / "index.html", *sorted(site.glob("notebooks/[0-9]*.html"))]
+    pages = [site / "index.html", *(site / f"notebooks/{word}.html" for word in CHAPTERS)]
     asked = {path.parent / one for path in pages for one in ASKED.findall(path.read_text("utf-8"))}
     later = {site / f"_static/{name}.js" for name in ("present", "search", "worker")}
     found = {path.resolve() for path in {*pages, *asked, *later, site / "heads.json"}}

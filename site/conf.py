@@ -1,8 +1,11 @@
 """Settings of the site: the notebooks where they lie, as pages with live panels."""
 
+import re
+
 import found
 import front
 import marks
+from sphinx.builders.html import StandaloneHTMLBuilder
 
 from tools.notebooks import NOTEBOOKS, all_notebooks
 
@@ -51,6 +54,24 @@ html_theme_options = {
 }
 
 
+class Pages(StandaloneHTMLBuilder):
+    """A chapter's page goes by its word: the notebook 08_plan is the page plan.html."""
+
+    def get_target_uri(self, docname, typ=None):
+        """Return the address that links to a page have."""
+        return super().get_target_uri(word_of(docname), typ)
+
+    def get_output_path(self, page_name):
+        """Return the file that a page is written to."""
+        return super().get_output_path(word_of(page_name))
+
+
+def word_of(docname):
+    """Leave out the number that a notebook's name begins with."""
+    return re.sub(r"(?<![^/])\d\d_", "", docname)
+
+
 def setup(app):
-    """What the pages need beside the notebooks."""
+    """Add what the pages need beside the notebooks."""
+    app.add_builder(Pages, override=True)
     marks.setup(app)

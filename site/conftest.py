@@ -63,5 +63,5 @@ def live(request: Any, browser: Browser, address: str) -> Iterator[Live]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = watched(context.new_page(), address)
     start(page, address, request.param)
-    yield Live(request.param, page, State(PANELS[request.param.partition("_")[2]]))
+    yield Live(request.param, page, State(PANELS[request.param]))
     context.close()

@@ -9,12 +9,13 @@ import pytest
 from playwright.sync_api import Page
 
 from llmtrain_course import cells as in_page
+from llmtrain_course.kit import ids
 from llmtrain_course.kit.state import State
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"
 AXE = ROOT / "site" / "node_modules" / "axe-core" / "axe.min.js"
-CHAPTERS = sorted(path.stem for path in (SITE / "notebooks").glob("[0-9]*.html"))
+CHAPTERS = [*ids.CHAPTERS]
 PAGES = sorted(str(path.relative_to(SITE)) for path in SITE.rglob("*.html"))
 
 every_chapter = pytest.mark.parametrize("name", CHAPTERS)
@@ -26,11 +27,6 @@ class Live(NamedTuple):
     name: str
     page: Page
     state: State
-
-    @property
-    def word(self) -> str:
-        """The chapter's word."""
-        return self.name.partition("_")[2]
 
     @property
     def slider(self) -> str:

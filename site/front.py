@@ -23,6 +23,7 @@ from markupsafe import Markup
 from reference import PAGE as REFERENCE
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.kit import ids
 from llmtrain_course.kit.controls import DAYS_OF_USE, GPUS, steps
 from llmtrain_course.start_here.handles import Setting
 from llmtrain_course.start_here.pictures import STOPS
@@ -63,7 +64,7 @@ NAMED = (
 )
 """The runs whose names stand in the picture where there is room, most wanted first."""
 
-GUESS, ASKED = "00-guess", "Llama 3.1 8B"
+GUESS, ASKED = "start_here-guess", "Llama 3.1 8B"
 """The guess of the front page, and the run that it asks about."""
 
 LOOKUP = {"notebooks/glossary": "Glossary", REFERENCE: "The helpers", "data/README": "The data"}
@@ -131,9 +132,9 @@ def page(source: str = "") -> str:
         **picture(start),
         description=DESCRIPTION,
         style=Markup((folder / "front.css").read_text("utf-8")),
-        script=Markup((folder / "front.js").read_text("utf-8")),
+        script=Markup(script()),
         up="",
-        start=f"notebooks/{chapters()[0].stem}.html",
+        start=f"notebooks/{ids.CHAPTERS[0]}.html",
         cards=cards(),
         told=data(told(start)),
         guesses=data(guesses(start)),
@@ -143,6 +144,12 @@ def page(source: str = "") -> str:
         lookup=LOOKUP,
         **cited,
     )
+
+
+def script() -> str:
+    """The page's script, and before it what it shares with the chapters' scripts."""
+    former = (HERE / "static" / "former.js").read_text("utf-8")
+    return former.replace("export ", "", 1) + (HERE / "front" / "front.js").read_text("utf-8")
 
 
 def data(value: Any) -> Markup:
@@ -244,6 +251,7 @@ def told(start: Setting) -> dict[str, Any]:
         "asked": names.index(ASKED),
         "named": [names.index(name) for name in NAMED],
         "exercises": [*EXERCISES, *PREDICTIONS],
+        "numbered": ids.NUMBERED,
     }
 
 
@@ -267,13 +275,13 @@ def cards() -> list[dict[str, Any]]:
     questions = {number: f"{first} {second}" for number, _, first, second in STOPS}
     found = []
     for path in chapters():
-        number = path.stem[:2]
+        number, word = path.stem[:2], path.stem[3:]
         title = json.loads(path.read_text("utf-8"))["cells"][0]["source"][0]
         name = re.match(r"# \d\d · ([^:\n]+)", title)[1].strip()
         question = questions[number]
         found.append(
             {
-                "page": path.stem,
+                "page": word,
                 "number": number,
                 "title": name,
                 "question": question[:1].upper() + question[1:],

@@ -9,7 +9,10 @@ from pathlib import Path
 from bs4 import BeautifulSoup
 from reference import PAGE as REFERENCE
 
-ORDER = ["notebooks/[0-9]*.html", "notebooks/glossary.html", f"{REFERENCE}.html", "*.html"]
+from llmtrain_course.kit.ids import CHAPTERS
+
+ORDER = [f"notebooks/{word}.html" for word in CHAPTERS]
+ORDER += ["notebooks/glossary.html", f"{REFERENCE}.html", "*.html"]
 """Which pages come first: chapters, the glossary, the helpers, then what else is read."""
 
 

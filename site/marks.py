@@ -25,6 +25,7 @@ from reference import PAGE, reference
 
 from llmtrain_course.cells import needed
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.kit import ids
 from llmtrain_course.panels import HANDLES
 from tools.notebooks import chapters
 
@@ -198,14 +199,15 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
         for form in page.select("form[data-kind=guess]")
         if (id := str(form["data-id"]))
     }
-    data = {"course": [*EXERCISES, *PREDICTIONS], "cells": sources, "guesses": guesses}
+    course = [*EXERCISES, *PREDICTIONS]
+    data = {"course": course, "numbered": ids.NUMBERED, "cells": sources, "guesses": guesses}
     context["body"] = str(page) + "".join(_data(*one) for one in data.items())
 
 
 def name_answers(page: BeautifulSoup) -> None:
     """Give each exercise's question in a page of solutions the exercise's name."""
     for title in page.select("p > strong"):
-        if id := re.fullmatch(r"(\d\d-[a-z]+)\.", title.get_text()):
+        if id := re.fullmatch(r"([a-z_]+-[a-z]+)\.", title.get_text()):
             title.parent["id"] = id[1]
 
 

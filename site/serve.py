@@ -29,7 +29,7 @@ SITE = Path(__file__).parents[1] / "build" / "site"
 SMALLER = {".html", ".css", ".js", ".mjs", ".json", ".svg", ".wasm", ".txt", ".xml"}
 """What compression makes smaller; archives, PDFs and typefaces are small already."""
 
-FIRST = ["index.html", "notebooks/00_start_here.html"]
+FIRST = ["index.html", "notebooks/start_here.html"]
 """The pages that a browser asks for before it starts Python."""
 
 ASKED = re.compile(r'(?:href|src)="(?:\.\./)?(_static/[^"?]+\.(?:js|css|woff2))')

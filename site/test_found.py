@@ -35,11 +35,8 @@ def test_with_an_address_pages_have_theirs(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_lists_that_repeat_names_are_folded_but_for_the_one_that_is_read() -> None:
-    assert [*lists("notebooks/03_duration.html")] == [
-        ("Worked answers", False),
-        ("Evidence", False),
-    ]
-    assert ("Worked answers", True) in lists("notebooks/solutions/03_duration.html")
+    assert [*lists("notebooks/duration.html")] == [("Worked answers", False), ("Evidence", False)]
+    assert ("Worked answers", True) in lists("notebooks/solutions/duration.html")
 
 
 def lists(name: str) -> Iterator[tuple[str, bool]]:

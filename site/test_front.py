@@ -25,6 +25,7 @@ from playwright.sync_api import Browser, Page, expect
 from llmtrain_course import cells as in_page
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.kit import saved
+from llmtrain_course.kit.ids import CHAPTERS, chapter_of
 from llmtrain_course.start_here.handles import Setting
 from llmtrain_helpers import published, units
 from teaching import class_report
@@ -116,22 +117,25 @@ def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: st
     expect(verdict).to_contain_text("A guess is a number here")
     page.locator("#years").fill("3 years")
     page.keyboard.press("Enter")
-    truth = PREDICTIONS["00-guess"].truth()
+    truth = PREDICTIONS["start_here-guess"].truth()
     expect(verdict).to_contain_text(f"You said 3 years; it is {truth:.2g} years: 8.8 times")
     expect(verdict).to_contain_text("In 30 days they give it 47 billion tokens")
     page.locator("#years").fill("40")  # the first guess is the guess
     page.keyboard.press("Enter")
     twice = "irst you said 3 years, now you said 40; it is 26 years: 52 % too much."
     expect(verdict).to_contain_text(f"F{twice}")
-    page.goto(f"{address}/notebooks/00_start_here.html")
-    form = page.locator('form[data-id="00-guess"]')
+    page.goto(f"{address}/notebooks/start_here.html")
+    form = page.locator('form[data-id="start_here-guess"]')
     expect(form.locator("input")).to_have_value("40")
     expect(form.locator(".live-verdict")).to_contain_text(f"f{twice}")
     expect(form.locator(".live-verdict")).not_to_contain_text("above")
     kept = json.loads(page.evaluate("localStorage.llmtrain"))
-    assert (kept["guesses"], kept["done"]) == ({"00-guess": "3 years"}, {"00-guess": True})
-    assert "How many years" in kept["cells"]["00-guess"]["question"]
-    assert len(kept["cells"]["00-guess"]["date"]) == len("2026-01-31")
+    assert (kept["guesses"], kept["done"]) == (
+        {"start_here-guess": "3 years"},
+        {"start_here-guess": True},
+    )
+    assert "How many years" in kept["cells"]["start_here-guess"]["question"]
+    assert len(kept["cells"]["start_here-guess"]["date"]) == len("2026-01-31")
 
 
 def test_a_guess_is_there_after_a_reload(page: Page) -> None:
@@ -323,11 +327,14 @@ def test_the_smallest_model_stands_inside_the_frame(page: Page) -> None:
 
 
 def test_the_buttons_go_on_where_one_is(page: Page) -> None:
-    page.evaluate("localStorage.llmtrain = JSON.stringify({done: {'00-a': true, '07-b': true}})")
+    page.evaluate(
+        """localStorage.llmtrain = JSON.stringify({
+            done: {"start_here-a": true, "communication-b": true}})"""
+    )
     page.reload()
     for place in ("#start", "#door"):
         expect(page.locator(place)).to_have_text("Go on with 07")
-        assert page.locator(place).get_attribute("href").endswith("/07_communication.html")
+        assert page.locator(place).get_attribute("href").endswith("/communication.html")
 
 
 def test_the_theme_can_be_chosen_and_else_follows_the_system(page: Page, address: str) -> None:
@@ -336,7 +343,7 @@ def test_the_theme_can_be_chosen_and_else_follows_the_system(page: Page, address
     page.wait_for_function(f"{theme} === 'dark'")
     page.get_by_role("button", name="Light or dark").click()
     assert page.evaluate(theme) == "light"
-    page.goto(f"{address}/notebooks/00_start_here.html")
+    page.goto(f"{address}/notebooks/start_here.html")
     page.wait_for_function(f"{theme} === 'light'")
 
 
@@ -346,7 +353,7 @@ def test_a_chapter_has_the_same_button_of_the_theme(page: Page, address: str) ->
     button = page.get_by_role("button", name="Light or dark")
     drawn = button.inner_html()
     page.emulate_media(color_scheme="dark")
-    page.goto(f"{address}/notebooks/03_duration.html")
+    page.goto(f"{address}/notebooks/duration.html")
     page.wait_for_function(f"{theme} === 'dark'")  # nothing chosen: the system's
     page.wait_for_load_state("networkidle")
     assert button.inner_html() == drawn
@@ -410,10 +417,10 @@ def test_there_is_a_place_for_the_lab() -> None:
 def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: str) -> None:
     cards = page.locator(".cards a:has(small)")
     assert [card.get_attribute("href") for card in cards.all()] == [
-        f"notebooks/{path.stem}.html" for path in chapters()
+        f"notebooks/{word}.html" for word in CHAPTERS
     ]
     assert " of " not in page.locator(".cards small").all_inner_texts()[3]
-    page.evaluate("localStorage.llmtrain = JSON.stringify({done: {'03-a': true}})")
+    page.evaluate("localStorage.llmtrain = JSON.stringify({done: {'duration-a': true}})")
     page.reload()
     expect(cards.nth(3).locator("small")).to_have_text(
         re.compile(r"03 · \d+ minutes · 1 of \d+ done")
@@ -437,11 +444,11 @@ def test_what_is_looked_up_is_a_line_and_no_card(page: Page) -> None:
 def test_what_was_done_can_be_saved_for_the_class_report_and_forgotten(
     page: Page, address: str, tmp_path: Path
 ) -> None:
-    page.goto(f"{address}/notebooks/00_start_here.html")
-    form = page.locator(".live-form[data-id='00-a']")
-    form.locator("textarea").fill('answer = 1\ncheck("00-a", answer)')
+    page.goto(f"{address}/notebooks/start_here.html")
+    form = page.locator(".live-form[data-id='start_here-a']")
+    form.locator("textarea").fill('answer = 1\ncheck("start_here-a", answer)')
     form.locator("button").first.click()
-    form.locator(".live-verdict", has_text="00-a").wait_for(timeout=60_000)
+    form.locator(".live-verdict", has_text="start_here-a").wait_for(timeout=60_000)
     page.goto(f"{address}/index.html")
     page.locator("#years").fill("40")
     page.locator("#years").press("Enter")
@@ -450,11 +457,11 @@ def test_what_was_done_can_be_saved_for_the_class_report_and_forgotten(
         page.get_by_role("button", name="Save it as a notebook").click()
     saved.value.save_as(tmp_path / "anna.ipynb")
     asked = nbformat.read(tmp_path / "anna.ipynb", 4).cells[0].source
-    assert re.fullmatch(r"00-a\. .+\n\n00-a, \d{4}-\d\d-\d\d", asked, re.S)
+    assert re.fullmatch(r"start_here-a\. .+\n\nstart_here-a, \d{4}-\d\d-\d\d", asked, re.S)
     marks = class_report.read_folder(tmp_path).learners["anna"]
     assert {id: mark.state for id, mark in marks.items()} == {
-        "00-a": "wrong",
-        "00-guess": "guessed",
+        "start_here-a": "wrong",
+        "start_here-guess": "guessed",
     }
     page.once("dialog", lambda asked: asked.accept())
     page.get_by_role("button", name="Begin again").click()
@@ -476,10 +483,10 @@ def answers(path: Path) -> dict[str, str]:
 def test_all_that_is_entered_on_a_page_gets_into_the_saved_notebook(
     page: Page, address: str, tmp_path: Path, path: Path
 ) -> None:
-    page.goto(f"{address}/notebooks/{path.stem}.html")
+    page.goto(f"{address}/notebooks/{path.stem[3:]}.html")
     judge_here(page)
     shown, right = {}, answers(path)
-    ids = [id for id in [*PREDICTIONS, *EXERCISES] if id[:2] == path.stem[:2]]
+    ids = [id for id in [*PREDICTIONS, *EXERCISES] if chapter_of(id) == path.stem[3:]]
     for id in ids:
         form = page.locator(f'.live-form[data-id="{id}"]')
         options = form.locator("input[type=radio]:visible")
@@ -504,7 +511,7 @@ def test_all_that_is_entered_on_a_page_gets_into_the_saved_notebook(
     assert {id: f"{signs_of[id]} {mark.text}" for id, mark in marks.items()} == {
         id: class_report.plain(text)[: class_report.LONGEST] for id, text in shown.items()
     }
-    done = saved.answered_in((tmp_path / "anna.ipynb").read_text("utf-8"), path.stem[:2])
+    done = saved.answered_in((tmp_path / "anna.ipynb").read_text("utf-8"), path.stem[3:])
     assert done == {id for id, text in shown.items() if text[0] != "✗"}
     assert {*PREDICTIONS} & {*ids} <= done
 

@@ -6,6 +6,7 @@ make site-test
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from llmtrain_course import cells as in_page, exercises
 from llmtrain_course.exercises import PREDICTIONS
+from llmtrain_course.kit.ids import chapter_of
 
 NUMBERS = [
     "0",
@@ -64,7 +66,7 @@ def test_the_script_says_what_the_package_says(page: Page, address: str, name: s
     page.goto(f"{address}/notebooks/{name}.html")
     asked = []
     for id, known in PREDICTIONS.items():
-        if id[:2] != name[:2]:
+        if chapter_of(id) != name:
             continue
         written = [*known.options] or [*numbers(id), *WORDS]
         asked += [(id, one, one) for one in written]
@@ -81,15 +83,15 @@ def test_the_script_says_what_the_package_says(page: Page, address: str, name: s
 
 def test_what_is_rarely_written_is_left_to_python(page: Page, address: str) -> None:
     page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
-    asked = [("00-guess", one, one) for one in [*LEFT, "300 months", "26 GB"]]
-    asked += [("00-guess", "3", "300 months")]
+    asked = [("start_here-guess", one, one) for one in [*LEFT, "300 months", "26 GB"]]
+    asked += [("start_here-guess", "3", "300 months")]
     assert page.evaluate(ASK, asked) == [None] * len(asked)
 
 
 def test_a_guess_is_answered_at_once_and_counts_when_python_comes(page: Page, address: str) -> None:
     page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
     page.asked.clear()
-    form = page.locator('form[data-id="00-guess"]')
+    form = page.locator('form[data-id="start_here-guess"]')
     verdict = form.locator(".live-verdict")
     for written, told in (
         ("", "Nothing is written yet."),
@@ -111,9 +113,14 @@ def test_a_guess_is_answered_at_once_and_counts_when_python_comes(page: Page, ad
     expect(verdict).to_contain_text("first you said 3.5, now you wrote 480 months", timeout=60_000)
     assert any("pyodide" in url for url in page.asked)
     kept = json.loads(page.evaluate("localStorage.llmtrain"))
-    assert (kept["guesses"], kept["done"]) == ({"00-guess": "3.5"}, {"00-guess": True})
-    assert "How many years would your eight A100 need" in kept["cells"]["00-guess"]["question"]
-    assert len(kept["cells"]["00-guess"]["date"]) == len("2026-01-31")
+    assert (kept["guesses"], kept["done"]) == (
+        {"start_here-guess": "3.5"},
+        {"start_here-guess": True},
+    )
+    assert (
+        "How many years would your eight A100 need" in kept["cells"]["start_here-guess"]["question"]
+    )
+    assert len(kept["cells"]["start_here-guess"]["date"]) == len("2026-01-31")
 
 
 def test_what_python_refuses_takes_no_guess_out_of_the_saved_notebook(
@@ -122,26 +129,45 @@ def test_what_python_refuses_takes_no_guess_out_of_the_saved_notebook(
     page = browser.new_page()
     page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
     judge_here(page)
-    form = page.locator('form[data-id="00-guess"]')
+    form = page.locator('form[data-id="start_here-guess"]')
     for written, told in (("3", "→ you said 3; "), ("7 bananas", "○ ")):
         form.locator("input").fill(written)
         form.locator("button").click()
         expect(form.locator(".live-verdict")).to_contain_text(told)
-    kept = json.loads(page.evaluate("localStorage.llmtrain"))["cells"]["00-guess"]
+    kept = json.loads(page.evaluate("localStorage.llmtrain"))["cells"]["start_here-guess"]
     assert (kept["written"], kept["told"][:12]) == ("3", "→ you said 3")
     page.close()
 
 
 def test_python_keeps_a_guess_that_was_answered_beside_it(page: Page, address: str) -> None:
     page.evaluate("localStorage.clear()")
-    page.goto(f"{address}/notebooks/05_precision.html")
+    page.goto(f"{address}/notebooks/precision.html")
     form = page.locator(".live-form:has(textarea):not([data-closed])").first
     form.locator("button").first.click()  # starts Python
     expect(form.locator(".live-verdict")).to_contain_text("yet", timeout=60_000)
-    guess = page.locator('form[data-id="05-half"]')
+    guess = page.locator('form[data-id="precision-half"]')
     guess.locator("input").first.check()
     guess.locator("button").click()
     assert "you said 'half'" in guess.locator(".live-verdict").inner_text()
     form.locator("button").first.click()
     page.wait_for_timeout(1500)
-    assert json.loads(page.evaluate("localStorage.llmtrain"))["guesses"] == {"05-half": "half"}
+    assert json.loads(page.evaluate("localStorage.llmtrain"))["guesses"] == {
+        "precision-half": "half"
+    }
+
+
+def test_answers_kept_under_ids_with_a_number_are_still_there(page: Page, address: str) -> None:
+    url = f"{address}/notebooks/start_here.html"
+    page.goto(url)
+    form = page.locator('form[data-id="start_here-guess"]')
+    form.locator("input").fill("3")
+    page.keyboard.press("Enter")
+    expect(form.locator(".live-verdict")).to_contain_text("you said 3")
+    kept = page.evaluate("localStorage.llmtrain")
+    page.evaluate("text => localStorage.llmtrain = text", kept.replace("start_here-", "00-"))
+    page.goto(url)
+    expect(form.locator("input")).to_have_value("3")
+    expect(form.locator(".live-verdict")).to_contain_text("you said 3")
+    page.goto(f"{address}/index.html")
+    expect(page.locator(".cards small").first).to_have_text(re.compile("1 of"))
+    assert page.evaluate("current(localStorage.llmtrain, told.exercises, told.numbered)") == kept

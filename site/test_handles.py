@@ -17,7 +17,7 @@ from llmtrain_course.parameters.handles import PASTED
 
 
 def test_a_link_carries_the_panel_and_a_wrong_one_is_told(page: Page, address: str) -> None:
-    start(page, address, "03_duration", "?tokens=3e12&num_gpus=512")
+    start(page, address, "duration", "?tokens=3e12&num_gpus=512")
     state = State(PANELS["duration"])
     state.set(tokens="3e12", num_gpus="512")
     assert same(page, state.html)
@@ -25,7 +25,7 @@ def test_a_link_carries_the_panel_and_a_wrong_one_is_told(page: Page, address: s
     page.fill("#duration-num_gpus", "1024")
     page.press("#duration-num_gpus", "Enter")
     page.wait_for_url("**/*tokens=3000000000000")
-    start(page, address, "03_duration", "?num_gpus=<img src=x onerror=alert(1)>&x=1")
+    start(page, address, "duration", "?num_gpus=<img src=x onerror=alert(1)>&x=1")
     assert "is no number" in page.inner_text("#panel .live-status")
     assert page.locator(".live-panel img[src=x]").count() == 0
     assert same(page, State(PANELS["duration"]).html)
@@ -33,13 +33,13 @@ def test_a_link_carries_the_panel_and_a_wrong_one_is_told(page: Page, address: s
 
 def test_a_link_with_a_file_that_nests_deeply_is_told(page: Page, address: str) -> None:
     link = urlencode({"model": PASTED, "config": "[" * 7000})
-    start(page, address, "01_parameters", f"?{link}")
+    start(page, address, "parameters", f"?{link}")
     assert "nest deeper than 100" in page.inner_text("#panel .live-status")
     assert page.wrong == []  # type: ignore[attr-defined]
 
 
 def test_panels_are_handled_by_keyboard(page: Page, address: str) -> None:
-    page.goto(f"{address}/notebooks/03_duration.html")
+    page.goto(f"{address}/notebooks/duration.html")
     page.focus("#panel .live-start")
     page.keyboard.press("Enter")
     page.wait_for_selector("#panel.live-on .live-answer svg", timeout=60_000)
@@ -56,7 +56,7 @@ def test_panels_are_handled_by_keyboard(page: Page, address: str) -> None:
 
 def with_handles(page: Page, address: str, *names: str) -> Locator:
     """Open a page that has these handles before its panel, marked as a build marks them."""
-    text = (SITE / "notebooks" / "03_duration.html").read_text("utf-8")
+    text = (SITE / "notebooks" / "duration.html").read_text("utf-8")
     soup = marks.parsed(text)
     for own in soup.select(".live-handle"):
         own.find_parent(class_="cell").decompose()
@@ -161,7 +161,7 @@ def test_a_handle_plays_to_its_end_when_told_and_can_be_paused(page: Page, addre
 
 
 def test_a_hand_on_the_slider_takes_over_from_play(page: Page, address: str) -> None:
-    page.goto(f"{address}/notebooks/10_budget.html")
+    page.goto(f"{address}/notebooks/budget.html")
     live = page.locator('.live-handle[data-word="handle:repeated"]')
     live.get_by_role("button", name="Play").click()
     slider = live.locator("input[type=range]").first
@@ -297,7 +297,7 @@ def test_a_finger_drags_a_mark_and_the_page_stays(browser: Browser, address: str
         viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
     )
     page = context.new_page()
-    page.goto(f"{address}/notebooks/09_calendar.html")
+    page.goto(f"{address}/notebooks/calendar.html")
     live = page.locator(".live-handle:has([data-moves])").first
     live.scroll_into_view_if_needed()
     slider = live.locator("input[type=range]").first

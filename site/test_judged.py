@@ -9,6 +9,7 @@ from driven import CHAPTERS, start
 from playwright.sync_api import Locator, Page, expect
 
 from llmtrain_course.exercises import EXERCISES
+from llmtrain_course.kit.ids import chapter_of
 
 TURN = '[data-turn="{}"]'
 
@@ -16,9 +17,9 @@ TURN = '[data-turn="{}"]'
 def test_a_choice_is_made_by_buttons_asks_again_and_the_last_hint_leads_to_the_answer(
     page: Page, address: str
 ) -> None:
-    page.goto(f"{address}/notebooks/00_start_here.html")
+    page.goto(f"{address}/notebooks/start_here.html")
 
-    form = page.locator('.live-form[data-id="00-b"]')
+    form = page.locator('.live-form[data-id="start_here-b"]')
     told = form.locator(".live-verdict")
     assert "“In a day they do 1.94 ZFLOP/s.”" in form.locator("label").nth(1).inner_text()
     form.locator("input[value=A]").check()
@@ -29,24 +30,24 @@ def test_a_choice_is_made_by_buttons_asks_again_and_the_last_hint_leads_to_the_a
     expect(form.locator("fieldset")).to_be_visible()
     form.locator("input[type=text]").fill("40.3 EFLOP")
     page.keyboard.press("Enter")
-    expect(told).to_contain_text("✓ 00-b", timeout=60_000)
+    expect(told).to_contain_text("✓ start_here-b", timeout=60_000)
     form.locator("summary").click()
     expect(form.locator("textarea")).to_have_value(re.compile('^answer = "40.3 EFLOP"  # '))
     form.locator("textarea").fill("answer = TP 2")
     form.get_by_role("button", name="Run", exact=True).click()
     expect(told).to_have_text('Line 1: words stand in quotes, answer = "TP 2"')
 
-    form = page.locator('.live-form[data-id="00-a"]')
+    form = page.locator('.live-form[data-id="start_here-a"]')
     hints = set()
     for _ in range(3):
-        form.locator("textarea").fill("check('00-a', '25 days')")
+        form.locator("textarea").fill("check('start_here-a', '25 days')")
         form.locator("button").first.click()
         expect(form.locator(".live-verdict progress")).to_have_count(0)
         hints.add(form.locator(".live-verdict p").inner_text())
     assert len(hints) == 3
-    page.locator('[data-id="00-a"] .live-verdict a').click()
-    expect(page).to_have_url(f"{address}/notebooks/solutions/00_start_here.html#00-a")
-    expect(page.locator('[id="00-a"]')).to_be_in_viewport()
+    page.locator('[data-id="start_here-a"] .live-verdict a').click()
+    expect(page).to_have_url(f"{address}/notebooks/solutions/start_here.html#start_here-a")
+    expect(page.locator('[id="start_here-a"]')).to_be_in_viewport()
     assert page.wrong == []  # type: ignore[attr-defined]
 
 
@@ -60,7 +61,7 @@ def test_a_choice_stays_on_the_page_and_after_a_wrong_one_the_next_question_coun
     options = {one: bool(CHOICES[id].judge(one)[0]) for one in CHOICES[id].options}
     wrong = next(one for one, ok in options.items() if not ok)
     right = next(one for one, ok in options.items() if ok)
-    page.goto(f"{address}/notebooks/{CHAPTERS[int(id[:2])]}.html")
+    page.goto(f"{address}/notebooks/{chapter_of(id)}.html")
     form = page.locator(f'.live-form[data-id="{id}"]')
     told, first, second = (form.locator(x) for x in (".live-verdict", *map(TURN.format, (0, 1))))
     sentences = first.inner_text()
@@ -93,16 +94,16 @@ def test_a_choice_stays_on_the_page_and_after_a_wrong_one_the_next_question_coun
 
 def test_a_size_of_a_list_is_chosen_by_a_button(page: Page, address: str) -> None:
     page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
-    form = page.locator('.live-form[data-id="00-d"]')
+    form = page.locator('.live-form[data-id="start_here-d"]')
     assert form.locator("label:has([type=radio]):visible").count() == 5
     form.get_by_label("8B", exact=True).check()
     form.get_by_role("button", name="Check").click()
-    expect(form.locator(".live-verdict")).to_contain_text("00-d: 8B gets", timeout=60_000)
+    expect(form.locator(".live-verdict")).to_contain_text("start_here-d: 8B gets", timeout=60_000)
 
 
 def test_long_options_stand_each_on_its_own_line(page: Page, address: str) -> None:
     page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
-    for id, column in (("00-b", True), ("00-d", False)):
+    for id, column in (("start_here-b", True), ("start_here-d", False)):
         options = page.locator(f'.live-form[data-id="{id}"] label:has([type=radio])').all()
         lefts = {round(one.bounding_box()["x"]) for one in options}
         assert (len(lefts) == 1) == column, id
@@ -118,20 +119,20 @@ def test_what_is_stored_comes_back_as_text_and_nonsense_is_left_out(
             cells[form.dataset.id] = {source, written: 7, html: evil, told: evil};
         }
         const tries = "[".repeat(1e5) + "]".repeat(1e5);
-        const text = JSON.stringify({cells, done: 3, guesses: {"03-guess": {}}});
+        const text = JSON.stringify({cells, done: 3, guesses: {"duration-guess": {}}});
         localStorage.setItem("llmtrain", `${text.slice(0, -1)}, "tries": ${tries}}`);
     }"""
     evil = '<img class="evil" src="x" onerror="document.title = 1">'
-    page.goto(f"{address}/notebooks/03_duration.html")
+    page.goto(f"{address}/notebooks/duration.html")
     page.evaluate(store, evil)
-    start(page, address, "03_duration")
+    start(page, address, "duration")
     assert page.locator(".evil").count() == 0
     assert evil in page.locator(".live-verdict").all_inner_texts()
     assert page.wrong == []  # type: ignore[attr-defined]
 
 
 def test_no_script_of_anybody_elses_runs_in_a_page(page: Page, address: str) -> None:
-    page.goto(f"{address}/notebooks/03_duration.html")
+    page.goto(f"{address}/notebooks/duration.html")
     for put in ("innerHTML = '<img src=x onerror=\"document.title = 1\">'", "append(script)"):
         page.evaluate(
             f"""() => {{
@@ -147,7 +148,7 @@ def test_no_script_of_anybody_elses_runs_in_a_page(page: Page, address: str) -> 
 
 
 def test_a_changed_cell_is_what_later_ones_rest_on(page: Page, address: str) -> None:
-    page.goto(f"{address}/notebooks/00_start_here.html")
+    page.goto(f"{address}/notebooks/start_here.html")
     for _ in range(2):
         page.locator(".live-open:visible").first.click()  # the next one is the first, then
     first, later = page.locator(".live-form[data-closed]:visible").all()
@@ -179,12 +180,12 @@ def test_a_cell_that_never_ends_can_be_stopped(page: Page, address: str) -> None
 def test_what_was_saved_for_the_example_says_so_once_a_run_is_set(page: Page, address: str) -> None:
     """Until such a cell is run: "yours" in its saved picture is the example's."""
     note = page.get_by_text("This is still the course's example.")
-    page.goto(f"{address}/notebooks/12_finetune.html")
+    page.goto(f"{address}/notebooks/finetune.html")
     expect(page.locator(".live-open:visible").first).to_be_visible()
     expect(note).to_have_count(0)
     page.evaluate("""localStorage.setItem("llmtrain", JSON.stringify(
         {guesses: {}, run: {gpus: 64, days: 14, chip: "H100 SXM"}}))""")
-    for chapter, cells in (("10_budget", 2), ("12_finetune", 1)):
+    for chapter, cells in (("budget", 2), ("finetune", 1)):
         page.goto(f"{address}/notebooks/{chapter}.html")
         expect(note).to_have_count(cells)
         note.first.locator("xpath=ancestor::div[contains(@class, 'live-source')]").locator(

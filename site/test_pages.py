@@ -41,7 +41,7 @@ def test_every_page_opens_and_nothing_is_wider_than_the_window(
 def test_the_front_page_leads_to_chapter_00(page: Page, address: str) -> None:
     page.goto(address)
     page.get_by_role("link", name="Start reading").click()
-    page.wait_for_url("**/notebooks/00_start_here.html")
+    page.wait_for_url("**/notebooks/start_here.html")
     assert "what will it take?" in page.inner_text("article h1")
 
 
@@ -163,7 +163,7 @@ def zipped(response: Any) -> int:
 def test_a_visited_page_is_there_without_a_network(browser: Browser, address: str) -> None:
     context = browser.new_context()
     page = context.new_page()
-    url = f"{address}/notebooks/00_start_here.html"
+    url = f"{address}/notebooks/start_here.html"
     page.goto(url, wait_until="networkidle")
     page.evaluate("navigator.serviceWorker.ready.then(() => 0)")
     page.locator("#panel .live-start").click()
@@ -178,11 +178,11 @@ def test_a_visited_page_is_there_without_a_network(browser: Browser, address: st
     expect(value).not_to_have_value(before)
     page.locator("#panel .live-start").click()
     page.locator("#panel.live-on").wait_for(timeout=60_000)
-    page.goto(f"{address}/notebooks/03_duration.html?present")  # never visited
+    page.goto(f"{address}/notebooks/duration.html?present")  # never visited
     expect(page.locator(".scene-bar")).to_be_visible()
     page.goto(f"{address}/")
     expect(page.locator("h1")).to_contain_text("Eight GPUs")
-    page.goto(f"{address}/notebooks/evidence/03_duration.html")
+    page.goto(f"{address}/notebooks/evidence/duration.html")
     expect(page.locator("body")).to_contain_text("This page isn't on your device yet")
     page.get_by_role("link", name="The chapters are here.").click()
     expect(page.locator("h1")).to_contain_text("Eight GPUs")
@@ -190,7 +190,7 @@ def test_a_visited_page_is_there_without_a_network(browser: Browser, address: st
 
 
 def test_the_stores_of_others_at_the_same_origin_stay(page: Page, address: str) -> None:
-    url = f"{address}/notebooks/00_start_here.html"
+    url = f"{address}/notebooks/start_here.html"
     page.goto(f"{address}/robots.txt")
     others = ["another course", f"llmtrain {address}/elsewhere/ 0123"]
     old = f"llmtrain {address}/ an earlier edition"
@@ -212,7 +212,7 @@ def test_what_is_kept_from_the_first_visit_is_about_a_megabyte() -> None:
 
 def test_a_bar_moves_while_python_comes(page: Page, address: str) -> None:
     """It says how much of the whole is there, and the whole is what comes."""
-    page.goto(f"{address}/notebooks/00_start_here.html")
+    page.goto(f"{address}/notebooks/start_here.html")
     page.evaluate("""() => {
         window.parts = [];
         document.addEventListener("python", event => window.parts.push(event.detail.part));
@@ -232,7 +232,7 @@ def test_a_search_finds_first_what_is_called_so(page: Page, address: str) -> Non
     expect(first.locator("a")).to_have_text(re.compile("› all-reduce$"))
     expect(first.locator(".live-found mark")).to_have_count(0)  # its name says it
     second = page.locator("ul.search > li").nth(1)
-    expect(second.locator("a")).to_have_attribute("href", re.compile("07_communication"))
+    expect(second.locator("a")).to_have_attribute("href", re.compile("communication.html"))
     expect(second.locator("mark")).to_have_text(re.compile("^all-reduce$", re.I))
     assert page.locator(".live-found", has_text="import ").count() == 0
 

@@ -56,7 +56,7 @@ def test_a_drawn_picture_is_what_the_handle_shows(name: str, narrow: bool) -> No
 
 
 def test_every_word_stands_inside_its_picture(page: Page, address: str) -> None:
-    page.goto(f"{address}/notebooks/08_plan.html")
+    page.goto(f"{address}/notebooks/plan.html")
     page.evaluate("document.fonts.ready")
     beyond = {}
     for file in sorted(FOLDER.glob("*.json")):

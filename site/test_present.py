@@ -26,7 +26,7 @@ def turn_on(page: Page) -> None:
 
 def test_a_projector_gets_one_scene_a_screen(browser: Browser, address: str) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 720})
-    page.goto(f"{address}/notebooks/07_communication.html?present")
+    page.goto(f"{address}/notebooks/communication.html?present")
     scenes = page.locator(".scene")
     expect(page.locator(".scene-bar span")).to_have_text(f"1 of {scenes.count()}")
     for turn in (1, 2):
@@ -99,8 +99,8 @@ def test_a_panel_before_a_room_stands_beside_its_controls(browser: Browser, addr
 
 
 def test_a_room_sees_the_question_and_no_earlier_answer(page: Page, address: str) -> None:
-    url = f"{address}/notebooks/00_start_here.html"
-    form = page.locator('form[data-id="00-guess"]')
+    url = f"{address}/notebooks/start_here.html"
+    form = page.locator('form[data-id="start_here-guess"]')
     page.goto(url)
     form.locator("input").fill("3")
     page.keyboard.press("Enter")
@@ -111,7 +111,9 @@ def test_a_room_sees_the_question_and_no_earlier_answer(page: Page, address: str
     form.locator("input").fill("40")
     page.keyboard.press("Enter")
     expect(form.locator(".live-verdict")).to_contain_text(" you said 40; it is 26 years")
-    assert json.loads(page.evaluate("localStorage.llmtrain"))["guesses"] == {"00-guess": "3"}
+    assert json.loads(page.evaluate("localStorage.llmtrain"))["guesses"] == {
+        "start_here-guess": "3"
+    }
 
 
 def test_a_picture_that_needs_the_room_keeps_its_question(page: Page, address: str) -> None:

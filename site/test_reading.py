@@ -105,7 +105,7 @@ def test_a_formula_is_no_wider_than_a_telephone(browser: Browser, address: str, 
 
 
 def test_the_progress_in_the_list_of_pages_is_read_whole(page: Page) -> None:
-    page.evaluate("localStorage.llmtrain = JSON.stringify({done: {'00-a': true}})")
+    page.evaluate("localStorage.llmtrain = JSON.stringify({done: {'start_here-a': true}})")
     page.reload()
     mark = page.locator(".live-mark").first.bounding_box()
     edge = page.locator(".bd-sidebar-primary").bounding_box()

@@ -26,7 +26,7 @@ def test_each_public_function_and_class_has_an_entry_that_is_whole() -> None:
 
 
 def test_names_in_code_lead_there() -> None:
-    page = BeautifulSoup((SITE / "notebooks/01_parameters.html").read_text("utf-8"), "html.parser")
+    page = BeautifulSoup((SITE / "notebooks/parameters.html").read_text("utf-8"), "html.parser")
     [target] = {link["href"] for link in page.select("a.name") if link.text == "count_parameters"}
     there = BeautifulSoup((SITE / f"{reference.PAGE}.html").read_text("utf-8"), "html.parser")
     entry = there.find(id=target.partition("#")[2])

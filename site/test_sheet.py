@@ -15,13 +15,15 @@ import pytest
 from driven import SITE
 from playwright.sync_api import Browser
 
+from llmtrain_course.kit.ids import page_of
+
 SAYS_ITSELF = {"05": {"x"}, "09": {"G"}, "10": {"e"}}
 """Letters that their own row explains, and the base of logarithms."""
 
 
 @pytest.mark.parametrize("path", book.chapter_pages(SITE), ids=lambda path: path.stem)
 def test_each_letter_of_a_chapter_is_explained(path: Path) -> None:
-    chapter = path.stem[:2]
+    chapter = page_of(path.stem)[:2]
     names = book.article(path).select("#to-take-away table math mi")
     used = {name.get_text() for name in names if len(name.get_text()) == 1}
     here = {name for names in legend.HERE.get(chapter, {}) for name in re.findall(r"\w", names)}

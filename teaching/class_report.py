@@ -41,6 +41,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.kit.ids import CHAPTERS, chapter_of, current, page_of, part_of, place
 from llmtrain_helpers import units
 
 KEY = "✓ passed   ✗ tried   → guessed   ○ not yet   (blank: no such notebook)"
@@ -63,22 +64,8 @@ LONGEST = 500
 SKIPPED = ("solutions", "evidence")
 """Folders that hold the course's own outputs, not a learner's."""
 
-NAMES = {
-    "00": "start here",
-    "01": "parameters",
-    "02": "flops",
-    "03": "duration",
-    "04": "batch",
-    "05": "precision",
-    "06": "activations",
-    "07": "communication",
-    "08": "plan",
-    "09": "calendar",
-    "10": "budget",
-    "11": "measure",
-    "12": "finetune",
-}
-"""The chapters, by the number that their exercises begin with."""
+PAGES = {chapter: page_of(chapter) for chapter in CHAPTERS}
+"""The chapters' notebooks, by the word that their exercises begin with."""
 
 
 @dataclass(frozen=True)
@@ -112,12 +99,12 @@ class Room:
     def ids(self) -> list[str]:
         """Guesses and exercises of the chapters in which anybody has done anything."""
         chapters = {
-            id[:2]
+            chapter_of(id)
             for marks in self.learners.values()
             for id, mark in marks.items()
             if mark.state != "open"
         }
-        return [id for id in columns() if id[:2] in chapters]
+        return [id for id in columns() if chapter_of(id) in chapters]
 
     def of(self, id: str) -> list[Mark]:
         """The marks of all learners for one exercise, those without it left aside."""
@@ -130,7 +117,7 @@ class Room:
 
 def columns() -> list[str]:
     """All guesses and exercises, chapter by chapter, the guesses first."""
-    return sorted([*PREDICTIONS, *EXERCISES], key=lambda id: (id[:2], id in EXERCISES))
+    return sorted([*PREDICTIONS, *EXERCISES], key=lambda id: (place(id), id in EXERCISES))
 
 
 def better(one: Mark | None, other: Mark) -> Mark:
@@ -148,7 +135,7 @@ def better(one: Mark | None, other: Mark) -> Mark:
 # --- one notebook
 
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
-_VERDICT = re.compile(r"^([✓✗○→]) (\d\d-[a-z]+): (.*)$", re.MULTILINE)
+_VERDICT = re.compile(r"^([✓✗○→]) ([\w-]+): (.*)$", re.MULTILINE)
 
 
 def verdicts(notebook: Any) -> Marks:
@@ -157,16 +144,17 @@ def verdicts(notebook: Any) -> Marks:
     A verdict counts only in a cell whose code names the exercise. Whatever does not
     have the form of a notebook is passed over.
 
-    >>> shown = {"data": {"text/plain": "✓ 03-a: right, 10.4 days."}}
-    >>> cell = {"source": 'check("03-a", answer)', "outputs": [shown]}
+    >>> shown = {"data": {"text/plain": "✓ duration-a: right, 10.4 days."}}
+    >>> cell = {"source": 'check("duration-a", answer)', "outputs": [shown]}
     >>> verdicts({"cells": [cell]})
-    {'03-a': Mark(state='passed', text='right, 10.4 days.')}
+    {'duration-a': Mark(state='passed', text='right, 10.4 days.')}
     """
     marks: Marks = {}
     for cell in _list(_dict(notebook).get("cells")):
-        code = _text(_dict(cell).get("source"))
+        code = current(_text(_dict(cell).get("source")))
         for output in _list(_dict(cell).get("outputs")):
             for sign, id, text in _VERDICT.findall(_COLOR.sub("", _shown(output))):
+                id = current(id)
                 if id in code and (id in EXERCISES or id in PREDICTIONS):
                     taken = sign == "→" and id in EXERCISES  # a recommendation: nobody judges it
                     state = "passed" if taken else STATES[sign]
@@ -218,7 +206,7 @@ def load(path: Path) -> Any:
 
 # --- whose it is
 
-_CHAPTER = re.compile("|".join(f"{n}_{name.replace(' ', '_')}" for n, name in NAMES.items()))
+_CHAPTER = re.compile("|".join(PAGES.values()))
 _COPY = re.compile(r"\.mine(-\d+)?|-Copy\d+|\s*\(\d+\)")
 _PLATFORM = re.compile(r"_\d+_assignsubmission_(file|onlinetext)_?$")
 
@@ -307,7 +295,7 @@ def table(room: Room, width: int = 100) -> str:
     """Learners and exercises, as many chapters side by side as the width holds."""
     chapters: dict[str, list[str]] = {}
     for id in room.ids():
-        chapters.setdefault(id[:2], []).append(id)
+        chapters.setdefault(chapter_of(id), []).append(id)
     blocks, beside = [], list[list[str]]()
     for ids in chapters.values():
         lines = _block(room, [*beside, ids]).splitlines()
@@ -335,7 +323,7 @@ def _block(room: Room, chapters: Sequence[list[str]]) -> str:
 
     heads = cells({id: _head(id) for ids in chapters for id in ids})
     titles = [
-        f"{ids[0][:2]} {NAMES[ids[0][:2]]}"[: len(head)].ljust(len(head))
+        PAGES[chapter_of(ids[0])].replace("_", " ")[: len(head)].ljust(len(head))
         for ids, head in zip(chapters, heads, strict=True)
     ]
     lines = [line("", *titles), line("", *heads, "passed")]
@@ -352,7 +340,7 @@ def _block(room: Room, chapters: Sequence[list[str]]) -> str:
 
 def _head(id: str) -> str:
     """The name of an exercise without its chapter, as wide as its column."""
-    return id[3:].center(3)
+    return part_of(id).center(3)
 
 
 def wide(text: str) -> int:
@@ -386,8 +374,8 @@ def fitted(text: str, width: int) -> str:
 
 def report(room: Room, width: int) -> str:
     """The table, what went wrong most, and what was left out."""
-    touched = {id[:2] for id in room.ids()}
-    untouched = [number for number in NAMES if number not in touched]
+    touched = {chapter_of(id) for id in room.ids()}
+    untouched = [page[:2] for chapter, page in PAGES.items() if chapter not in touched]
     paragraphs = [f"{units.plural(len(room.learners), 'learner')}, as their notebooks were saved"]
     if touched:
         paragraphs += [table(room, width), KEY]
@@ -412,7 +400,7 @@ def hardest(room: Room, most: int = 5) -> list[str]:
             [(text, times)] = Counter(mark.text for mark in wrong).most_common(1)
             commonest = f"{times} × “{fitted(text, 90).rstrip()}”"
             line = f"{id}: {len(wrong)} of {len(tried)} who tried it. {commonest}"
-            ranked.append((-len(wrong), id, line))
+            ranked.append((-len(wrong), place(id), id, line))
     return [line for *_, line in sorted(ranked)[:most]]
 
 

@@ -137,13 +137,13 @@ def together(minutes: int) -> str:
 def of_items(items: str, chapter: list[Section]) -> int:
     """Minutes of some sections (by their titles) and exercises (by their names).
 
-    >>> of_items("A win · 03-a", [Section("A win", 300, 2, 0, 0, 0)])
+    >>> of_items("A win · duration-a", [Section("A win", 300, 2, 0, 0, 0)])
     7
     """
     minutes = {section.title: section.minutes for section in chapter}
     total = 0
     for item in items.split(" · "):
-        if re.fullmatch(r"\d\d-[a-z]", item):
+        if re.fullmatch(r"[a-z_]+-[a-z]", item):
             total += EXERCISE
         elif item in minutes:
             total += minutes[item]

@@ -18,6 +18,7 @@ from llmtrain_course.budget import pictures as budget
 from llmtrain_course.calendar import pictures as calendar
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.flops import pictures as flops
+from llmtrain_course.kit import ids
 from llmtrain_course.kit.drawing import Drawing
 from llmtrain_course.kit.exercise import Numeric, judge
 from llmtrain_course.panels import HANDLES, PANELS
@@ -76,13 +77,14 @@ DRAWINGS: dict[str, dict[str, Callable[[], Drawing]]] = {
 
 def snapshot(chapter: str) -> str:
     """Return everything a chapter says outside its page: a block per thing, a line per text."""
-    number = f"{[*PANELS].index(chapter):02d}"
     blocks = [of_panel(chapter)]
     blocks += [of_handle(name) for name in HANDLES if chapter_of(name) == chapter]
     blocks += [
         [f"# drawing {name}", draw().words] for name, draw in DRAWINGS.get(chapter, {}).items()
     ]
-    blocks += [of_exercise(id) for id in [*EXERCISES, *PREDICTIONS] if id[:2] == number]
+    blocks += [
+        of_exercise(id) for id in [*EXERCISES, *PREDICTIONS] if ids.chapter_of(id) == chapter
+    ]
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 

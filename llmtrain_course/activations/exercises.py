@@ -38,7 +38,7 @@ from llmtrain_helpers.plan.plan import Plan, plan_run
 
 _RECIPE = "bf16_fp32_grads"
 
-# --- 06-a: the GPT of 22 billion parameters, four sequences
+# --- activations-a: the GPT of 22 billion parameters, four sequences
 
 _A_S_OVER_H = 64 * 2048 / 6144
 """as/h of that model: scores for each hidden value."""
@@ -55,7 +55,7 @@ def _factor(bytes_each: float) -> float:
     return bytes_each / (34 + 2 * _A_S_OVER_H)
 
 
-# --- 06-b: one layer of a Llama
+# --- activations-b: one layer of a Llama
 
 
 def llama_layer(s: int, b: int, h: int, f: int, ad: int, kd: int) -> Result:
@@ -93,7 +93,7 @@ _LLAMA_SLIPS: dict[str, Callable[..., Result]] = {
 }
 """What is said to a function that computes this instead."""
 
-# --- 06-c: what makes it fit
+# --- activations-c: what makes it fit
 
 _MEMORY = 80e9
 """Bytes of the card."""
@@ -135,7 +135,7 @@ _CHANGES = {
     "other texts, and a batch would have half the tokens.",
 }
 
-# --- 06-d: a run of one's own
+# --- activations-d: a run of one's own
 
 _ENTRIES = ("model", "gpus", "chip", "sequence", "zero", "recompute", "micro")
 
@@ -218,7 +218,7 @@ def _scores(bytes_each: float) -> float:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "06-layer": Blank(
+    "activations-layer": Blank(
         key=lambda: bytes_kept(12 * 512 / 768) - bytes_kept(0),
         unit=lambda number: f"{number:g} bytes",
         hint=(
@@ -237,7 +237,7 @@ EXERCISES: dict[str, Exercise] = {
             "these are all the bytes: the 34 do not belong to the scores.": lambda: 34 + _scores(5),
         },
     ),
-    "06-a": Numeric(
+    "activations-a": Numeric(
         key=_bytes_of_22b,
         asked="bytes",
         unit=units.gigabytes,
@@ -268,7 +268,7 @@ EXERCISES: dict[str, Exercise] = {
             "as/h for each hidden value.",
         },
     ),
-    "06-b": Function(
+    "activations-b": Function(
         key=llama_layer,
         cases=[
             {"s": 8192, "b": 1, "h": 4096, "f": 14336, "ad": 4096, "kd": 1024},
@@ -283,8 +283,8 @@ EXERCISES: dict[str, Exercise] = {
         ),
         slips=_LLAMA_SLIPS,
     ),
-    "06-c": Word(key=lambda: "two passes", options=_CHANGES),
-    "06-d": OwnMemory(),
+    "activations-c": Word(key=lambda: "two passes", options=_CHANGES),
+    "activations-d": OwnMemory(),
 }
 
 
@@ -308,7 +308,7 @@ def _gain() -> str:
 
 
 PREDICTIONS: dict[str, Prediction] = {
-    "06-guess": Prediction(
+    "activations-guess": Prediction(
         truth=lambda: _gpt3_bytes(4096) / _gpt3_bytes(2048),
         unit=lambda ratio: f"{units.digits(ratio)} times as much",
         asked="times",
@@ -316,7 +316,7 @@ PREDICTIONS: dict[str, Prediction] = {
         "scores, double with the sequence: 34 + 160 = 194. And there are twice as "
         "many hidden values. (Only the scores are quadratic: they alone make 4.)",
     ),
-    "06-largest": Prediction(
+    "activations-largest": Prediction(
         truth=_gain,
         why=f"The largest micro-batch goes from {_largest('none')} to "
         f"{_largest('full')}. The layers keep 22.5 times less, but now the logits fill "

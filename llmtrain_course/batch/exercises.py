@@ -35,7 +35,7 @@ from llmtrain_helpers.model.transformer import of_length
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.schedule import idle_share
 
-# --- 04-a: GPT-NeoX-20B
+# --- batch-a: GPT-NeoX-20B
 
 
 def _neox_tokens() -> Result:
@@ -44,13 +44,13 @@ def _neox_tokens() -> Result:
     return batch_tokens(global_batch_size(4, 32, d), 2048)
 
 
-# --- 04-b: a split for 128 GPUs, a global batch of 512
+# --- batch-b: a split for 128 GPUs, a global batch of 512
 
 _GPUS, _GLOBAL_BATCH = 128, 512
 
 
 def _idle(tensor_parallel: int, pipeline_parallel: int) -> str:
-    """The passes of a split of 04-b, and how long its stages wait, in words."""
+    """The passes of a split of batch-b, and how long its stages wait, in words."""
     d = data_parallel_size(_GPUS, tensor_parallel, pipeline_parallel)
     k = accumulation_steps(_GLOBAL_BATCH, 1, d)
     idle = 100 * idle_share(pipeline_parallel, k)
@@ -89,7 +89,7 @@ _WAITING = Numeric(
     },
 )
 
-# --- 04-c: a micro-batch by its time, with a pipeline
+# --- batch-c: a micro-batch by its time, with a pipeline
 
 _PASS = StepTime(overhead=0.12, rate=1 / 0.06)
 _SEQUENCES, _STAGES = 32, 4
@@ -121,7 +121,7 @@ _MISTAKEN_STEPS = {
 }
 """What other micro-batches take, with the waiting and without it, and other numbers."""
 
-# --- 04-d: a run of one's own
+# --- batch-d: a run of one's own
 
 _NUMBERS = ("gpus", "tensor", "pipeline", "micro", "accumulation", "sequence")
 _ENTRIES = ("model", *_NUMBERS)
@@ -197,7 +197,7 @@ def _bloom_batch(tensor_parallel: int = 4, pipeline_parallel: int = 12, passes: 
 
 
 EXERCISES: dict[str, Exercise] = {
-    "04-sequences": Blank(
+    "batch-sequences": Blank(
         key=_bloom_batch,
         unit=lambda number: units.plural(number, "sequence"),
         tolerance=0,
@@ -221,7 +221,7 @@ EXERCISES: dict[str, Exercise] = {
             "these are passes of all replicas: each takes a micro-batch.": lambda: 8 * 128,
         },
     ),
-    "04-a": Numeric(
+    "batch-a": Numeric(
         key=_neox_tokens,
         asked="tokens",
         unit=lambda number: f"{units.exact(number)} tokens",
@@ -243,7 +243,7 @@ EXERCISES: dict[str, Exercise] = {
             1 / 2048: "these are sequences: each has 2,048 tokens.",
         },
     ),
-    "04-b": Word(
+    "batch-b": Word(
         key=lambda: "TP 8, PP 2",
         options=_SPLITS,
         again=[
@@ -254,7 +254,7 @@ EXERCISES: dict[str, Exercise] = {
             )
         ],
     ),
-    "04-c": Numeric(
+    "batch-c": Numeric(
         key=lambda: _step(4),
         asked="s",
         unit=lambda number: f"{units.digits(number)} s, in eight passes of 4",
@@ -265,7 +265,7 @@ EXERCISES: dict[str, Exercise] = {
         ),
         mistaken=_MISTAKEN_STEPS,
     ),
-    "04-d": OwnBatch(),
+    "batch-d": OwnBatch(),
 }
 
 
@@ -293,7 +293,7 @@ def _fastest() -> str:
 
 
 PREDICTIONS: dict[str, Prediction] = {
-    "04-guess": Prediction(
+    "batch-guess": Prediction(
         truth=_change,
         why=f"With TP 4 a replica takes 4 GPUs and not 8, so there are 16 replicas "
         f"and not 8; the batch goes from {_batch_with(8)} to {_batch_with(4)} sequences.",
@@ -305,7 +305,7 @@ PREDICTIONS: dict[str, Prediction] = {
             "copy, and smaller copies make more of them.",
         },
     ),
-    "04-bloom": Prediction(
+    "batch-bloom": Prediction(
         truth=_fastest,
         why="Try all four below, and watch which part of the bar shrinks and which grows.",
         options={

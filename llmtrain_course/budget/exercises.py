@@ -36,7 +36,7 @@ from llmtrain_helpers.model.transformer import of_length
 from llmtrain_helpers.plan.search import best_split
 from llmtrain_helpers.published import accelerator
 
-# --- 10-a: a size for money, by a rule
+# --- budget-a: a size for money, by a rule
 
 WORK = 60_000 / 3 * 3600 * 0.4 * 989.5e12
 """FLOP that 60,000 dollars pay for: hours of H100 at 3 dollars and 40 % of the peak."""
@@ -49,7 +49,7 @@ def _size() -> float:
     return float(parameters_for(WORK, EACH))
 
 
-# --- 10-b: a size for a model that will be used
+# --- budget-b: a size for a model that will be used
 
 USED, BUDGET = 2e12, 1e22
 """Tokens that it will read and write in its life; FLOP of the best training."""
@@ -85,7 +85,7 @@ def _sentence_on_size(name: str) -> str:
     )
 
 
-# --- 10-c: a plan that counts every reading in full
+# --- budget-c: a plan that counts every reading in full
 
 TIMES = 10
 """How many fresh texts the plan needs, and how many readings it has for them."""
@@ -96,7 +96,7 @@ def _readings() -> float:
     return 1 - REPEATS * log(1 - (TIMES - 1) / REPEATS)
 
 
-# --- 10-d: the learner's own run
+# --- budget-d: the learner's own run
 
 _ENTRIES = ("model", "gpus", "chip", "days", "tokens")
 
@@ -191,7 +191,7 @@ def _beside_the_best(name: str, N: float, T: float) -> tuple[bool, str]:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "10-tokens": Blank(
+    "budget-tokens": Blank(
         key=lambda: tokens_for_size(3e9, BUDGET),
         unit=lambda number: f"{units.count(number)} tokens",
         hint="What does one token cost, with N parameters?",
@@ -203,7 +203,7 @@ EXERCISES: dict[str, Exercise] = {
             "this is forward only: backward takes 4 of the 6 FLOPs.": lambda: BUDGET / 6e9,
         },
     ),
-    "10-a": Numeric(
+    "budget-a": Numeric(
         key=_size,
         asked="parameters",
         unit=lambda number: f"{units.count(number)} parameters",
@@ -225,8 +225,8 @@ EXERCISES: dict[str, Exercise] = {
             3600**-0.5: "this takes the hours for seconds: an hour has 3600.",
         },
     ),
-    "10-b": Word(key=_cheapest, options={name: _sentence_on_size(name) for name in SHARES}),
-    "10-c": Numeric(
+    "budget-b": Word(key=_cheapest, options={name: _sentence_on_size(name) for name in SHARES}),
+    "budget-c": Numeric(
         key=_readings,
         unit=lambda number: f"{units.digits(number, 3)} readings",
         hint=(
@@ -241,11 +241,11 @@ EXERCISES: dict[str, Exercise] = {
             "only nine are left for the repeats.",
         },
     ),
-    "10-d": OwnRun(),
+    "budget-d": OwnRun(),
 }
 
 PREDICTIONS: dict[str, Prediction] = {
-    "10-guess": Prediction(
+    "budget-guess": Prediction(
         truth=lambda: float(over_training(0.5)),
         unit=lambda times: f"{times:.2f} times the work",
         asked="times",

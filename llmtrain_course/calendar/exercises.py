@@ -34,7 +34,7 @@ from llmtrain_helpers.calendar import (
 from llmtrain_helpers.checks import amount, refuse
 from llmtrain_helpers.units import DAY, MINUTE
 
-# --- 09-cost: what writes and lost work take of the time
+# --- calendar-cost: what writes and lost work take of the time
 
 
 class Cost(Blank):
@@ -54,7 +54,7 @@ class Cost(Blank):
         return super().judge(answer)
 
 
-# --- 09-a: stops of a run, and the hours that they take
+# --- calendar-a: stops of a run, and the hours that they take
 
 
 def _hours_of_stops() -> float:
@@ -64,7 +64,7 @@ def _hours_of_stops() -> float:
     return stops * minutes_each / 60
 
 
-# --- 09-b: what to mend first
+# --- calendar-b: what to mend first
 
 _GPUS, _RATE, _WRITE, _RESTART = 4096, 0.005, 240.0, 15 * MINUTE
 """The run: its GPUs, stops of a node in a day, seconds of a write and of a restart."""
@@ -105,12 +105,12 @@ _OPTIONS = {
     "waits for a node, and more of them save nothing.",
 }
 
-# --- 09-c: two jobs and their spares
+# --- calendar-c: two jobs and their spares
 
 _ALONE = spare_nodes(256, 0.008, repair_days=5)
 """Spare nodes that each of two jobs on 256 GPUs needs for itself."""
 
-# --- 09-d: a run of one's own
+# --- calendar-d: a run of one's own
 
 _ENTRIES = (
     "gpus",
@@ -132,7 +132,7 @@ of a repair; times the spares that those take."""
 
 _MOST_PROMISED, _NODE, _NEAR = 1.2, 8, 0.02
 """Times the days with the worst outages that still say something; GPUs of a node; by how much
-a first run may be late, as in 08-d."""
+a first run may be late, as in plan-d."""
 
 
 class OwnCalendar(Exercise):
@@ -273,7 +273,7 @@ def _price_of_spares(n: float, spares: float) -> str:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "09-cost": Cost(
+    "calendar-cost": Cost(
         key=lambda: 40 / 900 + 900 / 2 / 1e4,
         unit=lambda share: f"{units.percent(share)} of the time",
         hint="A write comes once in tau seconds, a stop once in M. What does each take?",
@@ -286,7 +286,7 @@ EXERCISES: dict[str, Exercise] = {
             "a write comes once in tau seconds, not once in M.": lambda: 40 / 1e4 + 450 / 1e4,
         },
     ),
-    "09-a": Numeric(
+    "calendar-a": Numeric(
         key=_hours_of_stops,
         asked="hours",
         unit=lambda hours: f"{units.digits(hours)} hours, nearly two days",
@@ -306,8 +306,10 @@ EXERCISES: dict[str, Exercise] = {
             60 / 35: "these are the stops; each costs 35 minutes.",
         },
     ),
-    "09-b": Word(key=lambda: min(_COSTS, key=lambda change: _COSTS[change]), options=_OPTIONS),
-    "09-c": Numeric(
+    "calendar-b": Word(
+        key=lambda: min(_COSTS, key=lambda change: _COSTS[change]), options=_OPTIONS
+    ),
+    "calendar-c": Numeric(
         key=lambda: spare_nodes(512, 0.008, repair_days=5),
         asked="nodes",
         unit=lambda spares: f"{spares:.0f} spare nodes",
@@ -328,7 +330,7 @@ EXERCISES: dict[str, Exercise] = {
             8: "one more than it takes for 99 of 100.",
         },
     ),
-    "09-d": OwnCalendar(),
+    "calendar-d": OwnCalendar(),
 }
 
 
@@ -361,7 +363,7 @@ def _why_flat() -> str:
 
 
 PREDICTIONS: dict[str, Prediction] = {
-    "09-guess": Prediction(
+    "calendar-guess": Prediction(
         truth=_points_longer,
         why=_why_flat(),
         unit=lambda share: f"{units.digits(share, 2)} %",

@@ -31,7 +31,7 @@ from llmtrain_helpers.communication import all_reduce_bytes, all_reduce_seconds
 from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.plan.plan import Plan, plan_run
 
-# --- 07-a: a 13B on four nodes of A100
+# --- communication-a: a 13B on four nodes of A100
 
 _GRADIENTS, _REPLICAS, _EGRESS = 13e9 * 2, 32, 8 * 25e9
 
@@ -41,11 +41,11 @@ def _ring_seconds() -> Result:
     return all_reduce_seconds(_GRADIENTS, _REPLICAS, _EGRESS)
 
 
-# --- 07-tokens: what hides a ring on H100
+# --- communication-tokens: what hides a ring on H100
 
 _PEAK, _NODE = 989.5e12, 8 * 50e9
 
-# --- 07-b: an 8B on 64 H100
+# --- communication-b: an 8B on 64 H100
 
 
 def _plan(design: Design, *, tensor_parallel: int, pipeline_parallel: int, zero_stage: int) -> Plan:
@@ -158,7 +158,7 @@ class _Lazy(Mapping[str, str]):
         return len(self._sentences)
 
 
-# --- 07-d: a split of one's own
+# --- communication-d: a split of one's own
 
 _NUMBERS = ("gpus", "batch", "sequence", "tensor", "pipeline")
 _ENTRIES = ("model", "chip", *_NUMBERS, "zero", "recompute")
@@ -262,7 +262,7 @@ class OwnSplit(Exercise):
 
 
 EXERCISES: dict[str, Exercise] = {
-    "07-tokens": Blank(
+    "communication-tokens": Blank(
         key=lambda: _PEAK / _NODE,
         hint=(
             "Set the two times equal, 4PT/X = 4P/W, and solve for T.",
@@ -277,7 +277,7 @@ EXERCISES: dict[str, Exercise] = {
             ),
         },
     ),
-    "07-a": Numeric(
+    "communication-a": Numeric(
         key=_ring_seconds,
         asked="s",
         unit=lambda number: f"{units.digits(number)} s",
@@ -300,7 +300,7 @@ EXERCISES: dict[str, Exercise] = {
             _EGRESS: "these are the bytes; divide them by the node's rate.",
         },
     ),
-    "07-b": Word(
+    "communication-b": Word(
         key=lambda: "TP 1, ZeRO 3",
         options=_Lazy(_FOR_8B),
         again=[
@@ -312,7 +312,7 @@ EXERCISES: dict[str, Exercise] = {
             )
         ],
     ),
-    "07-c": Recommendation(
+    "communication-c": Recommendation(
         model="The batch has one sequence for eight GPUs, so they cannot all be replicas. I would "
         "let the eight of a node share each layer by TP 8, where links are fast, and cut the "
         "layers into stages until it fits, as Llama 3 did with PP 16.",
@@ -324,7 +324,7 @@ EXERCISES: dict[str, Exercise] = {
             "stages may stand in different nodes, and wait for each other": r"stage|pipe|\bpp\b",
         },
     ),
-    "07-d": OwnSplit(),
+    "communication-d": OwnSplit(),
 }
 
 
@@ -347,14 +347,14 @@ def _longer_by_sharing() -> float:
 
 
 PREDICTIONS: dict[str, Prediction] = {
-    "07-guess": Prediction(
+    "communication-guess": Prediction(
         truth=_longer,
         unit=lambda ratio: f"{units.digits(ratio)} times",
         asked="times",
         why="Each GPU sends 2(d − 1)/d of its buffer: 1.875 times it with 16 GPUs, "
         "1.996 with 512. There are more turns, but the pieces get smaller. Below you see it.",
     ),
-    "07-share": Prediction(
+    "communication-share": Prediction(
         truth=_longer_by_sharing,
         unit=lambda ratio: f"{units.digits(ratio)} times",
         asked="times",

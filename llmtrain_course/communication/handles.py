@@ -103,8 +103,10 @@ _SETTINGS = {
         global_batch_size=512,
         sequence_length=2048,
     ),
-    "8B on 64 H100, of 07-b": Setting("Llama-3.1-8B", recompute="none", global_batch_size=512),
-    "405B on 16,384 H100, of 07-c": Setting(
+    "8B on 64 H100, of communication-b": Setting(
+        "Llama-3.1-8B", recompute="none", global_batch_size=512
+    ),
+    "405B on 16,384 H100, of communication-c": Setting(
         "Llama-3.1-405B", num_gpus=16384, global_batch_size=2048
     ),
     "A mixture of experts": Setting(

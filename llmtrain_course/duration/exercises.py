@@ -48,7 +48,7 @@ def _whole_percent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %")
 
 
-# --- 03-a: a rate that leaves recomputation out
+# --- duration-a: a rate that leaves recomputation out
 
 
 def _thirteen_billion() -> Result:
@@ -57,7 +57,7 @@ def _thirteen_billion() -> Result:
     return training_seconds(1.8e12, 13e9, 384, X, "none") / units.DAY
 
 
-# --- 03-days: the time of all steps, from the time of one
+# --- duration-days: the time of all steps, from the time of one
 
 
 def _days_by_steps(tokens: float = 300e9, batch: int = 512, length: int = 1024) -> float:
@@ -65,7 +65,7 @@ def _days_by_steps(tokens: float = 300e9, batch: int = 512, length: int = 1024) 
     return float(seconds_from_iterations(tokens, batch, length, 32.09)) / units.DAY
 
 
-# --- 03-b: a script with a tenfold slip above and one below, and a sparse peak
+# --- duration-b: a script with a tenfold slip above and one below, and a sparse peak
 
 
 def _rate_of_script() -> float:
@@ -115,7 +115,7 @@ _LEAST_TOKENS = 10**5
 
 
 def _problem_with_tokens(tokens: float) -> str:
-    """What is wrong with the tokens of 03-b, if anything is."""
+    """What is wrong with the tokens of duration-b, if anything is."""
     if abs(tokens / 800e9 - 1) <= 0.005:
         return ""
     number = f"the tokens are {units.count(tokens)}"
@@ -133,11 +133,11 @@ _SLIPS_OF_RATE = {
     4 / 3: "an MFU of 42 % is 42 % of the peak: nothing is to be added.",
     312 / 989.5: "it is that of an A100: these are H100.",
 }
-"""Factors by which the rate of 03-b may be wrong, and their cause."""
+"""Factors by which the rate of duration-b may be wrong, and their cause."""
 
 
 def _problem_with_rate(rate: float) -> str:
-    """What is wrong with the rate of one GPU in 03-b, if anything is."""
+    """What is wrong with the rate of one GPU in duration-b, if anything is."""
 
     def near(factor: float) -> bool:
         return abs(rate / factor / _rate_of_script() - 1) <= 0.005
@@ -181,13 +181,13 @@ _SCRIPT = Script(
 )
 
 
-# --- 03-c: a chip and a number of them, under two limits
+# --- duration-c: a chip and a number of them, under two limits
 
 PRICES = {"A100 80GB SXM": 1.30, "H100 SXM": 3.00, "V100 32GB SXM2": 0.60}
 """Dollars for a GPU-hour of each chip; they are assumptions."""
 
 MOST_DAYS, BUDGET, AT_HAND = 45, 150_000, 512
-"""What the run of 03-c may take, and how many of each chip there are."""
+"""What the run of duration-c may take, and how many of each chip there are."""
 
 
 def of_offer(chip: str, num_gpus: int, share: float = LOW) -> tuple[float, float]:
@@ -244,7 +244,7 @@ def _hope(likely: str) -> str:
     return f"At {_whole_percent(LIKELY)}, the likely share, it's {likely}, but that's no promise."
 
 
-# --- 03-d: GPUs for a run of the learner's own
+# --- duration-d: GPUs for a run of the learner's own
 
 NODE, EACH = 8, 20
 """GPUs are rented by the node; tokens that a parameter is to get."""
@@ -315,7 +315,7 @@ def _beside(days: float, limit: float) -> str:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "03-a": Numeric(
+    "duration-a": Numeric(
         key=_thirteen_billion,
         asked="days",
         unit=_days,
@@ -338,7 +338,7 @@ EXERCISES: dict[str, Exercise] = {
             24: "these are hours: divide by 24.",
         },
     ),
-    "03-days": Blank(
+    "duration-days": Blank(
         key=_days_by_steps,
         unit=lambda days: (
             f"{_days(days)}. The 208 days above leave out attention's scores, "
@@ -360,9 +360,9 @@ EXERCISES: dict[str, Exercise] = {
             "no GPUs are needed: all of them work on each step.": lambda: _days_by_steps() / 16,
         },
     ),
-    "03-b": _SCRIPT,
-    "03-c": Rented(),
-    "03-d": OwnRun(),
+    "duration-b": _SCRIPT,
+    "duration-c": Rented(),
+    "duration-d": OwnRun(),
 }
 
 # --- predictions
@@ -392,7 +392,7 @@ def _after_doubling() -> str:
 
 
 PREDICTIONS: dict[str, Prediction] = {
-    "03-twice": Prediction(
+    "duration-twice": Prediction(
         truth=_after_doubling,
         options={
             "half": "Half would be right if every GPU kept its rate.",
@@ -403,7 +403,7 @@ PREDICTIONS: dict[str, Prediction] = {
         why="It is not a day less than on half as many. Move the picture below, and see "
         "what becomes of each GPU.",
     ),
-    "03-guess": Prediction(
+    "duration-guess": Prediction(
         truth=_slowest,
         unit=lambda percent: f"{percent:.0f} %",
         asked="%",

@@ -35,7 +35,7 @@ from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.published import architecture
 from research.finetunes import speed_ratios, times_as_long_in_4_bits
 
-# --- 12-adapter: one adapter
+# --- finetune-adapter: one adapter
 
 ROWS, COLUMNS, RANK = 4096, 14336, 16
 """A matrix of the MLP of Llama 3.1 8B, and the rank of its adapter."""
@@ -47,7 +47,7 @@ def _adapter() -> int:
     return int(tuned_parameters(model, Tuning.lora(RANK, ["gate_proj"])).learning) // 32
 
 
-# --- 12-a: hours of an own data set
+# --- finetune-a: hours of an own data set
 
 TEXTS, EACH, EPOCHS, RATE = 24_000, 650, 3, 120e12
 """Chats, tokens in each, epochs, and the FLOP/s of a GPU."""
@@ -57,7 +57,7 @@ def _hours() -> float:
     return float(4 * 8e9 * tuning_tokens(TEXTS, EACH, EPOCHS) / RATE / units.HOUR)
 
 
-# --- 12-b: what makes it fit
+# --- finetune-b: what makes it fit
 
 
 def _peak(**options: Any) -> str:
@@ -81,7 +81,7 @@ _CHANGES = {
 }
 
 
-# --- 12-c: 70 billion parameters at half a byte
+# --- finetune-c: 70 billion parameters at half a byte
 
 _BIG = "Llama-3.1-70B"
 
@@ -98,7 +98,7 @@ _MATRICES, _ENDS = float(_P.frozen) / 1e9, float(_P.wide) / 1e9
 _HALF = Tuning.qlora(16).matrix_bytes
 """Bytes of a weight in 4 bits, with its share of the scales."""
 
-# --- 12-d: the own run, adapted
+# --- finetune-d: the own run, adapted
 
 WAYS = {
     "full": Tuning.full(optimizer="adamw_fused"),
@@ -187,7 +187,7 @@ class OwnTuning(Exercise):
 
 
 EXERCISES: dict[str, Exercise] = {
-    "12-adapter": Blank(
+    "finetune-adapter": Blank(
         key=_adapter,
         unit=lambda number: f"{number:,} parameters",
         tolerance=0,
@@ -203,7 +203,7 @@ EXERCISES: dict[str, Exercise] = {
             "the rank is missing: each thin matrix has r of them.": lambda: ROWS + COLUMNS,
         },
     ),
-    "12-a": Numeric(
+    "finetune-a": Numeric(
         key=_hours,
         asked="hours",
         unit=lambda hours: f"{units.digits(hours)} hours",
@@ -220,7 +220,7 @@ EXERCISES: dict[str, Exercise] = {
             3600: "these are seconds: give hours.",
         },
     ),
-    "12-b": Word(
+    "finetune-b": Word(
         key=lambda: "loss piece by piece",
         options=_CHANGES,
         again=[
@@ -239,7 +239,7 @@ EXERCISES: dict[str, Exercise] = {
             )
         ],
     ),
-    "12-c": Numeric(
+    "finetune-c": Numeric(
         key=_weights_in_4_bits,
         asked="GB",
         unit=lambda size: f"{units.digits(size)} GB",
@@ -259,7 +259,7 @@ EXERCISES: dict[str, Exercise] = {
             2 * (_MATRICES + _ENDS): "this has all weights in 16 bits.",
         },
     ),
-    "12-d": OwnTuning(),
+    "finetune-d": OwnTuning(),
 }
 
 
@@ -272,7 +272,7 @@ def kept_with_dropout() -> float:
 
 
 PREDICTIONS: dict[str, Prediction] = {
-    "12-kept": Prediction(
+    "finetune-kept": Prediction(
         truth=lambda: "more" if kept_with_dropout() > 1.02 else "the same",
         options={
             "a tenth": "What learns is less than a hundredth, but the gradient still has to "
@@ -284,7 +284,7 @@ PREDICTIONS: dict[str, Prediction] = {
         why=f"With an adapter on every matrix it is {kept_with_dropout():.2f} times as much. "
         "The picture shows where.",
     ),
-    "12-speed": Prediction(
+    "finetune-speed": Prediction(
         truth=lambda: median(ratio.times for ratio in speed_ratios("lora", "full")),
         unit=lambda times: f"{units.digits(times)} times as fast",
         asked="times",

@@ -34,7 +34,7 @@ from llmtrain_helpers.model.names import SEQUENCE, Model, known_model
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters
 
-# --- 02-a: one layer of another make
+# --- flops-a: one layer of another make
 
 
 def layer_flops(h: int, f: int, k: int, s: int) -> Result:
@@ -80,7 +80,7 @@ _LAYER_SLIPS: dict[str, Callable[[int, int, int, int], Result]] = {
 """What is said to a function that computes this instead."""
 
 
-# --- 02-b: MFU from the seconds of a step
+# --- flops-b: MFU from the seconds of a step
 
 _RUN = {
     "num_layers": 48,
@@ -93,7 +93,7 @@ _SECONDS, _GPUS, _PEAK = 14.6, 128, 989.5e12
 
 
 def _share_of_peak(flops: Result) -> float:
-    """What these FLOPs a step are of the peak of 02-b's GPUs."""
+    """What these FLOPs a step are of the peak of flops-b's GPUs."""
     return float(achieved_flops_per_gpu(flops, _SECONDS, _GPUS)) / _PEAK
 
 
@@ -102,7 +102,7 @@ def _mfu() -> float:
 
 
 def _mistaken_mfu() -> dict[float, str]:
-    """What one gets in 02-b who counts too much, or leaves a term out."""
+    """What one gets in flops-b who counts too much, or leaves a term out."""
     l, h, V, s, B = _RUN.values()
     F = {recompute: gpt_flops(**_RUN, recompute=recompute) for recompute in RECOMPUTE}
     shorter = gpt_flops(l, h, V, 2048, B, "none")
@@ -117,10 +117,10 @@ def _mistaken_mfu() -> dict[float, str]:
     }
 
 
-# --- 02-c: the slip behind somebody's figure
+# --- flops-c: the slip behind somebody's figure
 
 STATED = 0.184
-"""The MFU that the colleague of 02-c states."""
+"""The MFU that the colleague of flops-c states."""
 
 
 def readings() -> dict[str, float]:
@@ -195,7 +195,7 @@ class Traced(Exercise):
         return self.mfu.hints()
 
 
-# --- 02-d: the batch of your own run
+# --- flops-d: the batch of your own run
 
 SHARE, LEAST, MOST = 0.35, 5.0, 10.0
 """MFU that is assumed, as in notebook 00, and the seconds of a step."""
@@ -278,7 +278,7 @@ def _layer(weights: int = 12, products: int = 2, flops_each: int = 2) -> int:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "02-layer": Blank(
+    "flops-layer": Blank(
         key=_layer,
         unit=units.flops,
         hint=(
@@ -296,7 +296,7 @@ EXERCISES: dict[str, Exercise] = {
             "this counts the MLP's matrices alone.": lambda: _layer(weights=8),
         },
     ),
-    "02-a": Function(
+    "flops-a": Function(
         key=layer_flops,
         cases=[
             {"h": h, "f": f, "k": k, "s": s}
@@ -312,7 +312,7 @@ EXERCISES: dict[str, Exercise] = {
             "Each weight costs 6 for each token; which weights are there in the MLP?",
         ),
     ),
-    "02-b": Numeric(
+    "flops-b": Numeric(
         key=_mfu,
         asked="share",
         unit=units.percent,
@@ -332,7 +332,7 @@ EXERCISES: dict[str, Exercise] = {
         },
         mistaken=_mistaken_mfu(),
     ),
-    "02-c": Traced(
+    "flops-c": Traced(
         Numeric(
             key=lambda: readings()["none"],
             asked="share",
@@ -385,7 +385,7 @@ EXERCISES: dict[str, Exercise] = {
             )
         ],
     ),
-    "02-d": OwnBatch(),
+    "flops-d": OwnBatch(),
 }
 
 
@@ -425,7 +425,7 @@ def _why_busy() -> str:
 
 
 PREDICTIONS: dict[str, Prediction] = {
-    "02-guess": Prediction(
+    "flops-guess": Prediction(
         truth=_growth,
         why=f"The factor is {units.digits(longer())}: scores weigh s/6h as much as "
         f"weights, {units.percent(2048 / 6 / 12288)} before and "
@@ -441,7 +441,7 @@ PREDICTIONS: dict[str, Prediction] = {
             "fewer sequences, and the weights' work stays.",
         },
     ),
-    "02-busy": Prediction(
+    "flops-busy": Prediction(
         truth=_busier,
         why=_why_busy(),
         options={
@@ -452,7 +452,7 @@ PREDICTIONS: dict[str, Prediction] = {
             "before. What differs is how much of it the model needs.",
         },
     ),
-    "02-wrong": Prediction(
+    "flops-wrong": Prediction(
         truth=lambda: "length",
         why="The cell has sequences of 2,048 tokens, the run had 1,024. Twice the tokens are "
         "twice the work, in the same seconds.",

@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 
 from termcolor import colored
 
+from llmtrain_course.kit import ids
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, Result, is_array, quantity, refuse, show
 
@@ -46,12 +47,6 @@ HINT = "<hint>"
 
 UNANSWERED = "no answer yet. Put in yours and run the cell again."
 UNGUESSED = "no guess yet. Put in yours, run the cell, and see how near it comes."
-
-CHAPTERS = (
-    *("start_here", "parameters", "flops", "duration", "batch", "precision", "activations"),
-    *("communication", "plan", "calendar", "budget", "measure", "finetune"),
-)
-"""The chapters' words in their order: of exercise 03-a it is the fourth."""
 
 NOT_YET: Judgement = (None, UNANSWERED)
 """The judgement on an answer that still has a None in it."""
@@ -146,14 +141,13 @@ class Verdict:
 
 
 def solution_of(id: str) -> str:
-    """The notebook with the worked answer to an exercise; "" where there is none.
+    """Return the notebook with the worked answer to an exercise; "" where there is none.
 
-    >>> solution_of("03-a")
+    >>> solution_of("duration-a")
     'solutions/03_duration.ipynb'
     """
-    if not re.fullmatch(r"\d\d-[a-z-]+", id) or int(id[:2]) >= len(CHAPTERS):
-        return ""
-    return f"solutions/{id[:2]}_{CHAPTERS[int(id[:2])]}.ipynb"
+    chapter = ids.chapter_of(id)
+    return f"solutions/{ids.page_of(chapter)}.ipynb" if chapter else ""
 
 
 def _from_here() -> Callable[[str], str]:
@@ -172,8 +166,8 @@ def _from_here() -> Callable[[str], str]:
 
 def _cell_of(id: str) -> str:
     """The cell of a solution that answers an exercise, or is the blank's own."""
-    letter = id[3:]
-    return f"exercise-{letter}-text" if len(letter) == 1 else letter
+    part = ids.part_of(id)
+    return f"exercise-{part}-text" if len(part) == 1 else part
 
 
 def judge(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0) -> Verdict:

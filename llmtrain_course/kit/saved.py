@@ -7,11 +7,13 @@ import os
 import re
 from pathlib import Path
 
+from llmtrain_course.kit import ids
+
 LARGEST = 20_000_000
 """Bytes of a notebook that is still read."""
 
 _PAGE = re.compile(r"\d\d_[a-z_]+\.ipynb")
-_VERDICT = re.compile(r"^[✓→] (\d\d-[a-z]+)", re.MULTILINE)
+_VERDICT = re.compile(r"^[✓→] ([\w-]+):", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[\d+m")
 
 
@@ -31,22 +33,22 @@ def saved_answers(folder: Path) -> set[str]:
     for page in pages:
         try:
             if page.stat().st_size <= LARGEST:
-                done |= answered_in(page.read_text("utf-8"), page.name[:2])
+                done |= answered_in(page.read_text("utf-8"), page.stem[3:])
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
     return done
 
 
 def answered_in(text: str, chapter: str) -> set[str]:
-    """The names in a page's saved verdicts; those of another chapter do not count.
+    """Return the ids in a page's saved verdicts; those of another chapter don't count.
 
-    >>> answered_in('{"cells": [{"outputs": [{"text": ["✓ 03-a: right"]}]}]}', "03")
-    {'03-a'}
+    >>> answered_in('{"cells": [{"outputs": [{"text": ["✓ duration-a: right"]}]}]}', "duration")
+    {'duration-a'}
     """
     done = set()
     for cell in json.loads(text)["cells"]:
         for output in cell.get("outputs", []):
             shown = output.get("data", {}).get("text/plain", output.get("text", ""))
             words = _COLOR.sub("", "".join(shown))
-            done.update(_VERDICT.findall(words))
-    return {id for id in done if id.startswith(f"{chapter}-")}
+            done.update(map(ids.current, _VERDICT.findall(words)))
+    return {id for id in done if ids.chapter_of(id) == chapter}

@@ -33,7 +33,7 @@ from llmtrain_helpers.model.names import SEQUENCE, known_model
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters
 
-# --- 11-a: the first MLP of a model, whose input needs no gradient
+# --- measure-a: the first MLP of a model, whose input needs no gradient
 
 TOKENS, HIDDEN, INNER = 1024, 512, 2048
 
@@ -43,7 +43,7 @@ def _flops_of_mlp() -> int:
     return (2 + 1 + 2) * 2 * TOKENS * HIDDEN * INNER
 
 
-# --- 11-b: which change helps
+# --- measure-b: which change helps
 
 _MEASURED = {
     "as it is": 16 / 0.90,
@@ -70,7 +70,7 @@ _FIRST = {
     f"{_gain('alone')} as many.",
 }
 
-# --- 11-c: accumulation over a slow link
+# --- measure-c: accumulation over a slow link
 
 _CLOCK = StepClock(StepTime(0.03, 50), exchange=0.35, update=0.10, overlap=False)
 _MICRO, _PASSES = 6, 8  # a pass of 6 takes 0.15 s
@@ -110,7 +110,7 @@ _MISTAKEN_GAINS = {
 }
 """What one gets who leaves a part of the step out, or counts it in each pass."""
 
-# --- 11-d: a test of one's own run
+# --- measure-d: a test of one's own run
 
 GPU = "H100 SXM"
 SHARE, FREE = 0.4, 0.2
@@ -229,7 +229,7 @@ def _near(stated: float, values: Sequence[float], share: float) -> bool:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "11-seconds": Blank(
+    "measure-seconds": Blank(
         key=lambda: recorded_step(256).ideal,
         unit=units.duration,
         hint=("FLOPs over FLOPs a second leave seconds.",),
@@ -246,7 +246,7 @@ EXERCISES: dict[str, Exercise] = {
             "the count has forward and backward already.": lambda: 3 * recorded_step(256).ideal,
         },
     ),
-    "11-a": Numeric(
+    "measure-a": Numeric(
         key=_flops_of_mlp,
         asked="FLOP",
         unit=units.flops,
@@ -267,7 +267,7 @@ EXERCISES: dict[str, Exercise] = {
             1 / 5: "this is one product: count them.",
         },
     ),
-    "11-b": Word(
+    "measure-b": Word(
         key=lambda: "the link",
         options=_FIRST,
         again=[
@@ -288,7 +288,7 @@ EXERCISES: dict[str, Exercise] = {
             )
         ],
     ),
-    "11-c": Numeric(
+    "measure-c": Numeric(
         key=_gain_of_accumulation,
         asked="times",
         unit=lambda gain: f"{units.digits(gain)} times as many",
@@ -300,7 +300,7 @@ EXERCISES: dict[str, Exercise] = {
         ),
         mistaken=_MISTAKEN_GAINS,
     ),
-    "11-d": OwnTest(),
+    "measure-d": OwnTest(),
 }
 
 
@@ -308,7 +308,7 @@ EXERCISES: dict[str, Exercise] = {
 
 
 PREDICTIONS: dict[str, Prediction] = {
-    "11-step": Prediction(
+    "measure-step": Prediction(
         truth=lambda: recorded_step(256).ratio,
         unit=lambda ratio: f"{units.digits(ratio, 2)} times",
         asked="times",

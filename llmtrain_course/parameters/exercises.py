@@ -24,7 +24,7 @@ from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters, gpt_parameters
 from llmtrain_helpers.published import architecture
 
-# --- 01-layer: the matrices of one layer
+# --- parameters-layer: the matrices of one layer
 
 GPT2_XL = {"num_layers": 48, "hidden_size": 1600}
 
@@ -34,7 +34,7 @@ def _layer(squares: int = 12) -> int:
     return squares * GPT2_XL["hidden_size"] ** 2
 
 
-# --- 01-b: attention whose heads have a size of their own
+# --- parameters-b: attention whose heads have a size of their own
 
 
 def attention_weights(hidden_size: int, num_heads: int, num_kv_heads: int, head_dim: int) -> Result:
@@ -43,7 +43,7 @@ def attention_weights(hidden_size: int, num_heads: int, num_kv_heads: int, head_
     return count_parameters(model).attention
 
 
-# --- 01-c: the parameters that a token meets in a mixture of experts
+# --- parameters-c: the parameters that a token meets in a mixture of experts
 
 TOTAL, IN_EXPERTS, EXPERTS, EXPERTS_PER_TOKEN = 40e9, 36e9, 16, 2
 
@@ -53,7 +53,7 @@ def _active_parameters(experts: int = EXPERTS_PER_TOKEN) -> float:
     return TOTAL - IN_EXPERTS + IN_EXPERTS * experts / EXPERTS
 
 
-# --- 01-d: a design within a budget
+# --- parameters-d: a design within a budget
 
 BUDGET, ROOM, VOCABULARY, MOST_IN_TABLES = 1.5e9, 0.03, 128_256, 0.2
 """Parameters, the share by which a design may miss them, tokens of the vocabulary, and
@@ -105,7 +105,7 @@ def _unheard_of(model: Transformer) -> str:
     return ""
 
 
-# --- 01-e: the learner's own run
+# --- parameters-e: the learner's own run
 
 
 class OwnModel(Exercise):
@@ -154,7 +154,7 @@ def _with_twice_the_layers(model: Transformer) -> float:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "01-layer": Blank(
+    "parameters-layer": Blank(
         key=_layer,
         unit=lambda number: f"{units.exact(number)} parameters",
         tolerance=0,
@@ -177,7 +177,7 @@ EXERCISES: dict[str, Exercise] = {
             ),
         },
     ),
-    "01-b": Function(
+    "parameters-b": Function(
         key=attention_weights,
         cases=[
             {"hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "head_dim": 128},
@@ -208,7 +208,7 @@ EXERCISES: dict[str, Exercise] = {
             ),
         },
     ),
-    "01-c": Numeric(
+    "parameters-c": Numeric(
         key=_active_parameters,
         asked="parameters",
         unit=units.count,
@@ -228,8 +228,8 @@ EXERCISES: dict[str, Exercise] = {
             TOTAL: "this is the total: 14 of 16 experts stay idle.",
         },
     ),
-    "01-d": OwnDesign(),
-    "01-e": OwnModel(),
+    "parameters-d": OwnDesign(),
+    "parameters-e": OwnModel(),
 }
 
 
@@ -274,13 +274,13 @@ def _how_far_off() -> str:
 
 
 PREDICTIONS: dict[str, Prediction] = {
-    "01-guess": Prediction(
+    "parameters-guess": Prediction(
         truth=lambda: _in_table(GPT3),
         unit=lambda share: f"{units.digits(share, 2)} %",
         why=_why_so_few(),
         asked="%",
     ),
-    "01-llama": Prediction(
+    "parameters-llama": Prediction(
         truth=_verdict_on_llama,
         options={
             "right": "Llama is a transformer too, but the matrices of its layers have other sizes.",

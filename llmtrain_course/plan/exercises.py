@@ -39,7 +39,7 @@ def _days(number: float) -> str:
     return f"{units.digits(number)} days"
 
 
-# --- 08-guess and 08-memory: the 70B in the plan of the 8B, and what that plan holds
+# --- plan-guess and plan-memory: the 70B in the plan of the 8B, and what that plan holds
 
 
 @cache
@@ -76,7 +76,7 @@ def _held(shared: float = 16, others: float = 1) -> Result:
     return 16 * size / shared + rest / others
 
 
-# --- 08-stages: what a pipeline shares out
+# --- plan-stages: what a pipeline shares out
 
 
 def _kept_by_first_stage() -> str:
@@ -85,7 +85,7 @@ def _kept_by_first_stage() -> str:
     return {0.25: "a quarter", 1: "the same", 4: "four times"}[share]
 
 
-# --- 08-a: a measured step
+# --- plan-a: a measured step
 
 
 def _computing_days() -> Result:
@@ -97,7 +97,7 @@ def _days_to_set_aside() -> float:
     return float(_computing_days() * STOPS[2])
 
 
-# --- 08-b: a batch that keeps a pipeline busy
+# --- plan-b: a batch that keeps a pipeline busy
 
 _STAGES, _GPUS, _MOST_IDLE = 8, 96, 0.1
 
@@ -118,7 +118,7 @@ def _batch() -> Result:
     return global_batch_size(1, _fewest_micro_batches(), d)
 
 
-# --- 08-c: which proposal
+# --- plan-c: which proposal
 
 PROPOSALS: dict[str, dict[str, int | str]] = {
     "recompute": {"recompute": "full"},
@@ -126,7 +126,7 @@ PROPOSALS: dict[str, dict[str, int | str]] = {
     "128 GPUs": {"num_gpus": 128},
     "4 stages": {"pipeline_parallel": 4, "zero_stage": 1},
 }
-"""What exercise 08-c offers, as changes of the plan."""
+"""What exercise plan-c offers, as changes of the plan."""
 
 _BELIEFS = {
     "recompute": "The activations go, and a third more work comes; there is a way "
@@ -141,7 +141,7 @@ _BELIEFS = {
 
 
 def long_sequences() -> Plan:
-    """The plan of 08-c: the page's 8B with sequences of 32,768 tokens."""
+    """The plan of plan-c: the page's 8B with sequences of 32,768 tokens."""
     return plan_run(
         architecture("Llama-3.1-8B", 32768),
         accelerator("H100"),
@@ -204,7 +204,7 @@ def _sentence_on_proposal(name: str) -> str:
     )
 
 
-# --- 08-d: a plan of the learner's own
+# --- plan-d: a plan of the learner's own
 
 _ENTRIES = (
     "model",
@@ -345,7 +345,7 @@ def _planned(design: Design) -> Plan:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "08-memory": Blank(
+    "plan-memory": Blank(
         key=_held,
         unit=lambda held: f"{units.gigabytes(held)} on each GPU",
         hint=(
@@ -364,7 +364,7 @@ EXERCISES: dict[str, Exercise] = {
             ),
         },
     ),
-    "08-a": Numeric(
+    "plan-a": Numeric(
         key=_days_to_set_aside,
         asked="days",
         unit=_days,
@@ -389,7 +389,7 @@ EXERCISES: dict[str, Exercise] = {
             "the computing, not half of the calendar.",
         },
     ),
-    "08-b": Numeric(
+    "plan-b": Numeric(
         key=_batch,
         asked="sequences",
         unit=lambda number: f"{units.exact(number)} sequences",
@@ -410,7 +410,7 @@ EXERCISES: dict[str, Exercise] = {
             "for p − 1 turns.",
         },
     ),
-    "08-c": Word(
+    "plan-c": Word(
         key=_cheapest,
         options={name: _sentence_on_proposal(name) for name in PROPOSALS},
         again=[
@@ -422,17 +422,17 @@ EXERCISES: dict[str, Exercise] = {
             )
         ],
     ),
-    "08-d": OwnPlan(),
+    "plan-d": OwnPlan(),
 }
 
 PREDICTIONS: dict[str, Prediction] = {
-    "08-guess": Prediction(
+    "plan-guess": Prediction(
         truth=lambda: _page_plan("Llama-3.1-70B").memory.total / 1e9,
         unit=lambda number: f"{units.digits(number)} GB",
         asked="GB",
         why=_why_no_fit(),
     ),
-    "08-stages": Prediction(
+    "plan-stages": Prediction(
         truth=_kept_by_first_stage,
         options={
             "a quarter": "Of one micro-batch, yes. But it starts more before the first comes back.",

@@ -34,11 +34,11 @@ from llmtrain_helpers.precision import (
 )
 from llmtrain_helpers.published import accelerator
 
-# --- 05-a: a format that the course does not list
+# --- precision-a: a format that the course does not list
 
 _E3M4 = NumberFormat("e3m4", exponent_bits=3, mantissa_bits=4)
 
-# --- 05-share: what a GPU keeps at ZeRO's stage 2
+# --- precision-share: what a GPU keeps at ZeRO's stage 2
 
 _SHARERS = 64
 
@@ -48,7 +48,7 @@ def _each(stage: int) -> float:
     return float(model_state_bytes(_SHARERS, "bf16", stage, _SHARERS).total) / _SHARERS
 
 
-# --- 05-b: an update that is lost
+# --- precision-b: an update that is lost
 
 _WEIGHT = 0.02
 
@@ -58,7 +58,7 @@ def _lost_update(name: str, weight: float = _WEIGHT) -> float:
     return half_spacing(FORMATS[name], weight)
 
 
-# --- 05-c: a loss scale for gradients from 2⁻³⁸ to 2⁻³
+# --- precision-c: a loss scale for gradients from 2⁻³⁸ to 2⁻³
 
 _SMALLEST, _LARGEST = 2.0**-38, 2.0**-3
 _SCALES = {"S = 2**10": 2.0**10, "S = 2**16": 2.0**16, "S = 2**24": 2.0**24}
@@ -97,7 +97,7 @@ _LEAST_SCALE = Numeric(
     },
 )
 
-# --- 05-d: the states of a run of one's own
+# --- precision-d: the states of a run of one's own
 
 _ENTRIES = ("model", "gpus", "chip", "recipe", "zero_stage", "gigabytes")
 _ROOM = 2 / 3
@@ -200,7 +200,7 @@ def _sums(recipe: str) -> str:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "05-share": Blank(
+    "precision-share": Blank(
         key=lambda: _each(2),
         unit=lambda number: f"{number:g} bytes",
         hint=(
@@ -219,7 +219,7 @@ EXERCISES: dict[str, Exercise] = {
             ),
         },
     ),
-    "05-a": Numeric(
+    "precision-a": Numeric(
         key=lambda: _E3M4.max,
         unit=lambda number: f"{number:g}",
         tolerance=0,
@@ -247,7 +247,7 @@ EXERCISES: dict[str, Exercise] = {
             8: "this is 2³: the fraction can be all ones.",
         },
     ),
-    "05-b": Numeric(
+    "precision-b": Numeric(
         key=lambda: _lost_update("bf16"),
         unit=lambda number: (
             f"2⁻¹⁴ = {number:.2g}. At the end of many runs Adam's updates are "
@@ -271,7 +271,7 @@ EXERCISES: dict[str, Exercise] = {
             "proportion to the weight: it halves at each power of two.",
         },
     ),
-    "05-c": Word(
+    "precision-c": Word(
         key=_right_scale,
         options={
             "main weights": "no: they save updates. Here the gradients are 0 before "
@@ -289,7 +289,7 @@ EXERCISES: dict[str, Exercise] = {
             )
         ],
     ),
-    "05-d": OwnStates(),
+    "precision-d": OwnStates(),
 }
 
 
@@ -313,7 +313,7 @@ def _lighter() -> str:
 
 
 PREDICTIONS: dict[str, Prediction] = {
-    "05-guess": Prediction(
+    "precision-guess": Prediction(
         truth=_destination,
         why="Where do the updates go? Play the first ten below.",
         options={
@@ -322,7 +322,7 @@ PREDICTIONS: dict[str, Prediction] = {
             "one": "On paper it reaches four.",
         },
     ),
-    "05-half": Prediction(
+    "precision-half": Prediction(
         truth=_lighter,
         why="Choose the recipe in the picture below, and compare the parts.",
         options={

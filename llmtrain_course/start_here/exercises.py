@@ -65,7 +65,7 @@ RATE = 109e12
 RATE_H100 = 350e12
 """FLOP/s that an H100 reaches in a usual run."""
 
-# --- 00-a: a first run
+# --- start_here-a: a first run
 
 
 def _days() -> float:
@@ -73,7 +73,7 @@ def _days() -> float:
     return float(training_seconds(1.4e12, 13e9, 512, RATE, "none")) / units.DAY
 
 
-# --- 00-b, asked again: a count from a rate
+# --- start_here-b, asked again: a count from a rate
 
 _WORK_OF_AN_HOUR = Numeric(
     key=lambda: 32 * RATE_H100 * units.HOUR,
@@ -90,7 +90,7 @@ _WORK_OF_AN_HOUR = Numeric(
     },
 )
 
-# --- 00-d: the largest model that gets enough tokens
+# --- start_here-d: the largest model that gets enough tokens
 
 SIZES = [3 * 10**9, 8 * 10**9, 14 * 10**9, 32 * 10**9, 70 * 10**9]
 ENOUGH = 20
@@ -137,7 +137,7 @@ class Size(Exercise):
 
 
 _WORK = 32 * RATE_H100 * 14 * units.DAY
-"""FLOP that half of the GPUs of 00-d do in their days."""
+"""FLOP that half of the GPUs of start_here-d do in their days."""
 
 _LARGEST = Numeric(
     key=lambda: float(parameters_for(_WORK, ENOUGH)),
@@ -161,7 +161,7 @@ _LARGEST = Numeric(
 )
 
 EXERCISES: dict[str, Exercise] = {
-    "00-a": Numeric(
+    "start_here-a": Numeric(
         key=_days,
         asked="days",
         unit=lambda days: f"{units.digits(days)} days",
@@ -180,7 +180,7 @@ EXERCISES: dict[str, Exercise] = {
             0.5: "half of it: a multiply-add is 2 operations.",
         },
     ),
-    "00-b": Word(
+    "start_here-b": Word(
         key=lambda: "B",
         options={
             "A": "no: what GPUs deliver is a rate, so many operations each second; and "
@@ -194,7 +194,7 @@ EXERCISES: dict[str, Exercise] = {
         },
         again=[Question("how much do 32 of these GPUs do in an hour, in FLOP?", _WORK_OF_AN_HOUR)],
     ),
-    "00-d": Size(
+    "start_here-d": Size(
         SIZES,
         again=[
             Question(
@@ -225,7 +225,7 @@ def _why_so_long() -> str:
 
 
 PREDICTIONS: dict[str, Prediction] = {
-    "00-guess": Prediction(
+    "start_here-guess": Prediction(
         truth=_years,
         unit=lambda years: f"{units.digits(years, 2)} years",
         why=_why_so_long(),

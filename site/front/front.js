@@ -211,7 +211,9 @@ $("theme").addEventListener("click", () => {
 
 /* The guess is kept where the first page looks for it. */
 const kept = () => {
-  try { return JSON.parse(localStorage.llmtrain ?? "{}") ?? {}; } catch { return {}; }
+  try {
+    return JSON.parse(current(localStorage.llmtrain ?? "{}", told.exercises, told.numbered)) ?? {};
+  } catch { return {}; }
 };
 const keep = (more) => {
   try { localStorage.llmtrain = JSON.stringify({ ...kept(), ...more }); } catch { /* private */ }
@@ -306,20 +308,20 @@ for (const card of document.querySelectorAll("[data-chapter]")) {
 if (last) {
   const card = at ?? last.closest("li").nextElementSibling?.querySelector("small") ?? last;
   for (const go of [$("start"), $("door")]) {
-    go.textContent = `Go on with ${card.dataset.chapter}`;
+    go.textContent = `Go on with ${card.dataset.number}`;
     go.href = card.closest("a").href;
   }
 }
 
 /* What you did, as a notebook: to keep, to hand in, for the class report to read. */
 function notebook(cells) {
-  const answered = Object.entries(cells).filter(([id]) => /^\d\d-/.test(id));
+  const answered = Object.entries(cells).filter(([id]) => told.exercises.includes(id));
   const name = (id) => id.replace(/\W/g, "-");
   const asked = (id, { question = "", date = "" }) => ({
     cell_type: "markdown", id: `asked-${name(id)}`, metadata: {},
     source: `${question}\n\n${id}, ${date}`,
   });
-  const named = (id, told) => String(told).replace(/^([○→]) (?!\d\d-)/, `$1 ${id}: `); // of a guess
+  const named = (id, told) => String(told).replace(new RegExp(`^([○→]) (?!${id})`), `$1 ${id}: `); // of a guess
   const judged = (id, { written, told }) => ({
     cell_type: "code", id: name(id), execution_count: null, metadata: {},
     source: `# ${id}\n${written}`,

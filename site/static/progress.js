@@ -1,7 +1,9 @@
 /* What the reader has done: kept in the browser, and shown in the list of chapters. */
 import { made, told } from "./elements.js";
+import { current } from "./former.js";
 
 const COURSE = told("course");
+const NUMBERED = told("numbered"); // the chapter that each number stood for in an old id
 
 /** Before a room nothing of earlier visits is shown, and nothing is kept. */
 const ROOM = new URLSearchParams(location.search).has("present");
@@ -14,7 +16,7 @@ export class Progress {
   static stored() {
     if (ROOM) return this.#room;
     try {
-      return localStorage.getItem(this.KEY) ?? "{}";
+      return current(localStorage.getItem(this.KEY) ?? "{}", COURSE, NUMBERED);
     } catch {
       return "{}"; // a private window may keep nothing
     }
@@ -49,8 +51,8 @@ export class Progress {
   static show() {
     if (!COURSE.length) return;
     for (const link of document.querySelectorAll(".bd-sidebar-primary a")) {
-      const chapter = link.textContent.trim().match(/^(\d\d) ·/)?.[1];
-      if (!chapter || !this.all().done || /solutions|evidence/.test(link.href)) continue;
+      const chapter = link.pathname.match(/([a-z_]+)\.html$/)?.[1];
+      if (!this.of(chapter)[1] || !this.all().done || /solutions|evidence/.test(link.href)) continue;
       const [done, all] = this.of(chapter);
       let mark = link.querySelector(".live-mark");
       mark ??= link.appendChild(made("span", { className: "live-mark" }));

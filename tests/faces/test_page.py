@@ -345,11 +345,11 @@ def test_an_earlier_cell_that_is_nested_too_deeply_is_left_out() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "exercises._TRIES['00-b'] = {1}",
+        "exercises._TRIES['start_here-b'] = {1}",
         "exercises._TRIES['zz'] = [print]",
         "exercises._TRIES = None",
         "exercises._GUESSES = 7",
-        "exercises._GUESSES['00-guess'] = type('A', (), {'__str__': exit})()",
+        "exercises._GUESSES['start_here-guess'] = type('A', (), {'__str__': exit})()",
     ],
 )
 def test_the_page_outlives_a_cell_that_spoils_what_is_kept(source: str) -> None:
@@ -372,12 +372,12 @@ def chosen(id: str, option: str) -> str:
 def test_what_is_done_is_kept_and_taken_up_again() -> None:
     id = next(iter(PREDICTIONS))
     assert "→" in json.loads(cells.guess(id, "30"))["html"]
-    told = json.loads(chosen("00-b", "A"))
-    assert told["done"] == {"00-b": False, id: True}
+    told = json.loads(chosen("start_here-b", "A"))
+    assert told["done"] == {"start_here-b": False, id: True}
     kept = json.dumps(told)
     restart()
     cells.restore(kept)
-    assert cells.kept()["tries"] == {"00-b": [False]}
+    assert cells.kept()["tries"] == {"start_here-b": [False]}
     assert "first you said 30, now you said 31" in json.loads(cells.guess(id, "31"))["html"]
 
 
@@ -391,8 +391,9 @@ def test_what_is_done_is_kept_and_taken_up_again() -> None:
         "{}",
         "null",
         '{"tries": 1, "guesses": 2}',
-        '{"tries": {"00-a": "x", "zz": [1]}, "guesses": {"zz": "1", "00-guess": []}}',
-        '{"tries": {}, "guesses": {"00-guess": "nan"}}',
+        '{"tries": {"start_here-a": "x", "zz": [1]}, "guesses": {"zz": "1"}}',
+        '{"tries": {}, "guesses": {"start_here-guess": []}}',
+        '{"tries": {}, "guesses": {"start_here-guess": "nan"}}',
         "[" * 100_000,
         f'{{"tries": {"[" * 100_000}{"]" * 100_000}, "guesses": {{}}}}',
     ],
@@ -406,7 +407,7 @@ def test_what_a_browser_has_kept_wrongly_is_left_out(stored: str) -> None:
 def test_an_empty_guess_says_so() -> None:
     id = next(iter(PREDICTIONS))
     assert "no guess yet" in json.loads(cells.guess(id, "  "))["html"]
-    assert set(EXERCISES) & {"00-a", "11-d"}
+    assert set(EXERCISES) & {"start_here-a", "measure-d"}
 
 
 # --- verdicts in the page
@@ -414,44 +415,49 @@ def test_an_empty_guess_says_so() -> None:
 
 @pytest.mark.usefixtures("nothing_done")
 def test_a_verdict_in_a_page_links_to_the_pages_solutions() -> None:
-    source = "from llmtrain_course.exercises import check\ncheck('03-a', 12)"
+    source = "from llmtrain_course.exercises import check\ncheck('duration-a', 12)"
     told = [json.loads(cells.run("[]", source)) for _ in range(3)]
     assert "<a href" not in told[1]["html"]
-    assert '<a href="solutions/03_duration.html#03-a">the solutions</a>' in told[2]["html"]
-    assert told[2]["hints"] == {"03-a": 3}
+    assert '<a href="solutions/03_duration.html#duration-a">the solutions</a>' in told[2]["html"]
+    assert told[2]["hints"] == {"duration-a": 3}
 
 
 @pytest.mark.usefixtures("nothing_done")
 def test_hints_and_the_question_that_is_asked_now_are_kept() -> None:
-    wrong = json.loads(chosen("00-b", "A"))
-    assert wrong["turns"] == {"00-b": 1}
-    check("03-a", 12)
+    wrong = json.loads(chosen("start_here-b", "A"))
+    assert wrong["turns"] == {"start_here-b": 1}
+    check("duration-a", 12)
     kept = json.dumps(cells.kept())
     restart()
     cells.restore(kept)
-    assert "right this time" in json.loads(chosen("00-b", "B"))["html"]
-    assert EXERCISES["03-a"].hints()[1].casefold() in check("03-a", 12).text.casefold()
+    assert "right this time" in json.loads(chosen("start_here-b", "B"))["html"]
+    assert EXERCISES["duration-a"].hints()[1].casefold() in check("duration-a", 12).text.casefold()
 
 
 @pytest.mark.usefixtures("nothing_done")
 @pytest.mark.parametrize(
     "spoilt",
     [
-        {"hints": {"03-a": -1}, "turns": {"00-b": "1"}},
-        {"hints": {"03-a": True, "zz": 1}, "turns": {"03-a": 10**400, "00-b": 1.5}},
+        {"hints": {"duration-a": -1}, "turns": {"start_here-b": "1"}},
+        {
+            "hints": {"duration-a": True, "zz": 1},
+            "turns": {"duration-a": 10**400, "start_here-b": 1.5},
+        },
         {"hints": [], "turns": None},
-        {"hints": {"03-a": {}}, "turns": 3},
+        {"hints": {"duration-a": {}}, "turns": 3},
     ],
     ids=str,
 )
 def test_hints_that_were_kept_wrongly_are_left_out(spoilt: dict[str, object]) -> None:
     cells.restore(json.dumps({"tries": {}, "guesses": {}, **spoilt}))
     assert (cells.kept()["hints"], cells.kept()["turns"]) == ({}, {})
-    assert check("00-b", "B").ok
+    assert check("start_here-b", "B").ok
 
 
 @pytest.mark.usefixtures("nothing_done")
 def test_a_turn_that_an_exercise_does_not_have_is_its_last() -> None:
-    cells.restore(json.dumps({"tries": {}, "guesses": {}, "turns": {"00-b": 9, "00-a": 5}}))
-    assert "The second question still stands:" in check("00-b", "B").text
-    assert check("00-a", "22.6 days").ok
+    cells.restore(
+        json.dumps({"tries": {}, "guesses": {}, "turns": {"start_here-b": 9, "start_here-a": 5}})
+    )
+    assert "The second question still stands:" in check("start_here-b", "B").text
+    assert check("start_here-a", "22.6 days").ok

@@ -18,9 +18,10 @@ import pytest
 from llmtrain_course.__main__ import main
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.kit.exercise import Verdict, judge
+from llmtrain_course.kit.ids import chapter_of
 from teaching import class_report
 from teaching.class_report import (
-    NAMES,
+    PAGES,
     Room,
     as_csv,
     columns,
@@ -39,7 +40,7 @@ any_name = pytest.mark.skipif(
     sys.getfilesystemencoding() != "utf-8", reason="here a file's name cannot have all letters"
 )
 TOO_LONG = 4 / 3
-"""The slip of 03-a that takes 8 for 6."""
+"""The slip of duration-a that takes 8 for 6."""
 
 
 def done(path: Path, chapter: str, answers: Mapping[str, Any] | None = None) -> Path:
@@ -68,19 +69,19 @@ def states(folder: Path) -> dict[str, dict[str, str]]:
     }
 
 
-RIGHT = EXERCISES["03-a"].key()
+RIGHT = EXERCISES["duration-a"].key()
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
 def test_every_solution_is_read_as_passed_and_every_page_as_open(
     path: Path, tmp_path: Path
 ) -> None:
-    ids = [id for id in EXERCISES if id[:2] == path.stem[:2]]
+    ids = [id for id in EXERCISES if chapter_of(id) == path.stem[3:]]
     (tmp_path / "anna.ipynb").write_bytes((path.parent / "solutions" / path.name).read_bytes())
     (tmp_path / "bo.ipynb").write_bytes(path.read_bytes())
     found = read_folder(tmp_path).learners
     assert [id for id in ids if found["anna"][id].state == "passed"] == ids
-    guesses = [id for id in PREDICTIONS if id[:2] == path.stem[:2]]
+    guesses = [id for id in PREDICTIONS if chapter_of(id) == path.stem[3:]]
     assert {id: one.state for id, one in found["bo"].items()} == dict.fromkeys(
         [*ids, *guesses], "open"
     )
@@ -88,14 +89,14 @@ def test_every_solution_is_read_as_passed_and_every_page_as_open(
 
 
 def test_chapters_have_the_numbers_and_names_of_their_notebooks() -> None:
-    told = {f"{number}_{name.replace(' ', '_')}" for number, name in NAMES.items()}
+    told = {*PAGES.values()}
     assert told == {path.stem for path in CHAPTERS}
 
 
 def a_class(folder: Path) -> Room:
     """Three learners of chapter 03, one of whom has opened 04."""
-    done(folder / "anna" / "03_duration.ipynb", "03_duration", {"03-a": RIGHT})
-    wrong = {"03-a": RIGHT * TOO_LONG, "03-c": {"chip": "H100", "gpus": 48}}
+    done(folder / "anna" / "03_duration.ipynb", "03_duration", {"duration-a": RIGHT})
+    wrong = {"duration-a": RIGHT * TOO_LONG, "duration-c": {"chip": "H100", "gpus": 48}}
     done(folder / "bo" / "03_duration.ipynb", "03_duration", wrong)
     done(folder / "cleo" / "03_duration.ipynb", "03_duration", wrong)
     done(folder / "cleo" / "04_batch.ipynb", "04_batch")
@@ -119,7 +120,7 @@ def test_what_a_class_did_stands_in_the_table(tmp_path: Path) -> None:
         ["passed", "0", "0", "1", "0", "0", "2", "0", "3"],
     ]
     [worst] = hardest(room)
-    assert worst.startswith("03-a: 2 of 3 who tried it. 2 × “this has 8TP: an MFU")
+    assert worst.startswith("duration-a: 2 of 3 who tried it. 2 × “this has 8TP: an MFU")
 
 
 def test_a_table_is_no_wider_than_asked_and_loses_nothing(tmp_path: Path) -> None:
@@ -141,7 +142,7 @@ NAMED = ["Åsa", "A\u030asa", "李明", "محمد", "Łukasz", "प्रिय�
 @any_name
 def test_names_in_any_script_keep_the_columns(tmp_path: Path) -> None:
     for name in ("Åsa", "A\u030asa", "李明", "محمد", "Łukasz", "प्रिया", "o'x; rm", "🙂"):
-        done(tmp_path / name / "03_duration.ipynb", "03_duration", {"03-a": RIGHT})
+        done(tmp_path / name / "03_duration.ipynb", "03_duration", {"duration-a": RIGHT})
     room = read_folder(tmp_path)
     assert len(room.learners) == 7  # Åsa is one, however it is written
     lines = [line for line in table(room).splitlines() if "✓" in line]
@@ -173,31 +174,31 @@ def test_whose_notebook_it_is(path: str, name: str) -> None:
 
 def test_the_best_of_several_copies_counts(tmp_path: Path) -> None:
     home = tmp_path / "anna"
-    done(home / "03_duration.mine.ipynb", "03_duration", {"03-a": RIGHT})
-    done(home / "03_duration.ipynb", "03_duration", {"03-a": 1, "03-c": "A"})
+    done(home / "03_duration.mine.ipynb", "03_duration", {"duration-a": RIGHT})
+    done(home / "03_duration.ipynb", "03_duration", {"duration-a": 1, "duration-c": "A"})
     twice = json.loads((home / "03_duration.ipynb").read_text("utf-8"))
     twice["cells"] *= 2  # every cell id stands twice now
     (home / "03_duration.ipynb").write_text(json.dumps(twice), encoding="utf-8")
-    assert states(tmp_path) == {"anna": {"03-a": "passed", "03-c": "wrong"}}
+    assert states(tmp_path) == {"anna": {"duration-a": "passed", "duration-c": "wrong"}}
 
 
 def test_solutions_evidence_and_hidden_folders_are_nobodys_work(tmp_path: Path) -> None:
     done(tmp_path / "anna" / "03_duration.ipynb", "03_duration")
     for folder in ("solutions", "evidence", ".ipynb_checkpoints"):
         place = tmp_path / "anna" / folder / "03_duration.ipynb"
-        done(place, "03_duration", {"03-a": RIGHT})
+        done(place, "03_duration", {"duration-a": RIGHT})
     assert states(tmp_path) == {"anna": {}}
 
 
 def test_a_printed_verdict_counts_and_one_without_its_code_does_not(tmp_path: Path) -> None:
-    told = {"output_type": "stream", "text": ["\x1b[32m✓ 03-a\x1b[0m: right.\n"]}
-    for name, code in {"anna": 'print(check("03-a", x))', "bo": "print(text)"}.items():
-        done(tmp_path / name / "03_duration.ipynb", "03_duration", {"03-c": "A"})
+    told = {"output_type": "stream", "text": ["\x1b[32m✓ duration-a\x1b[0m: right.\n"]}
+    for name, code in {"anna": 'print(check("duration-a", x))', "bo": "print(text)"}.items():
+        done(tmp_path / name / "03_duration.ipynb", "03_duration", {"duration-c": "A"})
         path = tmp_path / name / "extra.ipynb"
         cells = [{"cell_type": "code", "source": code, "outputs": [told]}]
         path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
-    assert states(tmp_path)["anna"] == {"03-a": "passed", "03-c": "wrong"}
-    assert states(tmp_path)["bo"] == {"03-c": "wrong"}
+    assert states(tmp_path)["anna"] == {"duration-a": "passed", "duration-c": "wrong"}
+    assert states(tmp_path)["bo"] == {"duration-c": "wrong"}
 
 
 BROKEN = {
@@ -212,8 +213,8 @@ BROKEN = {
 }
 ODD = [
     {"cells": [None, 3, [], "x", {}, {"source": None, "outputs": None}]},
-    {"cells": [{"source": ['check("03-a")', 4], "outputs": [None, 3, {}, {"data": []}]}]},
-    {"cells": [{"source": "03-a", "outputs": [{"data": {"text/plain": {"a": 1}}}]}]},
+    {"cells": [{"source": ['check("duration-a")', 4], "outputs": [None, 3, {}, {"data": []}]}]},
+    {"cells": [{"source": "duration-a", "outputs": [{"data": {"text/plain": {"a": 1}}}]}]},
     {"cells": [{"source": "99-z", "outputs": [{"text": "✓ 99-z: no such exercise."}]}]},
 ]
 
@@ -223,16 +224,16 @@ def test_what_is_no_notebook_is_told_and_stops_nobody(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
     for number, notebook in enumerate(ODD):
         (tmp_path / f"odd{number}.ipynb").write_text(json.dumps(notebook), "utf-8")
-    done(tmp_path / "anna.ipynb", "03_duration", {"03-a": RIGHT})
+    done(tmp_path / "anna.ipynb", "03_duration", {"duration-a": RIGHT})
     room = read_folder(tmp_path)
     assert list(room.learners) == ["anna"]
     assert {line.split(":")[0] for line in room.left_out} == set(BROKEN)
 
 
 def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
-    path = done(tmp_path / "anna.ipynb", "03_duration", {"03-a": RIGHT})
+    path = done(tmp_path / "anna.ipynb", "03_duration", {"duration-a": RIGHT})
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert states(tmp_path) == {"anna": {"03-a": "passed"}}
+    assert states(tmp_path) == {"anna": {"duration-a": "passed"}}
 
 
 def test_a_file_of_100_megabytes_is_left_out_unread(tmp_path: Path) -> None:
@@ -247,7 +248,7 @@ def test_a_file_of_100_megabytes_is_left_out_unread(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="links and pipes as Unix has them")
 def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
-    done(outside / "bo" / "03_duration.ipynb", "03_duration", {"03-a": RIGHT})
+    done(outside / "bo" / "03_duration.ipynb", "03_duration", {"duration-a": RIGHT})
     room = tmp_path / "room"
     done(room / "anna" / "03_duration.ipynb", "03_duration")
     (room / "loop").symlink_to(room)
@@ -275,12 +276,12 @@ def test_nothing_hostile_is_run_or_printed_raw(tmp_path: Path, capsys: Any) -> N
     notebook = json.loads(path.read_text("utf-8"))
     trap = tmp_path / "trap"
     for cell in notebook["cells"]:
-        if 'check("03-a"' in "".join(cell["source"]):
-            cell["source"] = f'open({str(trap)!r}, "w")\ncheck("03-a", 1)'
-            show(cell, Verdict("03-a", False, f"too low{ESCAPES}"))
+        if 'check("duration-a"' in "".join(cell["source"]):
+            cell["source"] = f'open({str(trap)!r}, "w")\ncheck("duration-a", 1)'
+            show(cell, Verdict("duration-a", False, f"too low{ESCAPES}"))
     path.write_text(json.dumps(notebook), encoding="utf-8")
     if os.name != "nt":
-        done(tmp_path / f"b{ESCAPES}o" / "x.ipynb", "03_duration", {"03-a": RIGHT})
+        done(tmp_path / f"b{ESCAPES}o" / "x.ipynb", "03_duration", {"duration-a": RIGHT})
         (tmp_path / f"half{ESCAPES}.ipynb").write_text("{", "utf-8")
     for options in ([], ["--csv"]):
         assert main(["class", str(tmp_path), *options]) == 0
@@ -292,8 +293,8 @@ def test_nothing_hostile_is_run_or_printed_raw(tmp_path: Path, capsys: Any) -> N
 def test_a_verdict_of_megabytes_is_cut(tmp_path: Path) -> None:
     path = done(tmp_path / "anna.ipynb", "03_duration")
     notebook = json.loads(path.read_text("utf-8"))
-    told = {"text": "✗ 03-a: " + "x" * 5_000_000 + "\n✗ 03-b: y" * 100_000}
-    cell = {"cell_type": "code", "source": "03-a 03-b", "outputs": [told]}
+    told = {"text": "✗ duration-a: " + "x" * 5_000_000 + "\n✗ duration-b: y" * 100_000}
+    cell = {"cell_type": "code", "source": "duration-a duration-b", "outputs": [told]}
     notebook["cells"].append(cell)
     path.write_text(json.dumps(notebook), encoding="utf-8")
     began = time.monotonic()
@@ -304,18 +305,22 @@ def test_a_verdict_of_megabytes_is_cut(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names are bytes there")
 def test_a_name_that_is_no_text_is_printed(tmp_path: Path, capsys: Any) -> None:
-    place = done(tmp_path / "anna" / "x.ipynb", "03_duration", {"03-a": RIGHT})
+    place = done(tmp_path / "anna" / "x.ipynb", "03_duration", {"duration-a": RIGHT})
     os.rename(os.fsencode(place.parent), os.fsencode(tmp_path) + b"/an\xffna")
     assert main(["class", str(tmp_path)]) == 0
     assert "anna" in capsys.readouterr().out
 
 
 def test_a_spreadsheet_gets_words_and_no_formula(tmp_path: Path) -> None:
-    done(tmp_path / "anna.ipynb", "03_duration", {"03-a": RIGHT, "03-c": "A"})
-    done(tmp_path / "=1+2.ipynb", "03_duration", {"03-a": RIGHT})
+    done(tmp_path / "anna.ipynb", "03_duration", {"duration-a": RIGHT, "duration-c": "A"})
+    done(tmp_path / "=1+2.ipynb", "03_duration", {"duration-a": RIGHT})
     rows = list(csv.DictReader(io.StringIO(as_csv(read_folder(tmp_path)))))
     assert [row["learner"] for row in rows] == ["'=1+2", "anna"]
-    assert (rows[1]["03-a"], rows[1]["03-c"], rows[1]["03-b"]) == ("passed", "wrong", "open")
+    assert (rows[1]["duration-a"], rows[1]["duration-c"], rows[1]["duration-b"]) == (
+        "passed",
+        "wrong",
+        "open",
+    )
     assert rows[1]["passed"] == "1"
 
 
@@ -344,7 +349,7 @@ def test_a_class_that_has_done_nothing_is_told_so(tmp_path: Path, capsys: Any) -
 
 @any_name
 def test_the_command_works_where_the_terminal_has_few_letters(tmp_path: Path) -> None:
-    done(tmp_path / "李明.ipynb", "03_duration", {"03-a": RIGHT})
+    done(tmp_path / "李明.ipynb", "03_duration", {"duration-a": RIGHT})
     command = [sys.executable, "-m", "llmtrain_course", "class", str(tmp_path)]
     shown = subprocess.run(
         command,

@@ -21,6 +21,7 @@ import conftest
 from llmtrain_course.duration.exercises import Rented
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.kit.exercise import Function, Numeric, Word
+from llmtrain_course.kit.ids import chapter_of, part_of
 from llmtrain_helpers import count_parameters, model_state_bytes, published
 from tests.notebooks.scripts import load
 from tests.paths import ROOT, tracked
@@ -196,10 +197,10 @@ def test_regenerated_text_has_the_form_of_the_committed_one(path: Path) -> None:
 
 @every_chapter
 def test_objectives_are_met_by_checks_that_exist(path: Path) -> None:
-    goals = re.findall(r"^\* (.*check \d\d-[a-z].*)$", prose(path), re.MULTILINE)
+    goals = re.findall(r"^\* (.*check [a-z_]+-[a-z].*)$", prose(path), re.MULTILINE)
     assert 3 <= len(goals) <= 4
-    met = [name for goal in goals for name in re.findall(r"check (\d\d-[a-z])", goal)]
-    assert met == [name for name in checks_of(path) if len(name) == 4]
+    met = [name for goal in goals for name in re.findall(r"check ([a-z_]+-[a-z])", goal)]
+    assert met == [name for name in checks_of(path) if len(part_of(name)) == 1]
 
 
 def _texts(output: Any) -> list[str]:
@@ -211,10 +212,10 @@ def _texts(output: Any) -> list[str]:
 def test_solutions_are_in_step(path: Path) -> None:
     solution = path.parent / "solutions" / path.name
     assert checks_of(solution) == checks_of(path)
-    chapter = path.name[:2]
-    assert [name for name in EXERCISES if name[:2] == chapter] == checks_of(path)
+    assert [id for id in EXERCISES if chapter_of(id) == path.stem[3:]] == checks_of(path)
     shown = [o.data["text/plain"] for o in outputs(solution) if "data" in o]
-    assert sum(bool(re.search(r"✓|→ \d\d-[a-z]\b", text)) for text in shown) == len(checks_of(path))
+    passed = [text for text in shown if re.search(r"✓|→ [a-z_]+-[a-z]\b", text)]
+    assert len(passed) == len(checks_of(path))
     told = "\n".join(text for o in outputs(solution) for text in _texts(o))
     assert "is none of the choices" not in told
     assert "no guess yet" not in told
@@ -252,14 +253,14 @@ def names_in(source: str, context: type[ast.expr_context]) -> set[str]:
 @every_chapter
 def test_solutions_repeat_the_question_before_the_answer(path: Path) -> None:
     asked, told = prose(path), prose(path.parent / "solutions" / path.name)
-    answered = re.findall(r"^(\*\*\d\d-[a-z]\.\*\* .+?)\n\n\*\*Answer", told, re.M | re.S)
-    assert len(answered) == len([name for name in checks_of(path) if len(name) == 4])
+    answered = re.findall(r"^(\*\*[a-z_]+-[a-z]\.\*\* .+?)\n\n\*\*Answer", told, re.M | re.S)
+    assert len(answered) == len([name for name in checks_of(path) if len(part_of(name)) == 1])
     assert all(question in asked for question in answered)
 
 
 def checks_of(path: Path) -> list[str]:
     sources = "\n".join(cell.source for cell in code_cells(path))
-    return re.findall(r'check\("(\d\d-[a-z]+)"', sources)
+    return re.findall(r'check\("([a-z_]+-[a-z]+)"', sources)
 
 
 def test_every_place_has_the_same_minutes() -> None:
@@ -316,7 +317,7 @@ def test_a_prediction_waits_and_its_page_tells_nothing(path: Path) -> None:
             assert re.search(r"^guess = None", cell.source, re.M), cell.id
             [output] = cell.outputs
             assert "no guess yet" in output.data["text/plain"]
-    assert set(ids) == {id for id in PREDICTIONS if id[:2] == path.name[:2]}
+    assert set(ids) == {id for id in PREDICTIONS if chapter_of(id) == path.stem[3:]}
 
 
 def predictions_of(path: Path) -> list[str]:
@@ -335,8 +336,8 @@ def test_no_key_stands_above_its_exercise(path: Path) -> None:
 
 
 OF_ONES_OWN: dict[str, Callable[[], Any]] = {
-    "01-e": lambda: count_parameters(replace(EIGHT, num_layers=64)).total,
-    "05-d": lambda: model_state_bytes(8_030_261_248, "bf16", 1, 8).total / 1e9,
+    "parameters-e": lambda: count_parameters(replace(EIGHT, num_layers=64)).total,
+    "precision-d": lambda: model_state_bytes(8_030_261_248, "bf16", 1, 8).total / 1e9,
 }
 """Answers for the run that the page itself has for an example, where that is 8B."""
 
@@ -389,8 +390,15 @@ def test_a_key_is_found_however_it_is_written() -> None:
 def test_which_exercises_have_a_key_that_could_be_given_away() -> None:
     looked_at = {id for id in [*EXERCISES, *PREDICTIONS] if key_of(id)}
     numbers = {id for id, one in EXERCISES.items() if isinstance(one, Numeric)}
-    assert numbers - looked_at <= {"09-c"}  # its key is 7, which stands everywhere
-    assert {"03-b", "01-e", "05-d", "00-d", "00-guess", "06-guess"} <= looked_at
+    assert numbers - looked_at <= {"calendar-c"}  # its key is 7, which stands everywhere
+    assert {
+        "duration-b",
+        "parameters-e",
+        "precision-d",
+        "start_here-d",
+        "start_here-guess",
+        "activations-guess",
+    } <= looked_at
 
 
 SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
@@ -421,7 +429,6 @@ def test_page_and_evidence_are_linked_both_ways(path: Path) -> None:
 
 @every_page
 def test_every_page_asks_for_a_decision_and_for_ones_own_run(path: Path) -> None:
-    chapter = path.name[:2]
-    kinds = [type(EXERCISES[id]) for id in EXERCISES if id[:2] == chapter]
+    kinds = [type(EXERCISES[id]) for id in EXERCISES if chapter_of(id) == path.stem[3:]]
     assert {Word, Function, Rented} & {*kinds}
     assert "your own run" in prose(path).casefold()

@@ -23,6 +23,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from llmtrain_course.exercises import EXERCISES
+from llmtrain_course.kit.ids import chapter_of, page_of
 from tests.notebooks.scripts import load
 from tests.paths import ROOT
 from tools.notebooks import all_notebooks, chapters
@@ -170,7 +171,7 @@ def test_names_that_a_cell_takes_are_found() -> None:
 def test_numbers_of_a_part_stand_in_its_chapter(chapter: str) -> None:
     """Those of two digits or more, the minutes aside."""
     words = re.sub(r"^\*\*(Minutes|In half).*$", "", PARTS[chapter], flags=re.M)
-    words = re.sub(r"\b\d\d-[a-z]\b|\bnotebook \d\d|\bchapter \d\d", "", words)
+    words = re.sub(r"\b[a-z_]+-[a-z]\b|\bnotebook \d\d|\bchapter \d\d", "", words)
     told = set(re.findall(r"\d[\d,.]*\d", words))
     path = PATHS[chapter]
     solved = path.parent / "solutions" / path.name
@@ -180,8 +181,8 @@ def test_numbers_of_a_part_stand_in_its_chapter(chapter: str) -> None:
 
 @every_chapter
 def test_exercises_that_a_part_speaks_of_exist(chapter: str) -> None:
-    named = set(re.findall(r"\b(\d\d-[a-z])\b", PARTS[chapter]))
-    assert named <= {id for id in EXERCISES if id[:2] == chapter}
+    named = set(re.findall(r"\b([a-z_]+-[a-z])\b", PARTS[chapter]))
+    assert named <= {id for id in EXERCISES if page_of(chapter_of(id))[:2] == chapter}
     assert len(named) >= 3
 
 

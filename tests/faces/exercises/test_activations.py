@@ -36,7 +36,7 @@ def test_06_d_counts_as_the_plan_of_07_does(recompute: str, zero: int) -> None:
 
 
 def test_the_predictions_name_the_belief() -> None:
-    growth, largest = PREDICTIONS["06-guess"], PREDICTIONS["06-largest"]
+    growth, largest = PREDICTIONS["activations-guess"], PREDICTIONS["activations-largest"]
     assert growth.truth() == pytest.approx(2 * 194 / 114)
     assert "it is 3.40 times as much" in growth.reveal(4)
     assert "they alone make 4" in growth.reveal(4)
@@ -44,7 +44,10 @@ def test_the_predictions_name_the_belief() -> None:
     assert "from 2 to 4" in largest.reveal("twenty times")
     assert "the layers alone" in largest.reveal("twenty times")
     assert "and so it is" in largest.reveal("Twice")
-    assert {id for id in PREDICTIONS if id[:2] == "06"} == {"06-guess", "06-largest"}
+    assert {id for id in PREDICTIONS if id.startswith("activations-")} == {
+        "activations-guess",
+        "activations-largest",
+    }
 
 
 @pytest.mark.parametrize("recompute", ["none", "selective", "full"])

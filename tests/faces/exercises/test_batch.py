@@ -15,9 +15,9 @@ def test_04_b_tells_the_idle_share_of_each_split() -> None:
 
 
 def test_per_cent_without_its_sign_is_named_in_04_b() -> None:
-    [question] = EXERCISES["04-b"].again
-    assert "write it with a %" in judge("04-b", "2.3", question.exercise, 0).text
-    assert judge("04-b", "2.3 %", question.exercise, 0).ok
+    [question] = EXERCISES["batch-b"].again
+    assert "write it with a %" in judge("batch-b", "2.3", question.exercise, 0).text
+    assert judge("batch-b", "2.3 %", question.exercise, 0).ok
 
 
 def test_the_best_micro_batch_of_04_c_is_four() -> None:
@@ -46,7 +46,7 @@ def test_a_batch_is_held_against_models_of_like_size() -> None:
 
 
 def test_the_prediction_names_the_belief() -> None:
-    prediction = PREDICTIONS["04-guess"]
+    prediction = PREDICTIONS["batch-guess"]
     assert prediction.truth() == "twice"
     assert "from 64 to 128 sequences" in prediction.reveal("half")
     assert "smaller copies make more of them" in prediction.reveal("half")
@@ -57,6 +57,6 @@ def test_the_prediction_names_the_belief() -> None:
 
 @pytest.mark.parametrize("guess", [1, "2", 4, "8"])
 def test_of_blooms_micro_batches_four_was_the_fastest(guess: int | str) -> None:
-    told = PREDICTIONS["04-bloom"].reveal(guess)
+    told = PREDICTIONS["batch-bloom"].reveal(guess)
     assert ("and so it is" in told) == (guess == 4)
     assert " s with" not in told  # the picture below shows it

@@ -30,13 +30,13 @@ EIGHT = {"money": 8640, "chip": "A100 80GB SXM", "price": 1.5, "size": 4_200_000
 
 def test_a_model_far_from_the_best_is_told_its_price() -> None:
     run = {"gpus": 8, "chip": "A100 80GB SXM", "days": 30}
-    far = check("10-d", run | {"model": "1.9B", "tokens": 138e9}).text
+    far = check("budget-d", run | {"model": "1.9B", "tokens": 138e9}).text
     [N] = [p.parameters for p in frontier(A100, 8, 30, shelf()).points if p.name == "1.9B"]
     best = best_for_loss(loss(N, 138e9))
     times = N * 138e9 / (best.parameters * best.tokens)
     assert laws.times_the_least(N, 138e9) == pytest.approx(times)
     assert f"and {times:.2g} times the least work for its loss." in far
-    near = check("10-d", run | {"model": "4.2B", "tokens": 64e9}).text
+    near = check("budget-d", run | {"model": "4.2B", "tokens": 64e9}).text
     assert "times the least" not in near
 
 
@@ -52,7 +52,7 @@ def test_tokens_of_the_panel_and_sizes_of_the_green_strip_are_right() -> None:
         assert "The plan of your model" in table
         assert first in table
         for enough in (tokens, 0.71 * tokens, units.read(first)):
-            assert check("10-d", run | {"model": point.name, "tokens": enough})
+            assert check("budget-d", run | {"model": point.name, "tokens": enough})
 
 
 def test_the_exercise_refuses_what_the_picture_calls_never() -> None:
@@ -62,4 +62,4 @@ def test_the_exercise_refuses_what_the_picture_calls_never() -> None:
 
 
 def test_a_guess_of_the_price_of_half_the_size() -> None:
-    assert predict("10-guess", 1.26).text.startswith("you said 1.26; it is 1.26 times")
+    assert predict("budget-guess", 1.26).text.startswith("you said 1.26; it is 1.26 times")

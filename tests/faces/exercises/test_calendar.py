@@ -20,11 +20,11 @@ def test_the_guess_is_told_in_its_parts() -> None:
     lost = 100 * (twice.lost - once.lost) / whole
     told = f"Writes cost {saving:.2f} points less, lost work {lost:.2f} more: together"
     assert (round(saving, 2), round(lost, 2)) == (0.37, 0.75)
-    assert f"{told} {lost - saving:.2f}." in str(predict("09-guess", 3))
+    assert f"{told} {lost - saving:.2f}." in str(predict("calendar-guess", 3))
 
 
 def test_per_cent_may_be_written_as_such() -> None:
-    guess = PREDICTIONS["09-guess"]
+    guess = PREDICTIONS["calendar-guess"]
     assert guess.reveal("2 %").replace("2 %", "2", 1) == guess.reveal(2)
     assert "5.3 times too much" in guess.reveal("2%")
 
@@ -39,7 +39,7 @@ RUNS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_promise_follows_the_rule_of_the_page(set_run: Callable[..., OwnRun], name: str) -> None:
-    """The days of a first run, as in 08-d, until a step is measured; then it may be earlier."""
+    """The days of a first run, as in plan-d, until a step is measured; then it may be earlier."""
     mine = set_run(**RUNS[name])
     steps, first = calendar_days(mine.plan).computing.likely, mine.plan.first_run.greatest
     assert first <= mine.days * 1.001
@@ -49,7 +49,7 @@ def test_a_promise_follows_the_rule_of_the_page(set_run: Callable[..., OwnRun], 
 
     def told(days: float, measured: bool) -> str:
         answer = design | {"promised_days": days, "measured": measured}
-        return EXERCISES["09-d"].judge(answer)[1]
+        return EXERCISES["calendar-d"].judge(answer)[1]
 
     assert told(first, False).startswith("right: ")
     assert f"and up to {first:.3g}" in told(first, False).replace(".0 ", " ")

@@ -58,7 +58,17 @@ def numbers(name: str, exercise: Exercise) -> Iterator[tuple[str, Numeric]]:
                 yield from numbers(f"{name}.{field.name}", part)
 
 
-ASKED_AGAIN = ["00-b", "00-d", "02-c", "04-b", "05-c", "07-b", "08-c", "11-b", "12-b"]
+ASKED_AGAIN = [
+    "start_here-b",
+    "start_here-d",
+    "flops-c",
+    "batch-b",
+    "precision-c",
+    "communication-b",
+    "plan-c",
+    "measure-b",
+    "finetune-b",
+]
 """Choices that come back as another question."""
 
 NUMERIC = dict(found for item in EXERCISES.items() for found in numbers(*item))
@@ -70,7 +80,7 @@ def verdict_on(id: str, number: object) -> Verdict:
 
 
 def test_numbers_inside_other_exercises_are_checked_as_well() -> None:
-    inner = {"02-c.mfu", "03-b.days", *(f"{id}.again" for id in ASKED_AGAIN)}
+    inner = {"flops-c.mfu", "duration-b.days", *(f"{id}.again" for id in ASKED_AGAIN)}
     assert {id for id in NUMERIC if "." in id} == inner
     assert {*NUMERIC} - inner < {*EXERCISES}
 
@@ -97,9 +107,12 @@ def test_what_is_printed_of_the_right_number_is_right(id: str) -> None:
 
 
 def test_a_unit_that_looks_like_a_power_of_ten_is_no_wrong_answer() -> None:
-    assert check("06-a", "185220464640 B").text == "right, 185 GB."
-    assert check("12-a", "208 m").text == "you wrote 208 m, that is 3.47 hours: right, 3.47 hours."
-    assert check("10-a", "10.9B").ok
+    assert check("activations-a", "185220464640 B").text == "right, 185 GB."
+    assert (
+        check("finetune-a", "208 m").text
+        == "you wrote 208 m, that is 3.47 hours: right, 3.47 hours."
+    )
+    assert check("budget-a", "10.9B").ok
 
 
 @pytest.mark.parametrize("id", [id for id, one in PREDICTIONS.items() if not one.options])
@@ -157,13 +170,13 @@ def test_where_two_slips_fit_none_is_asserted() -> None:
     assert exercise.judge(119.9) == (False, "one.")
 
 
-@pytest.mark.parametrize("id", [name for name in NUMERIC if name[:2] != "00"])
+@pytest.mark.parametrize("id", [name for name in NUMERIC if not name.startswith("start_here-")])
 def test_gib_and_factors_of_two_are_named_only_where_they_make_sense(id: str) -> None:
     key = NUMERIC[id].key()
     gib = "GiB" in verdict_on(id, key * 1.073741824).text
-    assert gib == (id == "06-a")
+    assert gib == (id == "activations-a")
     twice = "counted twice?" in verdict_on(id, 2 * key).text
-    assert twice == (id == "11-a")
+    assert twice == (id == "measure-a")
 
 
 def test_a_slip_stands_by_its_factor_or_by_its_value() -> None:
@@ -269,19 +282,28 @@ def test_no_reply_names_an_address_or_proposes_an_array(id: str, odd: object) ->
 
 def test_what_is_no_number_is_named_by_its_kind() -> None:
     for odd, kind in ((object(), "an object"), (print, "a function"), ([3], "a list")):
-        assert check("00-a", odd).text.startswith(f"This is {kind}: give one number, such as 3")
-        assert check("01-layer", odd).text.startswith(f"this is {kind}: the line should give")
+        assert check("start_here-a", odd).text.startswith(
+            f"This is {kind}: give one number, such as 3"
+        )
+        assert check("parameters-layer", odd).text.startswith(
+            f"this is {kind}: the line should give"
+        )
         assert (
-            predict("00-guess", odd).text == f"This is {kind}: give one number, such as 3 or 2.5."
+            predict("start_here-guess", odd).text
+            == f"This is {kind}: give one number, such as 3 or 2.5."
         )
 
 
 def test_an_answer_in_the_wrong_order_hears_which_comes_first() -> None:
-    days = EXERCISES["03-b"].key()
+    days = EXERCISES["duration-b"].key()
     for id, answer, words in (
-        ("01-e", (8e9, "Llama-3.1-8B"), "The model comes first, then your number"),
-        ("02-c", ("sparse", 0.368), "The MFU comes first, then the slip"),
-        ("03-b", (days, 415e12, 800e9), "The tokens come first, then the rate, then the days."),
+        ("parameters-e", (8e9, "Llama-3.1-8B"), "The model comes first, then your number"),
+        ("flops-c", ("sparse", 0.368), "The MFU comes first, then the slip"),
+        (
+            "duration-b",
+            (days, 415e12, 800e9),
+            "The tokens come first, then the rate, then the days.",
+        ),
     ):
         assert check(id, answer).text.startswith(words)
 
@@ -421,12 +443,12 @@ def test_a_guess_may_be_anything_at_all(id: str) -> None:
 
 def test_progress_is_a_line_a_chapter() -> None:
     assert "nothing answered yet" in repr(progress())
-    check("05-a", EXERCISES["05-a"].key())
-    check("05-b", "nonsense")
-    check("05-c", None)
+    check("precision-a", EXERCISES["precision-a"].key())
+    check("precision-b", "nonsense")
+    check("precision-c", None)
     assert "✓" in repr(progress())
-    assert "✗ 05-b" in repr(progress())
-    assert "○ 05-c" in repr(progress())
+    assert "✗ precision-b" in repr(progress())
+    assert "○ precision-c" in repr(progress())
     assert "1 of 5 exercises" in repr(progress())
 
 
@@ -477,9 +499,9 @@ def test_a_number_in_two_digits_is_no_slip_that_lies_there() -> None:
 
 def test_entries_of_a_design_are_read_with_their_units_and_said_back() -> None:
     run = {"model": "Llama-3.1-8B", "days": "720 hours", "chip": "A100", "gpus": "40 GPUs"}
-    told = check("03-d", run).text
+    told = check("duration-d", run).text
     assert told.startswith("days: you wrote 720 hours, that is 30 days. right: at 25 %")
-    told = check("03-d", run | {"days": "30 GB"}).text
+    told = check("duration-d", run | {"days": "30 GB"}).text
     assert told == "days='30 GB': these are GB; days are asked."
 
 
@@ -499,10 +521,10 @@ def test_a_guess_has_its_unit() -> None:
 
 
 def test_a_named_slip_uses_up_no_hint() -> None:
-    told = [check("00-a", 22.65 * 24).text for _ in range(3)]
+    told = [check("start_here-a", 22.65 * 24).text for _ in range(3)]
     assert len({*told}) == 1
-    told = [check("00-a", answer).text for answer in (30, "30 GB", 22.65 * 24, 30, 30)]
-    first, second = EXERCISES["00-a"].hints()
+    told = [check("start_here-a", answer).text for answer in (30, "30 GB", 22.65 * 24, 30, 30)]
+    first, second = EXERCISES["start_here-a"].hints()
     assert first in told[0]
     assert second in told[3]
     assert told[4] == "too high. The worked answer is in solutions/00_start_here.ipynb."
@@ -539,11 +561,13 @@ def test_a_folder_that_is_gone_has_links_all_the_same(monkeypatch, tmp_path) -> 
     (tmp_path / "x").mkdir()
     monkeypatch.chdir(tmp_path / "x")
     (tmp_path / "x").rmdir()
-    assert 'href="solutions/03_duration' in html(judge("03-a", 12, EXERCISES["03-a"], 9))
+    assert 'href="solutions/03_duration' in html(
+        judge("duration-a", 12, EXERCISES["duration-a"], 9)
+    )
 
 
 def test_what_a_learner_wrote_is_no_markup_in_a_verdict() -> None:
-    told = html(check("00-b", "<img src=x> solutions/00_start_here.ipynb"))
+    told = html(check("start_here-b", "<img src=x> solutions/00_start_here.ipynb"))
     assert "&lt;img" in told
     assert "<img" not in told
 
@@ -552,34 +576,39 @@ def test_what_a_learner_wrote_is_no_markup_in_a_verdict() -> None:
 
 
 def test_a_wrong_choice_comes_back_as_another_question() -> None:
-    first = check("00-b", "A")
-    question = EXERCISES["00-b"].again[0].text
+    first = check("start_here-b", "A")
+    question = EXERCISES["start_here-b"].again[0].text
     assert first.text.endswith(
         f"22.4 PFLOP/s. A second question, in place of the first: {question}"
     )
     for option in "ACD":
-        told = check("00-b", option)
+        told = check("start_here-b", option)
         assert told.ok is False
         stands = f"The second question still stands: {question}"
-        assert told.text == f"{EXERCISES['00-b'].judge(option)[1]} {stands}"
-    told = check("00-b", "B")  # the right one, but it may have been tried
+        assert told.text == f"{EXERCISES['start_here-b'].judge(option)[1]} {stands}"
+    told = check("start_here-b", "B")  # the right one, but it may have been tried
     assert told.ok is None
     assert told.text.startswith("right this time: what is done in a day")
     assert told.text.endswith(f"The second question still stands: {question}")
-    assert check("00-b", "E").text.endswith(f"The second question still stands: {question}")
-    assert check("00-b", None).text.endswith(f"The second question still stands: {question}")
-    assert check("00-b", 1e19).text == "too low. A count is a rate times the seconds that it lasts."
-    assert "in solutions/00_start_here.ipynb" in check("00-b", 1e19).text
-    assert "stands" not in check("00-b", 32 * 350e12).text
-    assert "in a second" in check("00-b", 32 * 350e12).text
-    assert check("00-b", "40.3 EFLOP").text == "right, 40.3 EFLOP."
-    assert "✓ 00-b" in re.sub("\x1b.*?m", "", repr(progress()))
+    assert check("start_here-b", "E").text.endswith(f"The second question still stands: {question}")
+    assert check("start_here-b", None).text.endswith(
+        f"The second question still stands: {question}"
+    )
+    assert (
+        check("start_here-b", 1e19).text
+        == "too low. A count is a rate times the seconds that it lasts."
+    )
+    assert "in solutions/00_start_here.ipynb" in check("start_here-b", 1e19).text
+    assert "stands" not in check("start_here-b", 32 * 350e12).text
+    assert "in a second" in check("start_here-b", 32 * 350e12).text
+    assert check("start_here-b", "40.3 EFLOP").text == "right, 40.3 EFLOP."
+    assert "✓ start_here-b" in re.sub("\x1b.*?m", "", repr(progress()))
 
 
 @pytest.mark.parametrize("id", ASKED_AGAIN)
 def test_trying_every_option_never_ends_in_a_right_one(id: str) -> None:
     exercise, key = EXERCISES[id], EXERCISES[id].key()
-    if id == "02-c":  # a number, and a choice beside it
+    if id == "flops-c":  # a number, and a choice beside it
         options = [(key[0], slip) for slip in exercise.slip.options]
     else:
         options = getattr(exercise, "options", None) or [*exercise.sizes]
@@ -652,8 +681,10 @@ def test_a_long_error_is_cut_between_words() -> None:
 
 
 def test_where_there_are_no_hints_the_second_wrong_answer_gets_the_link() -> None:
-    told = [check("09-b", answer).text for answer in ("faster restarts", *2 * ["better nodes"])]
+    told = [
+        check("calendar-b", answer).text for answer in ("faster restarts", *2 * ["better nodes"])
+    ]
     assert told[0].endswith("does, twice.")
     assert told[1].endswith("hardware. The worked answer is in solutions/09_calendar.ipynb.")
     assert told[2] == told[1]
-    assert check("09-b", "faster writes").text.startswith("right")
+    assert check("calendar-b", "faster writes").text.startswith("right")

@@ -15,8 +15,8 @@ from tests.pages import words
 
 def test_07_b_says_why_a_small_model_wants_no_tensor_parallelism() -> None:
     times = [
-        float(re.search(r"([\d.]+) s a step", EXERCISES["07-b"].options[x])[1])
-        for x in EXERCISES["07-b"].options
+        float(re.search(r"([\d.]+) s a step", EXERCISES["communication-b"].options[x])[1])
+        for x in EXERCISES["communication-b"].options
     ]
     assert min(times) == times[0]
     assert 512 // 64 * 8192 == 65_536
@@ -25,7 +25,7 @@ def test_07_b_says_why_a_small_model_wants_no_tensor_parallelism() -> None:
 def test_07_c_is_the_split_that_llama_took() -> None:
     """What its model answer and the solution say of TP 8 with 16 stages."""
     panel = PANELS["communication"]
-    preset = panel.presets["405B on 16,384 H100, of 07-c"]
+    preset = panel.presets["405B on 16,384 H100, of communication-c"]
     plan = planned(Setting(**{**preset, "pipeline_parallel": 16}))
     assert plan.fits
     waits = plan.step.bubble / plan.step.total
@@ -37,7 +37,7 @@ def test_07_c_is_the_split_that_llama_took() -> None:
 def test_07_d_says_by_how_much_another_split_is_faster() -> None:
     """ "Too near to tell" isn't enough of a step that takes a fifth more."""
     run = MINE | {"gpus": 64, "batch": 512, "recompute": "none"}
-    told = {tensor: check("07-d", run | {"tensor": tensor}).text for tensor in (1, 2)}
+    told = {tensor: check("communication-d", run | {"tensor": tensor}).text for tensor in (1, 2)}
     assert "no usual split that fits is faster" in told[1]
     assert "the fastest that fits takes 6.0 s, and yours 19 % more. Up to 30 %, a mo" in told[2]
 
@@ -48,19 +48,19 @@ def test_07_d_is_held_against_the_best_split() -> None:
     assert best.split.tensor_parallel == 1
     assert NEAR == 1.3
     for written in ("3", "ZeRO 3", "stage 3", "zero-3", 3.0):
-        assert check("07-d", MINE | {"zero": written}).ok
+        assert check("communication-d", MINE | {"zero": written}).ok
 
 
 def test_the_predictions_tell_why() -> None:
-    assert PREDICTIONS["07-guess"].truth() == pytest.approx((511 / 512) / (15 / 16))
+    assert PREDICTIONS["communication-guess"].truth() == pytest.approx((511 / 512) / (15 / 16))
     assert data_parallel_bytes(8e9, 64, 3, 32) / data_parallel_bytes(8e9, 64, 0, 32) == 48
     assert "sends 48 times what plain data parallelism does" in words("07_communication")
-    assert PREDICTIONS["07-share"].truth() == pytest.approx(5.618 / 3.6383)
-    assert "1.996 with 512" in PREDICTIONS["07-guess"].reveal(32)
+    assert PREDICTIONS["communication-share"].truth() == pytest.approx(5.618 / 3.6383)
+    assert "1.996 with 512" in PREDICTIONS["communication-guess"].reveal(32)
     assert 2 * 15 / 16 == 1.875
     assert round(2 * 511 / 512, 3) == 1.996
-    assert "it is 1.54 times" in PREDICTIONS["07-share"].reveal(8)
+    assert "it is 1.54 times" in PREDICTIONS["communication-share"].reveal(8)
 
 
 def test_the_recommendation_is_heard_by_its_old_name() -> None:
-    assert repr(check("07-e", None)) == repr(check("07-c", None))
+    assert repr(check("communication-e", None)) == repr(check("communication-c", None))

@@ -11,9 +11,9 @@ from tests.faces.exercises.answers.duration import X_B
 from tests.pages import words
 
 
-@pytest.mark.parametrize("id", ["03-a", "03-b"])
+@pytest.mark.parametrize("id", ["duration-a", "duration-b"])
 def test_hints_come_in_steps_and_the_solution_last(id: str) -> None:
-    odd = 77 if id == "03-a" else (800e9, X_B, 77)
+    odd = 77 if id == "duration-a" else (800e9, X_B, 77)
     told = [judge(id, odd, EXERCISES[id], tries).text for tries in range(4)]
     assert len(set(told)) == 3
     assert told[2] == told[3]
@@ -42,7 +42,7 @@ def test_an_offer_is_hoped_for_only_if_it_is_likely_to_keep_both_limits(chip: st
     """Eight A100s keep within the money at the likely share, and need 556 days of 45."""
     for n in range(8, AT_HAND + 1, 8):
         (days, dollars), likely = (of_offer(chip, n, share) for share in (0.25, 0.35))
-        told = judge("03-c", {"chip": chip, "gpus": n}, EXERCISES["03-c"], 0).text
+        told = judge("duration-c", {"chip": chip, "gpus": n}, EXERCISES["duration-c"], 0).text
         assert ("too dear" in told, "too late" in told) == (dollars > BUDGET, days > MOST_DAYS)
         hoped = likely[0] <= MOST_DAYS and likely[1] <= BUDGET and "right" not in told
         assert ("likely share" in told) == hoped, told
@@ -51,22 +51,22 @@ def test_an_offer_is_hoped_for_only_if_it_is_likely_to_keep_both_limits(chip: st
 def test_the_gpus_that_somebody_has_already_are_not_too_many(set_run) -> None:
     run = dict(set_run(gpus=64, days=14, chip="H100 SXM"))
     design = {name: run[name] for name in ("model", "days", "chip", "gpus")}
-    told = check("03-d", design)
+    told = check("duration-d", design)
     assert told.ok
     assert "it takes 5.7 days, and you have 14. You have these 64 already." in told.text
     assert "32 are enough for 20 tokens for each parameter, and all of yours get to 49" in told.text
-    assert check("03-d", design | {"gpus": 32}).ok
+    assert check("duration-d", design | {"gpus": 32}).ok
     for more in ({"gpus": 72}, {"gpus": 40}, {"chip": "B200"}):
-        assert "more than it takes" in check("03-d", design | more).text
+        assert "more than it takes" in check("duration-d", design | more).text
 
 
-@pytest.mark.parametrize("run", ANSWERS["03-d"].right, ids=str)
+@pytest.mark.parametrize("run", ANSWERS["duration-d"].right, ids=str)
 def test_a_run_of_ones_own_by_the_formula(run) -> None:
     P, peaks = 8030261248, published.accelerator(run["chip"]).peaks
     X = 0.25 * (peaks.get("bf16") or peaks["fp16"])
     nodes = -(-6 * 20 * P * P // (X * 30 * 86400 * 8))
     assert float(run["gpus"]) == 8 * nodes
-    verdict = check("03-d", run)
+    verdict = check("duration-d", run)
     assert verdict.ok is True
     told = f"Write down: {8 * nodes:.0f} {run['chip']}, 161 billion tokens"
     assert told in verdict.text
@@ -74,12 +74,12 @@ def test_a_run_of_ones_own_by_the_formula(run) -> None:
 
 def test_the_slowest_run_is_met_as_a_number_and_as_a_percentage() -> None:
     for guess in (22, "22 %", "22%"):
-        assert "it is 22 %: as good as exact" in PREDICTIONS["03-guess"].reveal(guess)
-    assert "it is 22 %" in PREDICTIONS["03-guess"].reveal(35)
+        assert "it is 22 %: as good as exact" in PREDICTIONS["duration-guess"].reveal(guess)
+    assert "it is 22 %" in PREDICTIONS["duration-guess"].reveal(35)
 
 
 @pytest.mark.parametrize("guess", ["half", "a fifth less", "same", "longer"])
 def test_the_doubling_names_the_belief_behind_each_option(guess: str) -> None:
-    told = PREDICTIONS["03-twice"].reveal(guess)
+    told = PREDICTIONS["duration-twice"].reveal(guess)
     assert ("and so it is" in told) == (guess == "same")
     assert "not a day less" in told

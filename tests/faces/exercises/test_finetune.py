@@ -28,9 +28,9 @@ def test_another_run_of_ones_own_is_judged_by_its_own_machine(
     run: dict[str, object], way: str, gpus: int, texts: int
 ) -> None:
     answer = {"gpus": gpus, "way": way, "length": 2048, "texts": texts}
-    before = check("12-d", answer).text
+    before = check("finetune-d", answer).text
     own_run(**run)  # type: ignore[arg-type]
-    verdict = check("12-d", answer)
+    verdict = check("finetune-d", answer)
     assert verdict.ok, verdict.text
     assert verdict.text != before
 
@@ -38,7 +38,7 @@ def test_another_run_of_ones_own_is_judged_by_its_own_machine(
 @pytest.mark.parametrize("gpus", [9, 16, 64])
 def test_no_more_gpus_than_a_machine_has(gpus: int) -> None:
     own_run(gpus=64)
-    told = check("12-d", {"gpus": gpus, "way": "lora", "length": 2048, "texts": 1000})
+    told = check("finetune-d", {"gpus": gpus, "way": "lora", "length": 2048, "texts": 1000})
     assert not told.ok
     assert told.text.startswith(f"{gpus} GPUs are more than the 8 of one machine")
     assert "take at most 8 of yours" in told.text
@@ -46,7 +46,7 @@ def test_no_more_gpus_than_a_machine_has(gpus: int) -> None:
 
 def test_rows_longer_than_the_models_positions_are_refused_in_its_name() -> None:
     own_run(model="GPT-3 175B")
-    told = check("12-d", {"gpus": 8, "way": "lora", "length": 4096, "texts": 10**6}).text
+    told = check("finetune-d", {"gpus": 8, "way": "lora", "length": 4096, "texts": 10**6}).text
     assert told.startswith("GPT-3 175B has positions for 2,048 tokens: shorter rows.")
 
 
@@ -59,5 +59,5 @@ def test_the_plan_is_that_of_the_page(way: str) -> None:
 
 def test_what_a_guess_is_told() -> None:
     assert kept_with_dropout() == pytest.approx(1.27, abs=0.005)
-    assert "it is 'more'" in predict("12-kept", "half").text
-    assert "1.13 times as fast: 32 % too much" in predict("12-speed", 1.5).text
+    assert "it is 'more'" in predict("finetune-kept", "half").text
+    assert "1.13 times as fast: 32 % too much" in predict("finetune-speed", 1.5).text

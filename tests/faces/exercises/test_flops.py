@@ -15,10 +15,10 @@ from tests.pages import cell
 
 
 def test_a_guess_gets_the_truth_and_the_belief_behind_it() -> None:
-    assert PREDICTIONS["02-guess"].truth() == "less than twice"
+    assert PREDICTIONS["flops-guess"].truth() == "less than twice"
     assert longer() == pytest.approx(1.404, abs=0.001)
-    for guess, why in PREDICTIONS["02-guess"].options.items():
-        told = PREDICTIONS["02-guess"].reveal(guess.upper())
+    for guess, why in PREDICTIONS["flops-guess"].options.items():
+        told = PREDICTIONS["flops-guess"].reveal(guess.upper())
         assert why in told
         assert "The factor is 1.40" in told
         assert ("and so it is" in told) == (guess == "less than twice")
@@ -30,22 +30,22 @@ def test_the_colleague_changes_the_length_alone() -> None:
     assert run.sequence_length == 1024
     assert f"batch_size={run.batch_size}, recompute={run.recompute!r}".replace("'", '"') in heard
     assert f"({run.seconds:g} * {run.num_gpus}) / {run.peak / 1e12:.0f}e12" in heard
-    assert PREDICTIONS["02-wrong"].truth() == "length"
+    assert PREDICTIONS["flops-wrong"].truth() == "length"
 
 
 def test_equally_busy_and_not_equally_fast() -> None:
-    assert PREDICTIONS["02-busy"].truth() == "equally"
-    told = PREDICTIONS["02-busy"].reveal("full")
+    assert PREDICTIONS["flops-busy"].truth() == "equally"
+    told = PREDICTIONS["flops-busy"].reveal("full")
     assert "full: MFU 39.0 %, HFU 51.9 %; selective: MFU 51.4 %, HFU 51.8 %" in told
 
 
 def test_the_layers_hints_come_in_steps() -> None:
-    exercise = EXERCISES["02-a"]
+    exercise = EXERCISES["flops-a"]
 
     def odd(h, f, k, s):
         return 7
 
-    told = [judge("02-a", odd, exercise, tries).text for tries in range(4)]
+    told = [judge("flops-a", odd, exercise, tries).text for tries in range(4)]
     assert "it returned 7, too little. Look at the parts one by one" in told[0]
     assert "which weights" in told[1]
     assert told[2].endswith("The worked answer is in solutions/02_flops.ipynb.")
@@ -53,7 +53,7 @@ def test_the_layers_hints_come_in_steps() -> None:
 
 
 def test_the_hints_of_the_mfu_come_in_steps() -> None:
-    told = [judge("02-b", 0.5, EXERCISES["02-b"], tries).text for tries in range(3)]
+    told = [judge("flops-b", 0.5, EXERCISES["flops-b"], tries).text for tries in range(3)]
     assert "First the work" in told[0]
     assert "MFU counts nothing twice" in told[1]
     assert "in solutions/02_flops.ipynb" in told[2]
@@ -62,13 +62,13 @@ def test_the_hints_of_the_mfu_come_in_steps() -> None:
 def test_the_colleagues_figure_is_that_of_the_sparse_peak_and_of_nothing_else() -> None:
     near = [name for name, share in readings().items() if abs(share - STATED) < 0.0005]
     assert near == ["sparse peak"]
-    for wrong, _ in ANSWERS["02-c"].slips:
-        assert "36.8" not in check("02-c", wrong).text
+    for wrong, _ in ANSWERS["flops-c"].slips:
+        assert "36.8" not in check("flops-c", wrong).text
 
 
 def test_another_question_follows_a_wrong_slip_and_no_wrong_number() -> None:
     def told(answer: object, turn: int = 0) -> tuple[bool | None, int]:
-        verdict = judge("02-c", answer, EXERCISES["02-c"], 0, turn)
+        verdict = judge("flops-c", answer, EXERCISES["flops-c"], 0, turn)
         assert "hint>" not in verdict.text
         return verdict.ok, verdict.turn
 
@@ -92,14 +92,14 @@ def test_ones_own_model_may_be_a_file(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(FILES["Llama-3.1-8B"], "utf-8")
     for model in (path, str(path), "Llama-3.1-8B"):
-        verdict = check("02-d", (model, 64, "H100", 300))
+        verdict = check("flops-d", (model, 64, "H100", 300))
         assert verdict.ok is True
         assert "300 sequences takes 6.42 s" in verdict.text
 
 
 def test_the_hints_of_ones_own_batch_come_in_steps() -> None:
     short = ("Llama-3.1-8B", 8, 1)
-    told = [judge("02-d", short, EXERCISES["02-d"], tries).text for tries in range(3)]
+    told = [judge("flops-d", short, EXERCISES["flops-d"], tries).text for tries in range(3)]
     assert told[0].endswith("0.543 s, less than 5. The seconds are proportional to the batch.")
     assert told[1].endswith("with X 35.0 % of the peak.")
     assert "in solutions/02_flops.ipynb" in told[2]

@@ -22,15 +22,15 @@ def test_the_step_of_11_b_is_four_passes_and_the_exchange() -> None:
 
 def test_11_d_says_that_a_plan_fits_where_only_its_peak_is_off() -> None:
     fits = "Your layers and micro fit; only the peak is off."
-    assert fits in text_of("11-d", own({"peak": 20}))
-    assert fits in text_of("11-d", own({"layers": 2, "peak": 9}))
-    assert fits not in text_of("11-d", own({"layers": 16, "peak": 20}))
+    assert fits in text_of("measure-d", own({"peak": 20}))
+    assert fits in text_of("measure-d", own({"layers": 2, "peak": 9}))
+    assert fits not in text_of("measure-d", own({"layers": 16, "peak": 20}))
 
 
 def test_11_d_says_what_it_predicts() -> None:
     shape = replace(published.architecture("Llama-3.1-8B", 8192), num_layers=4)
     peak = step_timeline(shape, 1, "bf16_fp32_grads", "none").peak.total
-    assert f"its peak is {peak / 1e9:.1f} GB of 80.0 GB" in check("11-d", own({})).text
+    assert f"its peak is {peak / 1e9:.1f} GB of 80.0 GB" in check("measure-d", own({})).text
 
 
 def test_the_peak_of_the_solution_adds_up_as_it_is_told() -> None:
@@ -41,17 +41,17 @@ def test_the_peak_of_the_solution_adds_up_as_it_is_told() -> None:
     peak = step_timeline(shape, 1, "bf16_fp32_grads", "none").peak.total
     assert peak == sum(told[1:])
     eight, sixteen = (own({"layers": n}) for n in (8, 16))
-    assert check("11-d", eight).ok
-    assert not check("11-d", sixteen).ok
+    assert check("measure-d", eight).ok
+    assert not check("measure-d", sixteen).ok
 
 
 def test_the_prediction_gives_nothing_away() -> None:
-    prediction = PREDICTIONS["11-step"]
+    prediction = PREDICTIONS["measure-step"]
     assert prediction.truth() == recorded_step(256).ratio
     assert "as good as exact" in prediction.reveal(recorded_step(256).ratio)
     assert "too much" in prediction.reveal("4 times")
 
 
 def test_who_chose_wrongly_is_asked_for_the_wait_itself() -> None:
-    [question] = EXERCISES["11-b"].again
+    [question] = EXERCISES["measure-b"].again
     assert question.exercise.key() == pytest.approx(0.90 - 0.52)

@@ -305,7 +305,7 @@ def test_a_page_keeps_the_run(notebooks: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_an_exercise_takes_it_as_it_is(notebooks: Path) -> None:
     run = own_run(sequence=4096, batch=1024)
     answer = dict(run, micro=1, zero=3, recompute="none")
-    assert judge("08-d", answer, EXERCISES["08-d"], 0).ok
+    assert judge("plan-d", answer, EXERCISES["plan-d"], 0).ok
 
 
 def test_a_price_that_nobody_set_is_that_of_the_chip(notebooks: Path) -> None:
@@ -339,14 +339,16 @@ def mine(notebooks: Path) -> own.OwnRun:
 
 
 PAGES = {
-    "02-d": lambda mine: (mine.model, mine.gpus, mine.chip, 128),
-    "03-d": lambda mine: {"model": mine.model, "days": 7, "chip": mine.chip, "gpus": 16},
-    "06-d": lambda mine: {
+    "flops-d": lambda mine: (mine.model, mine.gpus, mine.chip, 128),
+    "duration-d": lambda mine: {"model": mine.model, "days": 7, "chip": mine.chip, "gpus": 16},
+    "activations-d": lambda mine: {
         **{"model": mine.model, "gpus": mine.gpus, "chip": mine.chip},
         **{"sequence": mine.sequence, "zero": 3, "recompute": "none", "micro": 1},
     },
-    "08-d": lambda mine: dict(mine) | {"micro": 1, "zero": 1, "recompute": "none"},
-    "10-d": lambda mine: {name: mine[name] for name in ("model", "gpus", "chip", "days", "tokens")},
+    "plan-d": lambda mine: dict(mine) | {"micro": 1, "zero": 1, "recompute": "none"},
+    "budget-d": lambda mine: {
+        name: mine[name] for name in ("model", "gpus", "chip", "days", "tokens")
+    },
 }
 
 
@@ -364,7 +366,7 @@ def test_what_a_small_model_is_promised_the_plan_keeps(mine: own.OwnRun) -> None
     assert by_the_formula.greatest < 0.95 * 40 * 86400
     more = dict(mine) | {"tokens": int(1.04 * mine.tokens)}
     late = more | {"micro": 1, "zero": 1, "recompute": "none"}
-    assert not EXERCISES["08-d"].judge(late)[0]
+    assert not EXERCISES["plan-d"].judge(late)[0]
 
 
 def test_a_model_of_short_texts_is_planned_on_them(notebooks: Path) -> None:

@@ -9,7 +9,9 @@ from tests.pages import cell
 
 
 def test_hints_come_in_steps() -> None:
-    hints = [judge("01-c", 9e9, EXERCISES["01-c"], tries).text for tries in range(4)]
+    hints = [
+        judge("parameters-c", 9e9, EXERCISES["parameters-c"], tries).text for tries in range(4)
+    ]
     assert len(set(hints)) == 3
     assert "36" not in hints[0]
     assert "in solutions/01_parameters.ipynb" in hints[2] == hints[3]
@@ -17,17 +19,17 @@ def test_hints_come_in_steps() -> None:
 
 def test_the_pages_first_try_of_a_design_fails_by_its_tables() -> None:
     tried = Transformer.llama(16, 2048, 32, 8, 8192, 128256, 8192)
-    assert "more than a fifth" in check("01-d", tried).text
+    assert "more than a fifth" in check("parameters-d", tried).text
     assert "num_layers=16" in cell("01_parameters", "exercise-d")
 
 
 def test_guesses_are_told_how_far_they_were_and_why() -> None:
-    guess = PREDICTIONS["01-guess"]
+    guess = PREDICTIONS["parameters-guess"]
     assert guess.truth() == pytest.approx(0.354, abs=0.001)
     told = guess.reveal("10 %")
     assert "you said 10 %; it is 0.35 %: 28 times too much" in told
     assert "In GPT-2 it is 31 %" in told
-    told = [PREDICTIONS["01-llama"].reveal(x) for x in ("right", "too many", "Too few")]
+    told = [PREDICTIONS["parameters-llama"].reveal(x) for x in ("right", "too many", "Too few")]
     assert [("and so it is" in text) for text in told] == [False, False, True]
     assert len({text.split(".")[1] for text in told}) == 3
 
@@ -42,6 +44,6 @@ def test_guesses_are_told_how_far_they_were_and_why() -> None:
 )
 def test_what_is_no_model_is_no_design(layers: int, wide: int, heads: int, told: str) -> None:
     monster = Transformer.llama(layers, 2048, heads, 8, wide, 128256, 8192, head_dim=64)
-    verdict = check("01-d", monster)
+    verdict = check("parameters-d", monster)
     assert not verdict
     assert told in verdict.text

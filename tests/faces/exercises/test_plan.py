@@ -18,49 +18,49 @@ def test_the_batch_of_08_b_is_the_least_that_idles_a_tenth() -> None:
 
 
 def test_08_c_has_one_proposal_that_helps() -> None:
-    assert [name for name in PROPOSALS if EXERCISES["08-c"].judge(name)[0]] == ["CP 4"]
+    assert [name for name in PROPOSALS if EXERCISES["plan-c"].judge(name)[0]] == ["CP 4"]
     assert not long_sequences().fits
 
 
 def test_08_d_names_both_parts_of_the_memory() -> None:
     sized = {"sequence": 8192, "batch": 512}
-    told = check("08-d", MINE | sized | {"zero": 1}).text
+    told = check("plan-d", MINE | sized | {"zero": 1}).text
     assert "largest part is activations, 48.4 GB; the model's states take 44.2" in told
     assert "Raise zero, shorten the sequence, or recompute." in told
-    told = check("08-d", MINE | sized | {"micro": 2}).text
+    told = check("plan-d", MINE | sized | {"micro": 2}).text
     assert "Lower micro or sequence, or recompute." in told
-    told = check("08-d", MINE | sized | {"zero": 0}).text
+    told = check("plan-d", MINE | sized | {"zero": 0}).text
     assert "largest part is the model's states, 128 GB" in told
 
 
 def test_08_d_has_no_word_of_too_little_text_where_there_is_enough() -> None:
     small = {"model": "Llama-3.2-1B", "tokens": 200e9}
-    assert "for each parameter" not in check("08-d", MINE | small).text
+    assert "for each parameter" not in check("plan-d", MINE | small).text
 
 
 def test_08_d_holds_a_plan_to_03s_slow_end() -> None:
     slow = training_interval(45e9, 8_030_261_248, 8, 312e12).greatest / 86400
-    late = check("08-d", MINE | {"tokens": 45e9})
+    late = check("plan-d", MINE | {"tokens": 45e9})
     assert not late.ok
     assert f"as a first run up to {slow:.1f} days" in late.text
     most = 45e9 * 30 / slow
-    assert check("08-d", MINE | {"tokens": int(most)}).ok
-    near = check("08-d", MINE | {"tokens": int(1.01 * most)})
+    assert check("plan-d", MINE | {"tokens": int(most)}).ok
+    near = check("plan-d", MINE | {"tokens": int(1.01 * most)})
     assert near.ok
     assert "near enough" in near.text
-    assert not check("08-d", MINE | {"tokens": int(1.03 * most)}).ok
+    assert not check("plan-d", MINE | {"tokens": int(1.03 * most)}).ok
 
 
 def test_08_d_speaks_of_the_entries_of_the_dictionary() -> None:
     bad = [{"zero": 7}, {"micro": 3}, {"gpus": 12, "tensor": 8}, {"gpus": 0}]
     bad += [{"pipeline": 5, "gpus": 40}, {"sequence": 0}, {"batch": 1}, {"tensor": 0}]
     for change in bad:
-        told = check("08-d", MINE | change).text
+        told = check("plan-d", MINE | change).text
         assert not re.search(r"num_gpus|_size|_parallel|_length|zero_stage", told), told
 
 
 def test_the_prediction_says_what_is_not_shared_out() -> None:
-    prediction = PREDICTIONS["08-guess"]
+    prediction = PREDICTIONS["plan-guess"]
     assert round(prediction.truth()) == 248
     told = prediction.reveal("514")
     assert "it is 248 GB: 2.1 times too much. ZeRO 3 leaves 17.6 GB" in told

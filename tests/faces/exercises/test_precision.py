@@ -27,13 +27,13 @@ def test_the_update_of_05_b_is_the_largest_that_is_lost() -> None:
 def test_the_scale_of_05_c_keeps_both_ends() -> None:
     for name, scale in (("S = 2**10", 2**10), ("S = 2**16", 2**16), ("S = 2**24", 2**24)):
         low, high = gradient_window(fp16, scale)
-        verdict = judge("05-c", name, EXERCISES["05-c"], 0)
+        verdict = judge("precision-c", name, EXERCISES["precision-c"], 0)
         assert verdict.ok == (low < 2**-38 and high > 2**-3)
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_05_d_hints_at_the_sums_of_the_recipe_that_was_chosen(recipe: str) -> None:
-    exercise = EXERCISES["05-d"]
+    exercise = EXERCISES["precision-d"]
     *first, last = exercise.hints_for(MINE | {"recipe": recipe})
     assert first == list(exercise.hints()[:-1])
     [sums] = re.findall(f"With recipe {recipe}: (.*) bytes a parameter", last)
@@ -47,7 +47,7 @@ def test_05_d_hints_at_the_sums_of_the_recipe_that_was_chosen(recipe: str) -> No
 
 
 def test_the_prediction_names_the_belief() -> None:
-    prediction = PREDICTIONS["05-guess"]
+    prediction = PREDICTIONS["precision-guess"]
     assert prediction.truth() == "one"
     after = updated(bf16, 1, 0.003, 1000)
     assert (after.alone, after.main) == (1, pytest.approx(4, rel=1e-4))
@@ -60,7 +60,7 @@ def test_the_prediction_names_the_belief() -> None:
 
 
 def test_mixed_precision_is_as_heavy_as_fp32() -> None:
-    prediction = PREDICTIONS["05-half"]
+    prediction = PREDICTIONS["precision-half"]
     assert prediction.truth() == "the same"
     assert RECIPES["bf16"].total == RECIPES["fp32"].total == 16
     assert "half as large" in prediction.reveal("half")

@@ -12,7 +12,7 @@ from llmtrain_helpers.published import architecture
 
 
 def test_hints_come_in_steps() -> None:
-    id = "00-a"
+    id = "start_here-a"
     said = [check(id, 7).text for _ in range(4)]
     assert len(set(said)) == 3
     assert said[2] == said[3]
@@ -22,7 +22,7 @@ def test_hints_come_in_steps() -> None:
 def test_the_largest_size_is_the_root_of_a_120th_of_the_work() -> None:
     work = 64 * 350e12 * 14 * 86400
     best = (work / 120) ** 0.5
-    assert EXERCISES["00-d"].key() == max(x for x in SIZES if x <= best)
+    assert EXERCISES["start_here-d"].key() == max(x for x in SIZES if x <= best)
     for size in SIZES:
         assert tokens_for_each_parameter(size) == pytest.approx(work / 6 / size**2)
 
@@ -30,17 +30,17 @@ def test_the_largest_size_is_the_root_of_a_120th_of_the_work() -> None:
 def test_a_guess_is_judged_by_the_formula_and_shows_nothing_before() -> None:
     size = count_parameters(architecture("Llama-3.1-8B")).total
     years = 6 * 15e12 * size / (8 * 109e12) / units.YEAR
-    assert PREDICTIONS["00-guess"].truth() == pytest.approx(years)
-    assert not re.search(r"\d{2}", predict("00-guess", None).text)
-    told = predict("00-guess", 2).text
+    assert PREDICTIONS["start_here-guess"].truth() == pytest.approx(years)
+    assert not re.search(r"\d{2}", predict("start_here-guess", None).text)
+    told = predict("start_here-guess", 2).text
     assert told.startswith("you said 2; it is 26 years: 13 times too little")
     months = years * units.YEAR / (30 * units.DAY)
     assert f"{units.digits(months, 2)} times as many" in told
 
 
 def test_the_first_guess_counts() -> None:
-    predict("00-guess", 2)
-    assert predict("00-guess", 26).text.startswith(
+    predict("start_here-guess", 2)
+    assert predict("start_here-guess", 26).text.startswith(
         "first you said 2, now you said 26; it is 26 years"
     )
 

@@ -150,6 +150,6 @@ def test_the_own_run_reads_hundreds_of_times_less() -> None:
 
 
 def test_the_work_of_adapters_is_below_a_hundredth() -> None:
-    """As 12-a says: 6r(m + n) beside 4mn."""
+    """As finetune-a says: 6r(m + n) beside 4mn."""
     n = tuned_parameters(LLAMA, Tuning.lora(16))
     assert 6 * n.learning / (4 * 8.03e9) < 0.01

@@ -36,7 +36,7 @@ def one_sequence(s, b, h, f, ad, kd):
 
 
 ANSWERS = {
-    "06-layer": Answers(
+    "activations-layer": Answers(
         right=[40, 40.0, 5 * 12 * 512 / 768],
         slips=[
             (8, "counts each score once"),
@@ -47,7 +47,7 @@ ANSWERS = {
             (41, "this gives 2.5 % too much"),
         ],
     ),
-    "06-a": Answers(
+    "activations-a": Answers(
         right=[
             KEY,
             float(KEY),
@@ -75,7 +75,7 @@ ANSWERS = {
             (BYTES * 200, "too high"),
         ],
     ),
-    "06-b": Answers(
+    "activations-b": Answers(
         right=[by_hand, lambda **x: float(by_hand(**x))],
         slips=[
             *(
@@ -95,7 +95,7 @@ ANSWERS = {
         ],
         unanswered=[lambda s, b, h, f, ad, kd: None],
     ),
-    "06-c": Answers(
+    "activations-c": Answers(
         right=["two passes", "Two passes"],
         told=[("two passes", "71.8 GB")],
         slips=[
@@ -104,7 +104,7 @@ ANSWERS = {
             ("shorter", "66.8 GB"),
         ],
     ),
-    "06-d": Answers(
+    "activations-d": Answers(
         right=[
             MINE | change
             for change in (

@@ -8,7 +8,7 @@ MINE |= {"accumulation": 64, "sequence": 8192}
 
 
 ANSWERS = {
-    "04-sequences": Answers(
+    "batch-sequences": Answers(
         right=[384 // 48 * 128 * 2, 2048.0],
         slips=[
             (98_304, "every GPU as a replica"),
@@ -20,7 +20,7 @@ ANSWERS = {
             (1024, "takes a micro-batch"),
         ],
     ),
-    "04-a": Answers(
+    "batch-a": Answers(
         right=[
             3_145_728,
             "3,145,728",
@@ -40,7 +40,7 @@ ANSWERS = {
             (3_145_728 * 12, "the replicas are counted already"),
         ],
     ),
-    "04-b": Answers(
+    "batch-b": Answers(
         right=["TP 8, PP 2", "tp 8, pp 2"],
         told=[
             ("TP 8, PP 2", "64 passes, 1.5 % of the step idle"),
@@ -53,7 +53,7 @@ ANSWERS = {
             ("TP 1, PP 16", "64 passes, 19 % of the step idle"),
         ],
     ),
-    "04-c": Answers(
+    "batch-c": Answers(
         right=[
             3.96,
             "3.96",
@@ -81,7 +81,7 @@ ANSWERS = {
             (5.0, "too high"),
         ],
     ),
-    "04-d": Answers(
+    "batch-d": Answers(
         right=[
             MINE | change
             for change in (

@@ -12,7 +12,7 @@ def own(model: str, tokens: object) -> dict[str, object]:
 
 
 ANSWERS = {
-    "10-tokens": Answers(
+    "budget-tokens": Answers(
         right=[1e22 / (6 * 3e9)],
         slips=[
             (1e22 / 3e9, "this has one FLOP"),
@@ -20,7 +20,7 @@ ANSWERS = {
             (1e22 / 6e9, "this is forward only"),
         ],
     ),
-    "10-a": Answers(
+    "budget-a": Answers(
         right=["10.9B"],
         slips=[
             (436e9, "these are the tokens"),
@@ -32,10 +32,10 @@ ANSWERS = {
             (10.9, "too little by a factor of a billion"),
         ],
     ),
-    "10-b": Answers(
+    "budget-b": Answers(
         right=["half"], slips=[("quarter", "no: "), ("best", "no: "), ("twice", "no: ")]
     ),
-    "10-c": Answers(
+    "budget-c": Answers(
         right=[1 - 15.387756 * log(1 - 9 / 15.387756)],
         slips=[
             (10, "takes every reading for fresh text"),
@@ -44,7 +44,7 @@ ANSWERS = {
             (16.14, "only nine are left"),
         ],
     ),
-    "10-d": Answers(
+    "budget-d": Answers(
         right=[own("4.2B", 64e9)],
         told=[
             (own(model, tokens), said)

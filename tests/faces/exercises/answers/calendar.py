@@ -10,7 +10,7 @@ MANY = {"restart_minutes": 30, "save_minutes": 40, "gpus": 1000}
 
 
 ANSWERS = {
-    "09-cost": Answers(
+    "calendar-cost": Answers(
         right=[40 / 900 + 450 / 1e4],
         told=[
             (40 / 940 + 450 / 1e4, "right, 8.76 % of the time, and more exact"),
@@ -24,14 +24,14 @@ ANSWERS = {
             (490 / 1e4, "not once in M"),
         ],
     ),
-    "09-a": Answers(
+    "calendar-a": Answers(
         right=[256 * 0.006 * 52 * 35 / 60, "46.6"],
         slips=[
             (256 * 0.006 * 52 * 50 / 60, "a whole interval for each stop"),
             (256 * 0.006 * 52 * 15 / 60, "leaves the restart out"),
         ],
     ),
-    "09-b": Answers(
+    "calendar-b": Answers(
         right=["faster writes"],
         slips=[
             ("faster restarts", "it saves 2.0"),
@@ -39,7 +39,7 @@ ANSWERS = {
             ("twice the spares", "nothing waits for a node"),
         ],
     ),
-    "09-c": Answers(
+    "calendar-c": Answers(
         right=[7, "7"],
         slips=[
             (3, "that is the average, rounded up"),
@@ -48,7 +48,7 @@ ANSWERS = {
             (5, "enough for one of the two"),
         ],
     ),
-    "09-d": Answers(
+    "calendar-d": Answers(
         right=[OWN | {"promised_days": 30}],
         told=[
             (OWN, "right: at the worst rate of failures it takes 25.7 days with few outages"),

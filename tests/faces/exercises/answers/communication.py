@@ -8,7 +8,7 @@ MINE |= {"sequence": 8192, "recompute": "full", "tensor": 1, "pipeline": 1, "zer
 
 
 ANSWERS = {
-    "07-tokens": Answers(
+    "communication-tokens": Answers(
         right=[989.5e12 / 400e9, 2473.75, 989.5e12 / (8 * 50e9)],
         told=[(2474, "Right, 2,470. You can let Python compute the other digits.")],
         slips=[
@@ -19,7 +19,7 @@ ANSWERS = {
             (2500, "this gives 1.1 % too much"),
         ],
     ),
-    "07-a": Answers(
+    "communication-a": Answers(
         right=[
             0.251875,
             0.252,
@@ -41,7 +41,7 @@ ANSWERS = {
             (0.3, "too high"),
         ],
     ),
-    "07-b": Answers(
+    "communication-b": Answers(
         right=["TP 1, ZeRO 3", "tp 1, zero 3"],
         told=[("tp 1, zero 3", "8,192 tokens a pass")],
         slips=[
@@ -50,13 +50,13 @@ ANSWERS = {
             ("PP 4, ZeRO 1", "stages wait"),
         ],
     ),
-    "07-c": Answers(
+    "communication-c": Answers(
         right=["There are 2,048 sequences, so eight GPUs must share each: TP 8 and stages."],
         told=[("Take TP 8 inside each node, and then cut layers into stages.", "Llama 3")],
         slips=[(8, "in words")],
         unanswered=["no", "TP TP TP TP TP TP TP TP TP"],
     ),
-    "07-d": Answers(
+    "communication-d": Answers(
         right=[
             MINE | change
             for change in (

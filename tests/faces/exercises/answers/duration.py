@@ -28,7 +28,7 @@ def offer(chip: object, gpus: object) -> object:
 
 
 ANSWERS = {
-    "03-a": Answers(
+    "duration-a": Answers(
         right=[DAYS_A, by_helper(0.41), 10.4, "10.44", "10.4 days", "250.5 h"],
         slips=[
             (13.9, "8TP"),
@@ -45,7 +45,7 @@ ANSWERS = {
             (DAYS_A * 1e10, "is 0.41, and is in TFLOP/s"),
         ],
     ),
-    "03-days": Answers(
+    "duration-days": Answers(
         right=[DAYS_BY_STEPS, DAYS_BY_STEPS * (1 + 1e-12)],
         told=[(DAYS_BY_STEPS, "right, 213 days. The 208 days above leave out")],
         slips=[
@@ -59,7 +59,7 @@ ANSWERS = {
             ("213 days", "should give one number"),
         ],
     ),
-    "03-b": Answers(
+    "duration-b": Answers(
         right=[
             (800e9, X_B, DAYS_B),
             ("800B", "415.6e12", 17.75),
@@ -97,7 +97,7 @@ ANSWERS = {
         ],
         unanswered=[(None, None, None)],
     ),
-    "03-c": Answers(
+    "duration-c": Answers(
         right=[
             offer("H100", 48),
             offer("H100 SXM", "48 GPUs"),
@@ -120,7 +120,7 @@ ANSWERS = {
         ],
         unanswered=[offer(None, None), offer("H100", None)],
     ),
-    "03-d": Answers(
+    "duration-d": Answers(
         right=[own(40), own(40.0), own("40"), own(16, "H100 SXM"), own(96, "V100 32GB SXM2")],
         told=[
             (own("40 GPUs", days="720 hours"), "days: you wrote 720 hours, that is 30 days. right")

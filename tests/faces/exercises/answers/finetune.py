@@ -8,7 +8,7 @@ def own(way: object, texts: object, gpus: int = 8, length: object = 4096) -> dic
 
 
 ANSWERS = {
-    "12-adapter": Answers(
+    "finetune-adapter": Answers(
         right=[16 * (4096 + 14336)],
         slips=[
             (4096 * 14336, "this is the matrix itself"),
@@ -18,7 +18,7 @@ ANSWERS = {
             (4096 + 14336, "the rank is missing"),
         ],
     ),
-    "12-a": Answers(
+    "finetune-a": Answers(
         right=[24_000 * 650 * 3 * 4 * 8e9 / 120e12 / 3600, "3.47 hours"],
         slips=[
             (5.2, "this has 6 FLOPs a weight"),
@@ -29,11 +29,11 @@ ANSWERS = {
             (12_480, "these are seconds"),
         ],
     ),
-    "12-b": Answers(
+    "finetune-b": Answers(
         right=["loss piece by piece"],
         slips=[("rank 8", "no: "), ("no dropout", "no: "), ("4 bits", "no: ")],
     ),
-    "12-c": Answers(
+    "finetune-c": Answers(
         right=[39.5, "39.5 GB"],
         slips=[
             (36.40, "the colleague's own number"),
@@ -44,7 +44,7 @@ ANSWERS = {
             (141, "all weights in 16 bits"),
         ],
     ),
-    "12-d": Answers(
+    "finetune-d": Answers(
         right=[
             own("lora", 240_000),
             own("qlora", "200k", length=2048),

@@ -45,7 +45,7 @@ def layer(count: Callable[..., float]) -> Callable[..., float]:
 LAYER = 2 * 12 * 12288**2 * 2048 + 4 * 2048**2 * 12288
 
 ANSWERS = {
-    "02-layer": Answers(
+    "flops-layer": Answers(
         right=[LAYER, float(LAYER)],
         slips=[
             (24 * 12288**2 * 2048, "without its scores"),
@@ -57,7 +57,7 @@ ANSWERS = {
             (2 * LAYER, "this gives 2 times too much"),
         ],
     ),
-    "02-a": Answers(
+    "flops-a": Answers(
         right=[by_hand, in_floats, layer_flops],
         slips=[
             *(
@@ -113,7 +113,7 @@ ANSWERS = {
         ],
         unanswered=[lambda **_: None],
     ),
-    "02-b": Answers(
+    "flops-b": Answers(
         right=[
             MFU_OPEN,
             F_OPEN / (14.6 * 128) / 989.5e12,
@@ -144,7 +144,7 @@ ANSWERS = {
             ("half", "no number"),
         ],
     ),
-    "02-c": Answers(
+    "flops-c": Answers(
         right=[(0.368, "Sparse"), ("36.8 %", "sparse"), (FOUND["none"], "sparse"), 0.2438],
         told=[((0.368, "sparse"), "36.8 %")],
         slips=[
@@ -161,7 +161,7 @@ ANSWERS = {
         ],
         unanswered=[(0.368, None)],
     ),
-    "02-d": Answers(
+    "flops-d": Answers(
         right=[("Llama-3.1-8B", 8, "A100", 16), ("Llama-3.1-8B", 64, "H100", 300)],
         told=[
             (("Llama-3.1-8B", 8, 16), "16 sequences takes 8.69 s"),

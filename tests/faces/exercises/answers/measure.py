@@ -27,7 +27,7 @@ def own(change: dict[str, Any]) -> dict[str, Any]:
 
 
 ANSWERS = {
-    "11-seconds": Answers(
+    "measure-seconds": Answers(
         right=[IDEAL, recorded_step(256).ideal],
         slips=[
             (1 / IDEAL, "one over the seconds"),
@@ -37,7 +37,7 @@ ANSWERS = {
             (2 * IDEAL, "this gives 2 times too much"),
         ],
     ),
-    "11-a": Answers(
+    "measure-a": Answers(
         right=[5 * ONE, "10,737,418,240", 10.737e9, 2 * ONE + 3 * ONE, "10.74B", "1.07e10"],
         slips=[
             (products * ONE, said)
@@ -56,7 +56,7 @@ ANSWERS = {
             ]
         ],
     ),
-    "11-b": Answers(
+    "measure-b": Answers(
         right=["the link", "The Link"],
         told=[("the link", "alone it makes 1.73 times"), ("the link", "make 1.46 times")],
         slips=[
@@ -65,7 +65,7 @@ ANSWERS = {
             ("our GPU", "wait longer"),
         ],
     ),
-    "11-c": Answers(
+    "measure-c": Answers(
         right=[48 / 1.65 / 10, 2.91, "2.909", 8 * 0.6 / (8 * 0.15 + 0.45)],
         slips=[
             (29.1, "over those of a single pass"),
@@ -84,7 +84,7 @@ ANSWERS = {
             (3.2, "too high"),
         ],
     ),
-    "11-d": Answers(
+    "measure-d": Answers(
         right=[
             own(change)
             for change in (

@@ -31,7 +31,7 @@ def design(l: int, h: int, f: int, V: int = 128256, tied: bool = True) -> Transf
 
 
 ANSWERS = {
-    "01-layer": Answers(
+    "parameters-layer": Answers(
         right=[12 * 1600**2, 4 * 1600 * 1600 + 2 * 1600 * 6400],
         slips=[
             (4 * 1600**2, "these are attention's four matrices"),
@@ -43,7 +43,7 @@ ANSWERS = {
             (1600**2, "this gives 12 times too little"),
         ],
     ),
-    "01-b": Answers(
+    "parameters-b": Answers(
         right=[attention(lambda h, a, k, d: 2 * h * d * (a + k))],
         told=[
             (attention(lambda h, a, k, d: 2 * h * d * (a + k)), "right, in all 4 cases."),
@@ -77,7 +77,7 @@ ANSWERS = {
         ],
         unanswered=[lambda **_: None],
     ),
-    "01-c": Answers(
+    "parameters-c": Answers(
         right=[8.5e9],
         told=[(4e9 + 36e9 / 8, "right, 8.50 billion"), ("8.5B", "right"), (8_500_000_000, "right")],
         slips=[
@@ -91,7 +91,7 @@ ANSWERS = {
             (9e9, "too high. What does a token meet that is no expert?"),
         ],
     ),
-    "01-d": Answers(
+    "parameters-d": Answers(
         right=[design(20, 2048, 8192)],
         told=[
             (design(20, 2048, 8192), "right: 1.48 billion parameters, 17.8 %"),
@@ -106,7 +106,7 @@ ANSWERS = {
             (1.5e9, "this is no model"),
         ],
     ),
-    "01-e": Answers(
+    "parameters-e": Answers(
         right=[
             (SMALL, count_parameters(replace(SMALL, num_layers=4)).total),
             *((name, n.total + n.attention + n.mlp + n.norm) for name, n in SHELF.items()),

@@ -20,7 +20,7 @@ STATES, KEPT, LOGITS = 16 * 8_030_261_248, 48_360_325_120, 8_405_385_216
 
 
 ANSWERS = {
-    "08-memory": Answers(
+    "plan-memory": Answers(
         right=[STATES / 16 + KEPT + LOGITS, STATES // 16 + KEPT + LOGITS],
         slips=[
             ((STATES + KEPT + LOGITS) / 16, "a sequence of its own"),
@@ -30,7 +30,7 @@ ANSWERS = {
             (58.8, "times too little"),
         ],
     ),
-    "08-a": Answers(
+    "plan-a": Answers(
         right=[
             4e12 / (1024 * 4096) * 3.4 / 86400 * 1.5,
             953_674 * 3.4 / 86400 * 1.5,
@@ -53,7 +53,7 @@ ANSWERS = {
             (50, "too low"),
         ],
     ),
-    "08-b": Answers(
+    "plan-b": Answers(
         right=[756, "756", 756.0, 9 * (8 - 1) * 96 // 8, (8 - 1) * (1 / 0.1 - 1) * 12],
         slips=[
             (63, "of one replica: there are twelve"),
@@ -66,7 +66,7 @@ ANSWERS = {
             (768, "too high"),
         ],
     ),
-    "08-c": Answers(
+    "plan-c": Answers(
         right=["CP 4", "cp4"],
         told=[(8730, "right, 8,730 tokens"), ("8.73k", "right, ")],
         slips=[
@@ -76,7 +76,7 @@ ANSWERS = {
             ("4 stages", "at +51 % GPU-hours"),
         ],
     ),
-    "08-d": Answers(
+    "plan-d": Answers(
         right=[MINE],
         told=[
             *(

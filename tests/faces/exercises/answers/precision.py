@@ -10,7 +10,7 @@ MINE |= {"recipe": "bf16", "zero_stage": 1, "gigabytes": 44.17}
 
 
 ANSWERS = {
-    "05-share": Answers(
+    "precision-share": Answers(
         right=[2 + 14 / 64, (128 + 14) / 64, 2.21875],
         slips=[
             (16, "this is stage 0"),
@@ -22,7 +22,7 @@ ANSWERS = {
         ],
         unanswered=[None],
     ),
-    "05-a": Answers(
+    "precision-a": Answers(
         right=[15.5, "15.5", (2 - 2**-4) * 2**3, NumberFormat("x", 3, 4).max],
         slips=[
             (31, "one too high"),
@@ -42,7 +42,7 @@ ANSWERS = {
             (12, "too low"),
         ],
     ),
-    "05-b": Answers(
+    "precision-b": Answers(
         right=[2**-14, "2**-14", "2⁻¹⁴", 6.1e-5, "0.000061", bf16.spacing(0.02) / 2],
         slips=[
             (2**-13, "whole spacing"),
@@ -54,7 +54,7 @@ ANSWERS = {
             (1e-6, "too low"),
         ],
     ),
-    "05-c": Answers(
+    "precision-c": Answers(
         right=["S = 2**16", "s = 2**16", 2**14, "2**14"],
         slips=[
             ("S = 2**10", "becomes 0"),
@@ -62,7 +62,7 @@ ANSWERS = {
             ("main weights", "they save updates"),
         ],
     ),
-    "05-d": Answers(
+    "precision-d": Answers(
         right=[
             MINE | change
             for change in (

@@ -6,7 +6,7 @@ from tests.faces.exercises.answers.table import Answers
 DAYS = 6 * 1.4e12 * 13e9 / (512 * 109e12) / 86400
 
 ANSWERS = {
-    "00-a": Answers(
+    "start_here-a": Answers(
         right=[
             DAYS,
             training_seconds(1.4e12, 13e9, 512, 109e12, "none") / units.DAY,
@@ -30,7 +30,7 @@ ANSWERS = {
             (30, "too high. Is the rate that of all GPUs together"),
         ],
     ),
-    "00-b": Answers(
+    "start_here-b": Answers(
         right=["B", "b", " B ", "40.3 EFLOP", 32 * 350e12 * 3600],
         slips=[
             ("A", "what GPUs deliver is a rate"),
@@ -39,7 +39,7 @@ ANSWERS = {
             ("E", "none of the choices"),
         ],
     ),
-    "00-d": Answers(
+    "start_here-d": Answers(
         right=["14B", "14b", 14e9, 14 * 10**9, "14e9", "14,000,000,000", "10.6B"],
         slips=[
             ("3B", "3B gets 500 tokens for each parameter: enough, and a larger"),
