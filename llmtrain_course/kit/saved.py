@@ -45,7 +45,7 @@ def answered_in(text: str, chapter: str) -> set[str]:
     >>> answered_in('{"cells": [{"outputs": [{"text": ["✓ duration-a: right"]}]}]}', "duration")
     {'duration-a'}
     """
-    done = set()
+    done = set[str]()
     for cell in json.loads(text)["cells"]:
         for output in cell.get("outputs", []):
             shown = output.get("data", {}).get("text/plain", output.get("text", ""))
