@@ -181,7 +181,7 @@ class Frontier:
         reached = loss(N, T, self.law)
         return replace(
             point,
-            plan=point.plan.but(tokens=T),
+            plan=point.plan.replace(tokens=T),
             tokens=Interval(T, T, T),
             loss=Interval(reached, reached, reached),
             outside=_beyond(point.plan, T, self.law),
@@ -280,7 +280,7 @@ def frontier(
         steps.append(time * plan.run.global_batch_size * model.sequence_length / tokens.likely)
         if steps[-1] > time:
             continue
-        plan = plan.but(tokens=int(tokens.likely))
+        plan = plan.replace(tokens=int(tokens.likely))
         N = plan.parameters.active
         ends = (tokens.greatest, tokens.likely, tokens.least)
         losses = Interval(*(loss(N, T, known_law) for T in ends))
@@ -377,7 +377,7 @@ def plan_on_nodes(model: Transformer, accelerator: Accelerator, num_gpus: int) -
     if n % ways:
         return usual_plan(model, accelerator, n)
     b = math.gcd(split.micro_batch_size, B * ways // n)
-    return plan.but(num_gpus=n, global_batch_size=B, micro_batch_size=b)
+    return plan.replace(num_gpus=n, global_batch_size=B, micro_batch_size=b)
 
 
 def rough_frontier(

@@ -317,7 +317,7 @@ def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interv
         return found, None
     tokens = most_tokens(found, given["days"])
     try:
-        return found.but(tokens=int(tokens.likely)), tokens
+        return found.replace(tokens=int(tokens.likely)), tokens
     except ValueError:
         raise ValueError(f"days={given['days']:g} makes more tokens than any run has") from None
 

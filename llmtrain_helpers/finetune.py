@@ -641,7 +641,7 @@ def longest_sequence(
     >>> prepared, card = Tuning.qlora(32, wide_bytes=4), 24 * 2**30
     >>> longest_sequence(llama, prepared, card, "full", reserve=2e9)  # measured: 5,789
     6380
-    >>> longest_sequence(llama, prepared.but(loss_kernel="fused"), card, "full", reserve=2e9)
+    >>> longest_sequence(llama, prepared.replace(loss_kernel="fused"), card, "full", reserve=2e9)
     17408
     """
     check_tuned(model, tuning)

@@ -25,6 +25,7 @@ from llmtrain_helpers.checks import (
     remembered,
     single,
 )
+from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.model.layers import Attention, LatentAttention, Layer, Matrix, Mixer, Part
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.parameters import count_parameters
@@ -252,9 +253,11 @@ class Tuning:
         """Bytes of each frozen weight of embedding, head and norms."""
         return self.wide_bytes if self.method == "qlora" else self.weight_bytes
 
-    def but(self, **changes: Any) -> Tuning:
-        """The same with some of its fields changed."""
+    def replace(self, **changes: Any) -> Tuning:
+        """Return the same tuning with some of its fields changed."""
         return replace(self, **changes)
+
+    but = OldName("replace")
 
 
 def _width(name: str, value: object) -> int:

@@ -291,7 +291,7 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
             continue
         batch = row["global_batch_size"] / plan.run.global_batch_size
         software = utilizations.whose(row["software"])
-        told = plan.but(software=software) if software != "other" else plan  # then they agree
+        told = plan.replace(software=software) if software != "other" else plan  # then they agree
         assert told.step is not None  # as little as the plan's own
         steps.append(
             {
@@ -322,7 +322,7 @@ def held_on_cards() -> DataFrame:
     rows = []
     for step in measured_splits().to_dict("records"):
         named = {} if step["software"] == "other" else {"software": step["software"]}
-        plan = step["plan"].but(keep_gradients=False, **named)
+        plan = step["plan"].replace(keep_gradients=False, **named)
         row = {"publication": step["publication"], "steps": 1, "fit": plan.fits}
         row |= {"tight": plan.tight, "over": not (plan.fits or plan.tight)}
         rows.append({**row, "most": plan.memory.total / plan.run.accelerator.memory})

@@ -131,7 +131,7 @@ HOSTILE: list[Any] = [
 GOOD: dict[str, list[Any]] = {
     "model": [LLAMA, MIXTURE, LLAMA, MIXTURE, Transformer.gpt(12, 768, 12, 50257, 1024), GPTS],
     "accelerator": [A100],
-    "plan": [PLAN, PLAN.but(zero_stage=3), PLAN.but(num_gpus=8), SPREAD],
+    "plan": [PLAN, PLAN.replace(zero_stage=3), PLAN.replace(num_gpus=8), SPREAD],
     "num_gpus": [8, 64, 512.0, np.array([64, 128])],
     "num_heads": [8, 16],
     "num_kv_heads": [2, 8],

@@ -52,6 +52,7 @@ from llmtrain_helpers import (
     sweep,
 )
 from llmtrain_helpers.checks import show
+from llmtrain_helpers.deprecated import OldName
 
 from .fuzz_values import (
     A100,
@@ -143,7 +144,8 @@ def looks_up(each: Any) -> bool:
 
 def methods(thing: Any) -> dict[str, Callable[..., Any]]:
     """Those of a thing that take something, its class's own ways to make one too."""
-    found = {name: getattr(thing, name) for name in vars(type(thing)) if name[0] != "_"}
+    own = {name for name, x in vars(type(thing)).items() if not isinstance(x, OldName)}
+    found = {name: getattr(thing, name) for name in own if name[0] != "_"}
     called = {k: f for k, f in found.items() if inspect.ismethod(f) and parameters(f)}
     return {f"{type(thing).__name__}.{name}": f for name, f in called.items()}
 

@@ -32,7 +32,7 @@ from tools import test as everything
 PACKAGE, COURSE = ROOT / "llmtrain_helpers", ROOT / "llmtrain_course"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
-GROUND = ["checks", "results", "units"]
+GROUND = ["checks", "deprecated", "results", "units"]
 ABOVE = ["plan", "calendar", "budget", "published", "command", "__main__"]
 """What stands on the formulas, from the ground up."""
 

@@ -154,7 +154,7 @@ def long_sequences() -> Plan:
 
 
 def _proposed(name: str) -> Plan:
-    return long_sequences().but(**PROPOSALS[name])
+    return long_sequences().replace(**PROPOSALS[name])
 
 
 _FILLED = 62.5e9

@@ -385,7 +385,7 @@ def _price(plan: Plan, other: Plan) -> str:
 def _in_time(plan: Plan, days: float, **change: int) -> Plan | None:
     """The plan with this change, if it can be, fits and ends in time."""
     try:
-        other = plan.but(**change)
+        other = plan.replace(**change)
     except ValueError:  # the batch does not divide, or no batch is left
         return None
     return other if other.fits and other.in_time(days) else None

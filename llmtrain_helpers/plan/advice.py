@@ -74,7 +74,7 @@ def fewest_gpus(plan: Plan) -> Plan:
             f"reserve of {units.gigabytes(plan.reserve)}, {units.gigabytes(over)} more "
             "than there is"
         )
-    return plan.but(num_gpus=fewest.num_gpus)
+    return plan.replace(num_gpus=fewest.num_gpus)
 
 
 class Fewest(NamedTuple):
@@ -99,7 +99,7 @@ def _fewest(run: Run, most: float) -> Fewest:
         replicas = [d for d in replicas if d <= run.accelerator.gpus_per_node]
 
     def held(d: int) -> float:
-        return float(memory_per_gpu(run.but(num_gpus=a_replica * d)).total)
+        return float(memory_per_gpu(run.replace(num_gpus=a_replica * d)).total)
 
     smallest, largest = a_replica * replicas[0], a_replica * replicas[-1]
     least = held(replicas[-1])
@@ -240,7 +240,7 @@ def _on_more_gpus(run: Run, plan: Plan) -> Plan | None:
             )
             fewest = None if wide is None else _fewest(wide, most).num_gpus
             if wide is not None and fewest is not None:
-                fitting.append(wide.but(num_gpus=fewest))
+                fitting.append(wide.replace(num_gpus=fewest))
         if fitting:
             least = min(run.num_gpus for run in fitting)
             plans = [planned(run) for run in fitting if run.num_gpus == least]
@@ -283,7 +283,7 @@ def _in_steps(plan: Plan, best: Plan) -> tuple[Advice, ...]:
     changes.append({x: wanted[x] for x in wanted if x not in one_by_one})
     steps = []
     for change in filter(None, changes):
-        better = plan.but(**change)
+        better = plan.replace(**change)
         saved = plan.memory.total - better.memory.total
         dearer = _gpu_seconds(better) / _gpu_seconds(plan) - 1
         steps.append(Advice(change, better, saved, dearer, better.traffic - plan.traffic))

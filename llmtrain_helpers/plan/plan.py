@@ -21,6 +21,7 @@ from llmtrain_helpers.checks import (
     refuse,
 )
 from llmtrain_helpers.communication import Sharding, Split, Traffic, split_traffic
+from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.duration import (
     energy,
     first_run_days,
@@ -71,7 +72,7 @@ MOST = 1e36
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a run takes; made by `plan_run`, varied by `but`.
+    """What a run takes; made by `plan_run`, varied by `replace`.
 
     `flops` are those of an iteration; `memory` is that of the GPU that holds most;
     `traffic` the bytes that a GPU sends to other replicas in a step; `seconds` those of
@@ -276,14 +277,16 @@ class Plan:
         """The moment of a tuned step that is the peak of its memory; "" where nothing is tuned."""
         return "" if self.run.tuning is None else tuned_peak(self.run).phase
 
-    def but(self, **changes: Any) -> Plan:
-        """The same plan with some of its inputs changed."""
-        return planned(self.run.but(**changes))
+    def replace(self, **changes: Any) -> Plan:
+        """Return the same plan with some of its inputs changed."""
+        return planned(self.run.replace(**changes))
+
+    but = OldName("replace")
 
     def calibrated(self, seconds_per_iteration: Number) -> Plan:
         """The same plan at a measured step of your own, in place of others' runs.
 
-        Where the model of a step knows the chip, other splits of this plan (`but`)
+        Where the model of a step knows the chip, other splits of this plan (`replace`)
         follow from it, with an interval of `OWN_PACE` around. Else it is a rate,
         X = F/(n·t), of FLOPs with recomputed ones, and belongs to this very split.
         ValueError for a step that is shorter than its FLOPs take at the peak, or so long
@@ -298,12 +301,12 @@ class Plan:
         if anywhere(X < 1e9):
             problem = "is a rate below 10⁹ FLOP/s on each GPU: seconds of one iteration?"
             refuse("seconds_per_iteration", t, problem)
-        measured = run.but(utilizations=None, flops_per_gpu=None, pace=None)
+        measured = run.replace(utilizations=None, flops_per_gpu=None, pace=None)
         if self.step is None:
-            return planned(measured.but(flops_per_gpu=X))
+            return planned(measured.replace(flops_per_gpu=X))
         slowdown = t / self.step.total
         size = run.model, run.accelerator, run.number_format, run.software
-        return planned(measured.but(pace=Pace(slowdown, self.split, self.step, *size)))
+        return planned(measured.replace(pace=Pace(slowdown, self.split, self.step, *size)))
 
     def report(
         self, name: str = "the model", law: str | Law | None = "besiroglu", trained_on: Number = 0

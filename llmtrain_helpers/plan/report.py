@@ -170,7 +170,7 @@ def report(
 
 def _what_would_fit(plan: Plan) -> str:
     """The change after which a plan fits, if one is known: a fused MLP, or what is advised."""
-    if plan.run.tuning is None and plan.but(fused_mlp=True).fits:
+    if plan.run.tuning is None and plan.replace(fused_mlp=True).fits:
         return "; it would with the MLP's activation fused"
     advice = advise(plan)
     if not advice or not advice[-1].plan.fits:
@@ -222,7 +222,7 @@ def sharded(run: Run) -> str:
 
     >>> from llmtrain_helpers import plan_run
     >>> plan = plan_run("gpt2", "A100", 8, 1e10, 512, recompute="none", shard="zero2")
-    >>> sharded(plan.run), sharded(plan.but(shard="ddp").run)
+    >>> sharded(plan.run), sharded(plan.replace(shard="ddp").run)
     ('ZeRO 2', 'DDP')
     """
     if run.sharding != "zero":
@@ -264,12 +264,12 @@ def _machine(plan: Plan) -> list[Line]:
 
 def _recipe(plan: Plan, tuning: Tuning) -> str:
     """The recipe of full tuning and its bytes, and what the other one would need."""
-    other = tuning.but(recipe="amp" if tuning.recipe == "pure_bf16" else "pure_bf16")
+    other = tuning.replace(recipe="amp" if tuning.recipe == "pure_bf16" else "pure_bf16")
     used, instead = (units.short(round(sum(weight_bytes(x).values()), 1)) for x in (tuning, other))
     said = f"recipe {tuning.recipe}, {used} bytes a parameter"
     if missing_format(other.bytes_of, plan.run.accelerator.peaks):
         return f"{said}, products in {plan.run.number_format}; "
-    needed = units.gigabytes(plan.but(tuning=other).memory.total)
+    needed = units.gigabytes(plan.replace(tuning=other).memory.total)
     return f"{said} ({needed} with {instead}, {other.recipe}); "
 
 

@@ -34,6 +34,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.communication import CONTEXT, Split
+from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.duration import checked_utilizations
 from llmtrain_helpers.finetune import RECOMPUTED, Tuning
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
@@ -103,7 +104,7 @@ UNTUNED = {
 
 
 TUNED = ("loss_kernel", "optimizer", "method", "recipe")
-"""Fields of a run's tuning that `but` changes as if they were the run's."""
+"""Fields of a run's tuning that `replace` changes as if they were the run's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,21 +346,23 @@ class Run:
             return known_recipe(self.recipe)
         return RECIPES["amp" if missing_format("bf16", self.accelerator.peaks) else "bf16"]
 
-    def but(self, **changes: Any) -> Run:
-        """The same run with some of its arguments, or its tuning's `TUNED` fields, changed."""
+    def replace(self, **changes: Any) -> Run:
+        """Return the run with some of its arguments, or its tuning's `TUNED` fields, changed."""
         if "sequence_length" in changes:
             s = changes.pop("sequence_length")
             changes["model"] = known_model(changes.get("model", self.model), s)
         tuning = changes.get("tuning", self.tuning)
         if isinstance(tuning, Tuning):  # anything else is refused by the run itself
             tuned = {name: changes.pop(name) for name in TUNED if name in changes}
-            changes |= {"tuning": tuning.but(**tuned)} if tuned else {}
+            changes |= {"tuning": tuning.replace(**tuned)} if tuned else {}
         return replace(self, **spelt_out(changes))
+
+    but = OldName("replace")
 
     def if_even(self, **changes: Any) -> Run | None:
         """The same run with some of its arguments changed; None where it is refused."""
         try:
-            return self.but(**changes)
+            return self.replace(**changes)
         except ValueError:
             return None
 

@@ -128,11 +128,11 @@ def best_split(
         if bound > price[: len(bound)]:
             break
         if held(leanest(layout)) <= most and held(layout) <= most:
-            plan = first.but(**layout._asdict())
+            plan = first.replace(**layout._asdict())
             if step_price(plan, first) < price:
                 best, price = plan, step_price(plan, first)
     if best is None:
-        return first.but(**min(map(leanest, tried), key=held)._asdict())
+        return first.replace(**min(map(leanest, tried), key=held)._asdict())
     return best
 
 

@@ -86,7 +86,7 @@ class Sweep:
         order = np.lexsort((*ways, a_copy, table["seconds"].round(6), ~table["fits"]))
         few = min(single("how_many", how_many), table["fits"].sum())
         best = [{x: table[x][i].item() for x in CHOICES} for i in order[:few]]
-        return tuple(self.plans[0].but(**chosen) for chosen in best)
+        return tuple(self.plans[0].replace(**chosen) for chosen in best)
 
 
 def _columns(plan: Plan) -> dict[str, NDArray[Any]]:

@@ -41,7 +41,7 @@ LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
 PLAN = plan_run(LLAMA, H100, 64, 1e12, 512, recompute="none", zero_stage=3)
 
 
-MEASURED = PLAN.but(flops_per_gpu=420e12)
+MEASURED = PLAN.replace(flops_per_gpu=420e12)
 
 
 def test_the_module_does_not_take_the_name_of_pythons_own() -> None:
@@ -382,9 +382,9 @@ def test_one_number_stands_for_all_cases_and_an_interval_for_three() -> None:
 
 def test_a_calendar_of_many_plans_is_one_call() -> None:
     n = np.array([64, 128, 256])
-    many = calendar_days(PLAN.but(num_gpus=n))
+    many = calendar_days(PLAN.replace(num_gpus=n))
     for i, gpus in enumerate((64, 128, 256)):
-        alone = calendar_days(PLAN.but(num_gpus=gpus))
+        alone = calendar_days(PLAN.replace(num_gpus=gpus))
         assert many.total.likely[i] == pytest.approx(alone.total.likely)
         assert many.stops.greatest[i] == pytest.approx(alone.stops.greatest)
 

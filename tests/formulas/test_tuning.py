@@ -168,7 +168,7 @@ def test_an_option_changes_something_or_is_refused(method: str, name: str) -> No
 
     plain = getattr(Tuning, method)()
     try:
-        changed = plain.but(**{name: OPTIONS[name]})
+        changed = plain.replace(**{name: OPTIONS[name]})
     except ValueError as problem:
         reason = f"(with method='{method}': (it's for|choose a recipe)|goes with)"
         assert re.search(f"^{name}=.* {reason}", str(problem))  # noqa: PT017

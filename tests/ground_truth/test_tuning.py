@@ -79,7 +79,7 @@ def test_flops_are_those_of_the_counter(
     for reentrant, recompute in product([False, True], ["none", "full"]):
         if reentrant:
             monkeypatch.setattr(decoder, "again", thoroughly)
-        how = tuning.but(reentrant=reentrant)
+        how = tuning.replace(reentrant=reentrant)
         measured = counted(shape, how, 3, recompute)
         assert tuned_flops(shape, how, 3, recompute).total - measured == 0, (reentrant, recompute)
         monkeypatch.undo()

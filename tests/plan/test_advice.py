@@ -48,7 +48,7 @@ def test_nothing_that_fits_is_cheaper_than_the_advice() -> None:
     for stage in range(4):
         for b in (1, 2, 4, 8):
             for again in EVERY_RECOMPUTE:
-                other = plan.but(zero_stage=stage, micro_batch_size=b, recompute=again)
+                other = plan.replace(zero_stage=stage, micro_batch_size=b, recompute=again)
                 if other.fits:
                     assert other.gpu_hours.likely >= 0.999 * last.gpu_hours.likely
 
@@ -100,9 +100,11 @@ def test_recomputation_is_advised_where_nothing_else_helps_and_says_its_price() 
     [step] = advise(plan)
     assert step.change == {"recompute": "alternate"}
     assert step.dearer == pytest.approx(0.08, abs=0.01)
-    assert plan.but(recompute="full").step.total / plan.step.total == pytest.approx(1.32, abs=0.02)
+    assert plan.replace(recompute="full").step.total / plan.step.total == pytest.approx(
+        1.32, abs=0.02
+    )
     mixture = plan_of(model=MIXTRAL, accelerator=H100, num_gpus=64, zero_stage=3)
-    again = [step.change.get("recompute") for step in advise(mixture.but(micro_batch_size=4))]
+    again = [step.change.get("recompute") for step in advise(mixture.replace(micro_batch_size=4))]
     assert "alternate" not in again  # it is counted for attention with an MLP alone
 
 
@@ -114,14 +116,14 @@ def test_a_pipeline_is_offered_zero_2_only_if_the_plan_says_how() -> None:
 def test_advice_and_search_take_what_just_fits() -> None:
     """A card that has the bytes to the last one is enough, and one that lacks one is not."""
     plan = plan_of(zero_stage=3, recompute="full", reserve=0)
-    memory = plan.but(num_gpus=32).memory.total
+    memory = plan.replace(num_gpus=32).memory.total
     for card, n in ((memory, 32), (memory - 1, 64)):
         chip = replace(plan.run.accelerator, memory=card)
-        assert fewest_gpus(plan.but(accelerator=chip)).split.num_gpus == n
-    most = fewest_gpus(plan).but(num_gpus=512)
+        assert fewest_gpus(plan.replace(accelerator=chip)).split.num_gpus == n
+    most = fewest_gpus(plan).replace(num_gpus=512)
     just = replace(plan.run.accelerator, memory=most.memory.total)
-    assert fewest_gpus(plan.but(accelerator=just)).split.num_gpus == 512
-    kept = most.but(recompute="none")  # faster, and holds more: taken while it just fits
+    assert fewest_gpus(plan.replace(accelerator=just)).split.num_gpus == 512
+    kept = most.replace(recompute="none")  # faster, and holds more: taken while it just fits
     for card, recompute in ((kept.memory.total, "none"), (kept.memory.total - 1, "alternate")):
         chip = replace(plan.run.accelerator, memory=card)
         given = {"zero_stage": 3, "micro_batch_size": 1, "tensor_parallel": 1, "reserve": 0}
@@ -187,7 +189,7 @@ def test_the_fewest_gpus_fit_and_one_divisor_less_does_not() -> None:
     plan = fewest_gpus(plan_of(recompute="full", zero_stage=3))
     n = plan.split.num_gpus
     assert plan.fits
-    assert not plan.but(num_gpus=n // 2).fits
+    assert not plan.replace(num_gpus=n // 2).fits
 
 
 def test_where_nothing_is_left_to_change_the_advice_says_so() -> None:
@@ -222,15 +224,15 @@ QLORA = Tuning.qlora(16)
 def test_advice_tries_every_way_to_tune(
     model: str, length: int, chip: str, gpus: int, tuning: Tuning, changes: dict[str, str]
 ) -> None:
-    """On the GPUs that there are, the mildest first; and `but` takes each change."""
+    """On the GPUs that there are, the mildest first; and `replace` takes each change."""
     shape = published.architecture(model, length)
     plan = plan_run(shape, chip, gpus, 1e8, gpus, recompute="full", zero_stage=3, tuning=tuning)
     steps = advise(plan)
     advised = {name: value for step in steps for name, value in step.change.items()}
     assert advised == changes
     assert [step.plan.fits for step in steps] == [*(False for _ in steps[1:]), True]
-    changed = plan.but(**changes)
-    assert changed.run.tuning == steps[-1].plan.run.tuning == tuning.but(**changes)
+    changed = plan.replace(**changes)
+    assert changed.run.tuning == steps[-1].plan.run.tuning == tuning.replace(**changes)
     assert changed.memory == steps[-1].plan.memory
     assert plan.tight or "It does not fit; it would with" in plan.report().summary
 

@@ -53,7 +53,7 @@ def test_what_leaves_the_node_are_gradients_once() -> None:
 def test_behind_a_slow_network_it_is_faster_than_sharding_over_all_nodes() -> None:
     quick = published.accelerator("H100")
     slow = replace(quick, network_bandwidth=quick.network_bandwidth / 8)
-    fsdp, hsdp = (plan_of(512, x).but(accelerator=slow) for x in ("fsdp", "hsdp"))
+    fsdp, hsdp = (plan_of(512, x).replace(accelerator=slow) for x in ("fsdp", "hsdp"))
     assert hsdp.step.data < 0.8 * fsdp.step.data
     assert hsdp.memory.total > fsdp.memory.total
 

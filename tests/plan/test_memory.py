@@ -188,19 +188,19 @@ def test_a_plan_that_fits_on_paper_only_is_tight() -> None:
     plan = plan_of(zero_stage=3, accelerator=H100)
     assert plan.reserve == RESERVE * 80 / 96
     assert plan.fits
-    exact = plan.but(reserve=plan.room)
+    exact = plan.replace(reserve=plan.room)
     assert exact.fits
     assert not exact.tight
-    tight = plan.but(reserve=plan.room + 1)
+    tight = plan.replace(reserve=plan.room + 1)
     assert tight.tight
     assert not tight.fits
     assert repr(tight).endswith("tight>")
     assert advise(tight)
     full = Accelerator("full", plan.memory.total, peaks={"bf16": 1e15})
-    assert plan.but(accelerator=full, reserve=0).fits
-    assert not plan.but(accelerator=full).fits
+    assert plan.replace(accelerator=full, reserve=0).fits
+    assert not plan.replace(accelerator=full).fits
     larger = Accelerator("large", 192e9, peaks={"bf16": 1e15})
-    assert plan.but(accelerator=larger).reserve == RESERVE
+    assert plan.replace(accelerator=larger).reserve == RESERVE
 
 
 def test_the_reserve_covers_four_of_five_measured_peaks() -> None:

@@ -54,7 +54,7 @@ def test_searches_and_changes_take_names_as_well() -> None:
     assert by_name.inputs == by_shape.inputs
     plans = sweep("gpt2", "A100", 8, 1e10, 512, recompute="none", tensor_parallel=1)
     assert plans.fastest().run.model == published.architecture("gpt2")
-    changed = plan_of(LLAMA).but(accelerator="B200", model="Mistral-7B-v0.1", shard="zero1")
+    changed = plan_of(LLAMA).replace(accelerator="B200", model="Mistral-7B-v0.1", shard="zero1")
     assert changed.run.accelerator.name.startswith("B200")
     assert (changed.run.model.vocab_size, changed.run.zero_stage) == (32_000, 1)
 
@@ -79,7 +79,7 @@ def calls(model: object, **options: object) -> list[Plan]:
         plan_of(model, **options),
         best_split(model, H100, 8, 64, **options),
         swept.plans[0],
-        plan_of("Llama-3.1-70B").but(model=model, **options),
+        plan_of("Llama-3.1-70B").replace(model=model, **options),
     ]
 
 
@@ -102,7 +102,7 @@ def test_one_default_for_names_and_a_shape_keeps_its_own(model, options, tokens)
 
 
 def test_a_plan_changes_its_sequences_and_own_run_reads_a_name_alike(monkeypatch) -> None:
-    assert plan_of(LLAMA).but(sequence_length=4096).run.model.sequence_length == 4096
+    assert plan_of(LLAMA).replace(sequence_length=4096).run.model.sequence_length == 4096
     monkeypatch.setenv("LLMTRAIN_RUN", "example")
     monkeypatch.setattr("llmtrain_course.kit.own_run.SET", {})
     for name in ("Llama-3.1-8B", "Llama-2-7b", "gpt2"):
@@ -204,7 +204,7 @@ def test_the_word_beside_what_it_says_is_refused_by_name(other: dict[str, object
         lambda: plan_of(LLAMA, shard="fsdp", **other),
         lambda: best_split(LLAMA, H100, 8, 64, shard="fsdp", **other),
         lambda: sweep(LLAMA, H100, 8, 1e12, 64, recompute="full", shard="fsdp", **other),
-        lambda: plan_of(LLAMA).but(shard="fsdp", **other),
+        lambda: plan_of(LLAMA).replace(shard="fsdp", **other),
     )
     [name] = other
     for call in calls:

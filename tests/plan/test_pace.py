@@ -153,21 +153,21 @@ def test_the_stops_are_those_of_four_published_runs() -> None:
 def test_a_measured_step_foretells_other_splits_with_its_own_interval() -> None:
     plan = plan_of(zero_stage=1)
     t = 1.3 * plan.step.total
-    other = plan.calibrated(t).but(tensor_parallel=8)
+    other = plan.calibrated(t).replace(tensor_parallel=8)
     step = other.seconds_per_iteration
     assert step.likely == pytest.approx(1.3 * other.step.total)
     assert step.greatest / step.likely == pytest.approx(OWN_PACE)
     assert step.likely / step.least == pytest.approx(OWN_PACE)
-    again = plan.calibrated(t).but(recompute="full").seconds_per_iteration
+    again = plan.calibrated(t).replace(recompute="full").seconds_per_iteration
     assert again.greatest / again.likely == pytest.approx(OWN_PACE)
-    others = other.but(pace=None).seconds_per_iteration
+    others = other.replace(pace=None).seconds_per_iteration
     assert step.greatest / step.least < others.greatest / others.least
     span = other.days_with_stops
     assert span.greatest == pytest.approx(1.5 * other.days.greatest)
-    many = plan.calibrated(t).but(tensor_parallel=np.array([1, 8]))
+    many = plan.calibrated(t).replace(tensor_parallel=np.array([1, 8]))
     assert many.seconds_per_iteration.likely[1] == pytest.approx(step.likely)
     for bad in (0.5, "fast", np.array([1.0])):
-        assert_refused(plan.but, "pace=", pace=bad)
+        assert_refused(plan.replace, "pace=", pace=bad)
 
 
 # --- bad values
@@ -216,8 +216,8 @@ def test_a_step_that_cannot_be_is_refused_by_its_name(chip) -> None:
 def test_a_measured_step_holds_for_what_it_was_measured_with(changes, problem) -> None:
     measured = plan_of(accelerator=H100).calibrated(20.0)
     with pytest.raises(ValueError, match=problem):
-        measured.but(**changes)
-    assert measured.but(**changes, pace=None).run.pace is None
+        measured.replace(**changes)
+    assert measured.replace(**changes, pace=None).run.pace is None
 
 
 def test_a_speed_comes_from_one_source() -> None:

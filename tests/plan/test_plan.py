@@ -226,25 +226,25 @@ def test_a_card_that_is_just_full_is_tight_and_one_byte_less_does_not_do() -> No
     plan = plan_of(zero_stage=3, recompute="full")
     held = plan.memory.total
     card = replace(A100, memory=held, shown_memory=None)
-    full = plan.but(accelerator=card, reserve=1)
+    full = plan.replace(accelerator=card, reserve=1)
     assert (full.fits, full.tight) == (False, True)
-    assert plan.but(accelerator=card, reserve=0).fits
+    assert plan.replace(accelerator=card, reserve=0).fits
     card = replace(card, memory=held - 1)
-    less = plan.but(accelerator=card, reserve=0)
+    less = plan.replace(accelerator=card, reserve=0)
     assert (less.fits, less.tight) == (False, False)
     for shown, tight in ((held - 1, False), (held, True), (2 * held, True)):
-        shows = plan.but(accelerator=replace(card, shown_memory=shown), reserve=0)
+        shows = plan.replace(accelerator=replace(card, shown_memory=shown), reserve=0)
         assert (shows.fits, shows.tight) == (False, tight)
 
 
 def test_megatron_core_fuses_the_mlp_unless_it_is_said() -> None:
     plan = plan_of(zero_stage=3)
-    fused, apart = plan.but(fused_mlp=True), plan.but(fused_mlp=False)
+    fused, apart = plan.replace(fused_mlp=True), plan.replace(fused_mlp=False)
     assert fused.memory.activations < apart.memory.activations == plan.memory.activations
-    nvidias = plan.but(software="megatron-core")
+    nvidias = plan.replace(software="megatron-core")
     assert nvidias.memory == fused.memory
-    assert nvidias.but(fused_mlp=False).memory == apart.memory
-    others = plan.but(software="other", fused_mlp=None)
+    assert nvidias.replace(fused_mlp=False).memory == apart.memory
+    others = plan.replace(software="other", fused_mlp=None)
     assert others.memory == apart.memory
 
 
@@ -252,9 +252,9 @@ def test_a_first_run_ends_where_the_slowest_published_runs_do() -> None:
     plan = plan_of()
     assert plan.first_run.greatest == plan.rough.greatest / 86400 > plan.days.greatest
     assert (plan.first_run.least, plan.first_run.likely) == (plan.days.least, plan.days.likely)
-    slow = plan.but(utilizations=(0.01, 0.02, 0.03))
+    slow = plan.replace(utilizations=(0.01, 0.02, 0.03))
     assert slow.first_run == slow.days_with_stops
     measured = plan.calibrated(60.0)
     assert measured.first_run == measured.days_with_stops
-    many = plan.but(num_gpus=np.array([32, 64])).first_run
+    many = plan.replace(num_gpus=np.array([32, 64])).first_run
     assert many.greatest[1] == plan.first_run.greatest

@@ -51,12 +51,12 @@ def test_the_report_stands_alone() -> None:
 )
 def test_a_number_is_in_words_from_a_million_on(money: float, words: str) -> None:
     price = money / (64 * 24 * PLAN.days_with_stops.likely)
-    lines = PLAN.but(price_per_gpu_hour=price).report().lines
+    lines = PLAN.replace(price_per_gpu_hour=price).report().lines
     assert {line.what: line.number for line in lines}["cost"] == words
 
 
 def test_the_summary_warns_of_a_network_that_is_not_known() -> None:
-    unknown = PLAN.but(accelerator=replace(H100, network_bandwidth=None))
+    unknown = PLAN.replace(accelerator=replace(H100, network_bandwidth=None))
     assert "Beware: of the chip the network is not known" in unknown.report().summary
     assert "Beware" not in unknown.calibrated(7.5).report().summary
     assert "Beware" not in PLAN.report().summary
@@ -78,7 +78,7 @@ def of(page: Report) -> dict[str, Line]:
 
 
 def test_every_number_is_that_of_the_function_behind_it() -> None:
-    plan = PLAN.but(price_per_gpu_hour=3.1, recipe=RECIPES["fp8"])
+    plan = PLAN.replace(price_per_gpu_hour=3.1, recipe=RECIPES["fp8"])
     told, N, T = of(plan.report(law="hoffmann")), plan.parameters.active, 10**12
     days, hours = plan.days, plan.gpu_hours
     assert told["tokens"].number == units.count(T)
@@ -109,7 +109,7 @@ def test_every_number_is_that_of_the_function_behind_it() -> None:
     assert float(told["days"].number) == pytest.approx(days.likely, rel=0.03)
 
 
-@pytest.mark.parametrize("plan", [PLAN, PLAN.but(flops_per_gpu=4e14), PLAN.calibrated(10.0)])
+@pytest.mark.parametrize("plan", [PLAN, PLAN.replace(flops_per_gpu=4e14), PLAN.calibrated(10.0)])
 def test_each_end_of_the_price_follows_from_its_own_days(plan) -> None:
     told = of(plan.report())
 
@@ -127,17 +127,17 @@ def test_each_end_of_the_price_follows_from_its_own_days(plan) -> None:
 
 
 def test_a_report_names_all_ways_of_sharing_and_what_is_computed_again() -> None:
-    shared = of(PLAN.but(sharding="fsdp", context_parallel=2, recompute="alternate").report())
+    shared = of(PLAN.replace(sharding="fsdp", context_parallel=2, recompute="alternate").report())
     assert shared["GPUs"].assumption == "tensor 1, pipeline 1, context 2, replicas 32, FSDP"
     counted = "every other product recomputed: counted here, not in the MFU"
     assert shared["work"].assumption == f"attention counted whole; {counted}"
     assert of(PLAN.report())["work"].assumption == "attention counted whole; nothing recomputed"
     mixtral = published.architecture("Mixtral-8x7B", sequence_length=4096)
     piped = {"pipeline_parallel": 4, "interleave": 2, "expert_parallel": 8, "zero_stage": 1}
-    assert of(PLAN.but(model=mixtral, **piped).report())["GPUs"].assumption == (
+    assert of(PLAN.replace(model=mixtral, **piped).report())["GPUs"].assumption == (
         "tensor 1, pipeline 4, pieces of a stage 2, experts on 8, replicas 16, ZeRO 1"
     )
-    again = of(PLAN.but(attention="unfused", recompute="selective").report())
+    again = of(PLAN.replace(attention="unfused", recompute="selective").report())
     assert "; scores recomputed: counted here" in again["work"].assumption
 
 
@@ -150,7 +150,7 @@ def test_a_report_names_all_ways_of_sharing_and_what_is_computed_again() -> None
     ],
 )
 def test_the_days_say_whose_software_they_are_of(software: str, words: str) -> None:
-    days = of(PLAN.but(software=software).report())["days"]
+    days = of(PLAN.replace(software=software).report())["days"]
     assert days.assumption.endswith(f"stops included; {words}")
 
 
@@ -169,7 +169,7 @@ def test_the_days_say_whose_software_they_are_of(software: str, words: str) -> N
     ids=["any", "other", "V100", "MI325X", "fp4"],
 )
 def test_days_rest_on_whole_runs_and_steps_only_move_them(changes, source: str) -> None:
-    days = of(PLAN.but(**changes).report())["days"]
+    days = of(PLAN.replace(**changes).report())["days"]
     assert days.source == f"9 of 10 whole runs in the interval that the others make{source}"
 
 
@@ -184,7 +184,7 @@ def test_days_rest_on_whole_runs_and_steps_only_move_them(changes, source: str) 
     ],
 )
 def test_a_chip_whose_splits_cannot_be_told_apart_says_what_is_missing(chip, missing) -> None:
-    plan = PLAN.but(accelerator=chip)
+    plan = PLAN.replace(accelerator=chip)
     assert ", ".join(plan.unknown) == missing
     assert (plan.step is None) == bool(missing)
     told = of(plan.report())["days"].assumption
@@ -203,7 +203,7 @@ def test_a_chip_whose_splits_cannot_be_told_apart_says_what_is_missing(chip, mis
     ],
 )
 def test_a_report_names_what_was_said_of_products_and_kernels(changes, line, words) -> None:
-    assert words in of(PLAN.but(**changes).report())[line].assumption
+    assert words in of(PLAN.replace(**changes).report())[line].assumption
     assert words not in of(PLAN.report())[line].assumption
 
 
@@ -223,7 +223,7 @@ def test_texts_longer_than_any_that_was_foretold_are_told_to_take_longer() -> No
 
 
 def test_given_utilisations_are_not_called_published() -> None:
-    days = of(PLAN.but(utilizations=(0.3, 0.4, 0.5)).report())["days"]
+    days = of(PLAN.replace(utilizations=(0.3, 0.4, 0.5)).report())["days"]
     assert days.source == "yours: the shares of the peak that you gave"
 
 
@@ -249,7 +249,7 @@ def test_two_fits_that_agree_are_not_told_as_an_interval() -> None:
     told = of(PLAN.report())["loss expected"].interval
     ends = sorted(f"{loss(PLAN.parameters.active, 1e12, x):.2f}" for x in ("besiroglu", "hoffmann"))
     assert told.startswith("the same by" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]} by")
-    short = PLAN.but(tokens=3e10).report()
+    short = PLAN.replace(tokens=3e10).report()
     assert of(short)["loss expected"].interval == "the same by two fits of the same runs"
 
 
@@ -290,7 +290,7 @@ def test_names_are_words_whatever_they_hold(name: str) -> None:
 
 
 def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
-    told = {x.what: x for x in PLAN.but(flops_per_gpu=420e12).report().lines}
+    told = {x.what: x for x in PLAN.replace(flops_per_gpu=420e12).report().lines}
     mfu = "42.4 % of 990 TFLOP/s, the dense peak in bf16 (MFU, attention counted)"  # 420 TFLOP/s
     alone = "25 days without stops, which add 8 to 50 %"
     assert told["days"].assumption == f"your measured rate: {mfu}; {alone}"
@@ -298,7 +298,7 @@ def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
     assert told["days"].assumption.startswith("your measured step: 38.4 % of 990 TFLOP/s, the")
     assert "a first run" not in told
     with pytest.raises(ValueError, match="is many: a report is about one"):
-        PLAN.but(tokens=np.array([1e12, 2e12])).report()
+        PLAN.replace(tokens=np.array([1e12, 2e12])).report()
     with pytest.raises(ValueError, match="law='chinchila' is unknown"):
         PLAN.report(law="chinchila")
 
@@ -306,7 +306,7 @@ def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
 def test_a_measured_step_above_any_published_is_called_so() -> None:
     """5.1 s make 75 % of the peak, which was published; everything recomputed, 79 % was not."""
     assert "above any published" not in of(PLAN.calibrated(5.1).report())["days"].assumption
-    plan = PLAN.but(recompute="full").calibrated(6.0)
+    plan = PLAN.replace(recompute="full").calibrated(6.0)
     told = of(plan.report())["days"].assumption
     most = units.share(HIGHEST["16-bit dense"])
     assert plan.mfu < HIGHEST["16-bit dense"] < plan.hfu
@@ -324,7 +324,7 @@ def test_a_first_run_says_how_its_share_is_counted_and_is_never_left_out() -> No
     assert told["a first run"].assumption == (
         "25.0 % of the peak by 6TP, attention left out: the slow end of published runs"
     )
-    slow = PLAN.but(recompute="full")
+    slow = PLAN.replace(recompute="full")
     assert slow.first_run.greatest == slow.days_with_stops.greatest > slow.rough.greatest / 86400
     row = of(slow.report())["a first run"]
     assert row.number == f"up to {units.digits(slow.days.greatest, 2)} days"

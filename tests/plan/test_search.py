@@ -60,7 +60,7 @@ def test_the_best_split_is_never_slower_than_another_that_fits(name: str) -> Non
     fitting = 0
     for split in splits_of(n):
         try:
-            other = found.but(**split)
+            other = found.replace(**split)
         except ValueError:
             continue
         if other.fits:
@@ -75,7 +75,7 @@ def test_where_nothing_fits_the_nearest_is_told() -> None:
     assert not found.fits
     for t in (1, 2, 4, 8):
         for again in ("none", "full"):
-            other = found.but(tensor_parallel=t, recompute=again)
+            other = found.replace(tensor_parallel=t, recompute=again)
             assert found.memory.total <= other.memory.total
     with pytest.raises(ValueError, match="is not divisible by"):
         best_split(model, A100, 7, 1024)

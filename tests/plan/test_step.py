@@ -23,14 +23,14 @@ def test_where_links_are_unknown_recomputation_and_the_bubble_cost_time() -> Non
     plan = plan_of(accelerator=UNLINKED)
     assert plan.step is None
     plain, F = plan.seconds.likely, count_flops(LLAMA, 512, "full")
-    full = plan.but(recompute="full").seconds.likely
+    full = plan.replace(recompute="full").seconds.likely
     assert full / plain == pytest.approx(F.total / F.model)
-    piped = plan.but(pipeline_parallel=8)
+    piped = plan.replace(pipeline_parallel=8)
     assert piped.split.bubble == 7 / 64
     assert piped.seconds.likely / plain == pytest.approx(1 + 7 / 64)
     assert piped.mfu == pytest.approx(plan.mfu / (1 + 7 / 64))
-    assert plan.but(tensor_parallel=8).seconds == plan.seconds
-    woven = plan.but(pipeline_parallel=8, interleave=2)
+    assert plan.replace(tensor_parallel=8).seconds == plan.seconds
+    woven = plan.replace(pipeline_parallel=8, interleave=2)
     assert woven.split.bubble == 7 / 128
     assert woven.seconds.likely / plain == pytest.approx(1 + 7 / 128)
 
@@ -41,7 +41,7 @@ def test_a_node_wide_split_of_a_small_model_costs_time_and_a_large_one_needs_it(
     assert times == sorted(times)
     assert times[-1] > 1.5 * times[0]
     wide = plan_of(model=GPT3, tensor_parallel=16, sequence_parallel=False)
-    node = wide.but(tensor_parallel=8)
+    node = wide.replace(tensor_parallel=8)
     assert wide.step.tensor > 2 * node.step.tensor  # it leaves the node
 
 
@@ -50,9 +50,9 @@ def test_what_replicas_send_grows_with_the_passes() -> None:
     plan = plan_of()
     k, W = plan.split.accumulation_steps, 2 * count_parameters(LLAMA).total
     assert k == 8
-    sent = [plan.but(zero_stage=stage).traffic for stage in range(4)]
+    sent = [plan.replace(zero_stage=stage).traffic for stage in range(4)]
     assert sent == [times * W * 63 / 64 for times in (2, 2, k + 1, 3 * k)]
-    kept = [plan.but(zero_stage=z, keep_gradients=True).traffic for z in (2, 3)]
+    kept = [plan.replace(zero_stage=z, keep_gradients=True).traffic for z in (2, 3)]
     assert kept == [times * W * 63 / 64 for times in (2, 2 * k + 1)]
 
 
@@ -104,7 +104,7 @@ def test_an_uneven_last_stage_has_a_layer_less_beside_the_head() -> None:
 
 def test_a_head_that_a_layer_outweighs_is_not_seen() -> None:
     model = replace(BLOOM, vocab_size=1024)
-    step_of = _bloom(12).but(model=model).step
+    step_of = _bloom(12).replace(model=model).step
     assert step_of.head == 0
     assert step_of.total == pytest.approx(sum(step_of.parts().values()))
 

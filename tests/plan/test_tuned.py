@@ -123,7 +123,7 @@ def test_advice_and_search_keep_the_tuning() -> None:
 def test_a_measured_step_takes_the_place_of_others() -> None:
     found = plan().calibrated(30)
     assert found.seconds.likely == pytest.approx(30 * found.iterations)
-    assert found.but(tuning=QLORA).run.tuning == QLORA
+    assert found.replace(tuning=QLORA).run.tuning == QLORA
 
 
 def test_the_report_says_what_learns() -> None:
@@ -218,7 +218,7 @@ def test_a_chip_without_bf16_gets_none() -> None:
             adapted("Llama-2-7b", "V100", 8, 2048, recipe=recipe)
     untuned = adapted("Llama-2-7b", "V100", 8, 2048)
     assert untuned.run.bytes_of.name == "amp"
-    assert untuned.but(accelerator="A100").run.bytes_of.name == "bf16"
+    assert untuned.replace(accelerator="A100").run.bytes_of.name == "bf16"
 
 
 def test_a_tuned_plan_takes_its_recipe_from_the_tuning() -> None:
@@ -231,4 +231,4 @@ def test_a_tuned_plan_takes_its_recipe_from_the_tuning() -> None:
 def test_a_changed_plan_refuses_what_is_no_tuning(tuning: object) -> None:
     plan = plan_run("gpt2", "A100", 8, 1e9, 64, recompute="none")
     with pytest.raises(ValueError, match=r"^tuning="):
-        plan.but(tuning=tuning)
+        plan.replace(tuning=tuning)

@@ -35,7 +35,7 @@ SPLIT = {"tensor_parallel": 8, "zero_stage": 1, "recompute": "full"}
 
 
 PLAN = plan_run(LLAMA, H100, 64, 1e12, 256, **SPLIT)
-PIPED = PLAN.but(tensor_parallel=2, pipeline_parallel=4)
+PIPED = PLAN.replace(tensor_parallel=2, pipeline_parallel=4)
 
 
 def named(picture: Picture, box: Box) -> str:

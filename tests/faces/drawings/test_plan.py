@@ -26,7 +26,7 @@ LARGE = published.architecture("Llama-3.1-70B", 8192)
 def plan_of(model=LLAMA, **changes):
     options = {"recompute": "none", "zero_stage": 3, "price_per_gpu_hour": 2.5}
     chip = published.accelerator("H100")
-    return plan_run(model, chip, 64, 10**12, 512, **options).but(**changes)
+    return plan_run(model, chip, 64, 10**12, 512, **options).replace(**changes)
 
 
 # --- a pipeline
@@ -185,7 +185,7 @@ def test_each_published_run_is_a_dot_at_its_days_and_fades_after_a_measured_step
 
 def test_the_price_is_held_against_the_start() -> None:
     start = plan_of(LARGE, tensor_parallel=8, zero_stage=1, micro_batch_size=2)
-    picture = drawn(price_of_fitting(start.but(zero_stage=2, recompute="alternate"), start))
+    picture = drawn(price_of_fitting(start.replace(zero_stage=2, recompute="alternate"), start))
     assert {"+6.07 %", "509 GB sent to other replicas in a step"} < {*picture.texts}
     ratio = picture.width_of("more") / picture.width_of("as at the start")
     assert ratio == pytest.approx(0.0607, abs=0.001)

@@ -142,7 +142,7 @@ def test_what_is_seen_of_sending_is_what_the_step_takes_longer() -> None:
 def test_gpu_1_sends_what_the_first_stage_sends() -> None:
     """Activations to the next stage, once per pass; a middle stage also sends gradients back."""
     for stages in (2, 4, 8):
-        plan = PLAN.but(tensor_parallel=2, pipeline_parallel=stages)
+        plan = PLAN.replace(tensor_parallel=2, pipeline_parallel=stages)
         part = of_first_stage(plan, sending(plan))["pipeline"]
         passes = int(plan.split.accumulation_steps)
         assert part.sent == passes * 2 * 8192 * 8192 / 2

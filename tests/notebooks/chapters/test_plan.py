@@ -21,7 +21,7 @@ def test_the_decision_of_the_page() -> None:
     plan = plan_of(accelerator=H100, zero_stage=3)
     tokens = units.rounded_down(plan.first_run_tokens(30))
     assert f"{units.count(tokens, 2)} tokens, and a step measured" in words("08_plan")
-    most = 30 * units.DAY / STOPS[2] / plan.but(tokens=tokens).iterations
+    most = 30 * units.DAY / STOPS[2] / plan.replace(tokens=tokens).iterations
     assert f"more than {most:.1f} seconds" in words("08_plan")
     size = (plan.total_flops / (6 * 20)) ** 0.5
     assert 20e9 < size < 23e9
@@ -98,7 +98,7 @@ def test_a_named_software_makes_a_step_less_uncertain() -> None:
     plan = plan_of(accelerator=H100, zero_stage=3)
     step = plan.seconds_per_iteration
     for software in ("megatron-core", "other"):
-        named = plan.but(software=software)
+        named = plan.replace(software=software)
         assert named.first_run.greatest == plan.first_run.greatest
         own = named.seconds_per_iteration
         assert own.greatest / own.least < step.greatest / step.least
@@ -138,7 +138,7 @@ def test_code_that_the_page_quotes_runs_where_it_stands() -> None:
 def test_how_long_the_evidence_says_the_head_takes() -> None:
     plan = plan_of(accelerator=H100, zero_stage=3)
     [(many, layer)] = plan.run.model.layers
-    shorter = plan.but(model=replace(plan.run.model, layers=((many // 2, layer),))).step
+    shorter = plan.replace(model=replace(plan.run.model, layers=((many // 2, layer),))).step
     each = (plan.step.total - shorter.total) / (many // 2)
     text = f"take as long as {plan.step.head / each:.1f} layers"
     assert text in cell("evidence/08_plan", "pipeline-reading")
