@@ -1,4 +1,4 @@
-"""The exercises: `check` judges an answer, `predict` a guess; `progress` is the score.
+"""The exercises: `check` grades an answer, `predict` a guess; `progress` is the score.
 
 Answer keys are computed by the package, never typed; one module a chapter.
 """
@@ -24,7 +24,7 @@ from llmtrain_course.kit.exercise import (
     Exercise,
     Prediction,
     Verdict,
-    judge,
+    grade,
     problem_of,
 )
 from llmtrain_course.kit.own_run import OwnRun, own_run
@@ -64,7 +64,7 @@ _TRIES: dict[str, list[bool]] = {}
 """Whether each answer since the kernel started was right, by the exercise."""
 
 _HINTS: dict[str, int] = {}
-"""How many hints each exercise has given: an answer whose slip is named gets none."""
+"""How many hints each exercise has given: an answer whose mistake is named gets none."""
 
 _TURNS: dict[str, int] = {}
 """Which question an exercise asks now, where a choice was wrong and came back."""
@@ -78,7 +78,7 @@ def check(id: str, answer: Answer) -> Verdict:
 
     `answer` is a number in the unit that is asked for (also as text, "7B" or "22.4
     days"), a word, or a function, as the exercise asks; None says that nothing is
-    answered yet. A wrong answer is told its slip, or gets a hint, the next one a further
+    answered yet. A wrong answer is told its mistake, or gets a hint, the next one a further
     one. After a wrong choice the exercise asks something else. An unknown id is a
     ValueError.
 
@@ -87,8 +87,8 @@ def check(id: str, answer: Answer) -> Verdict:
     """
     id = _of(EXERCISES, id)
     exercise = EXERCISES[id]
-    turn = min(_TURNS.get(id, 0), len(exercise.again))
-    verdict = judge(id, answer, exercise, _HINTS.get(id, 0), turn)
+    turn = min(_TURNS.get(id, 0), len(exercise.followups))
+    verdict = grade(id, answer, exercise, _HINTS.get(id, 0), turn)
     if verdict.ok is not None:
         _TRIES.setdefault(id, []).append(verdict.ok)
     _HINTS[id] = _HINTS.get(id, 0) + verdict.hinted

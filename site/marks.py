@@ -339,7 +339,7 @@ def exercise(id: str, at: int, source: str, before: Tag) -> str:
     if not options:
         return written(id, at, source, f"Exercise {id}: put in your answer, then run")
     asked = [turn(id, 0, f"Exercise {id}", described(before, options))]
-    for at_turn, question in enumerate(known.again, 1):
+    for at_turn, question in enumerate(known.followups, 1):
         further = {one: escape(one) for one in getattr(question.exercise, "options", {})}
         text = question.text[0].upper() + question.text[1:]
         asked.append(turn(id, at_turn, f"A second question: {escape(text)}", further))

@@ -58,7 +58,7 @@ CHOICES = {id: one for id, one in EXERCISES.items() if getattr(one, "options", N
 def test_a_choice_stays_on_the_page_and_after_a_wrong_one_the_next_question_counts(
     page: Page, address: str, id: str
 ) -> None:
-    options = {one: bool(CHOICES[id].judge(one)[0]) for one in CHOICES[id].options}
+    options = {one: bool(CHOICES[id].grade(one)[0]) for one in CHOICES[id].options}
     wrong = next(one for one, ok in options.items() if not ok)
     right = next(one for one, ok in options.items() if ok)
     page.goto(f"{address}/notebooks/{chapter_of(id)}.html")
@@ -75,11 +75,11 @@ def test_a_choice_stays_on_the_page_and_after_a_wrong_one_the_next_question_coun
 
     first.locator(f"input[value='{wrong}']").check()
     assert not answered(f"✗ {id}")
-    if not CHOICES[id].again:
+    if not CHOICES[id].followups:
         first.locator(f"input[value='{right}']").check()
         assert answered(f"✓ {id}")
         return
-    [question] = CHOICES[id].again
+    [question] = CHOICES[id].followups
     expect(second).to_contain_text(question.text[1:])
     first.locator(f"input[value='{right}']").check()
     assert not answered("right this time")

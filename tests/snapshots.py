@@ -20,7 +20,7 @@ from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.flops import pictures as flops
 from llmtrain_course.kit import ids
 from llmtrain_course.kit.drawing import Drawing
-from llmtrain_course.kit.exercise import Numeric, judge
+from llmtrain_course.kit.exercise import Numeric, grade
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_course.parameters import stack
 from llmtrain_course.start_here import pictures as start_here
@@ -114,20 +114,22 @@ def of_exercise(id: str) -> list[str]:
 def replies(id: str) -> Iterator[str]:
     """The replies to a right answer, to each common mistake and to the follow-ups; the hints."""
     exercise, answers = EXERCISES[id], ANSWERS[id]
-    yield judge(id, answers.right[0], exercise, 0).text
+    yield grade(id, answers.right[0], exercise, 0).text
     if isinstance(exercise, Numeric):
         yield from of_number(exercise)
         return
-    yield from dict.fromkeys(judge(id, answer, exercise, 0).text for answer, _ in answers.slips)
+    yield from dict.fromkeys(
+        grade(id, answer, exercise, 0).text for answer, _ in answers.common_mistakes
+    )
     yield from (f"hint: {hint}" for hint in exercise.hints() if hint)
-    for question in exercise.again:
+    for question in exercise.followups:
         assert isinstance(question.exercise, Numeric)
-        yield judge(id, question.exercise.key(), exercise, 0, 1).text
+        yield grade(id, question.exercise.key(), exercise, 0, 1).text
         yield from of_number(question.exercise)
 
 
 def of_number(exercise: Numeric) -> Iterator[str]:
-    yield from (f"× {x:.5g}: {text}" for x, text in exercise.all_slips().items())
+    yield from (f"× {x:.5g}: {text}" for x, text in exercise.all_mistakes().items())
     yield from (f"hint: {hint}" for hint in exercise.hints() if hint)
 
 

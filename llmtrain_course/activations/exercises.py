@@ -14,15 +14,15 @@ from llmtrain_course.kit.exercise import (
     Design,
     Exercise,
     Function,
-    Judgement,
+    Grade,
+    MultipleChoice,
     Numeric,
     Prediction,
-    Word,
     design_of,
     entry,
     unanswered,
 )
-from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.kinds import FillIn
 from llmtrain_helpers import published, units
 from llmtrain_helpers.activations import (
     count_activations,
@@ -64,7 +64,7 @@ def llama_layer(s: int, b: int, h: int, f: int, ad: int, kd: int) -> Result:
     return count_activations(model, b).layers
 
 
-_LLAMA_SLIPS: dict[str, Callable[..., Result]] = {
+_LLAMA_MISTAKES: dict[str, Callable[..., Result]] = {
     "these are values: each weighs 2 bytes.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) / 2
     ),
@@ -163,7 +163,7 @@ class OwnMemory(Exercise):
         "states / GPUs + activations + 8 · micro · sequence · vocabulary ≤ room.",
     )
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """What the design holds at its peak, or what does not hold."""
         if unanswered(answer):
             return NOT_YET
@@ -218,14 +218,14 @@ def _scores(bytes_each: float) -> float:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "activations-layer": Blank(
+    "activations-layer": FillIn(
         key=lambda: bytes_kept(12 * 512 / 768) - bytes_kept(0),
         unit=lambda number: f"{number:g} bytes",
         hint=(
             "Which lines of the drawing are hatched, and how many bytes has each score there?",
             "There are a · s scores for each token, and h hidden values.",
         ),
-        slips={
+        common_mistakes={
             "this counts each score once: it is kept three times over, in 2, 1 and 2 bytes.": (
                 lambda: _scores(1)
             ),
@@ -247,7 +247,7 @@ EXERCISES: dict[str, Exercise] = {
             "Softmax's result stays. Its mask, and what that leaves, go: how much of "
             "the 5as/h is left beside the 34?",
         ),
-        slips={
+        common_mistakes={
             **PREFIXES,
             **GIBI,
             1 / 48: "this is one layer: there are 48.",
@@ -281,9 +281,9 @@ EXERCISES: dict[str, Exercise] = {
             "Write down each tensor's width, h, ad, kd or f; add up, times 2 bytes. "
             "K and V are as wide as the key-value heads.",
         ),
-        slips=_LLAMA_SLIPS,
+        common_mistakes=_LLAMA_MISTAKES,
     ),
-    "activations-c": Word(key=lambda: "two passes", options=_CHANGES),
+    "activations-c": MultipleChoice(key=lambda: "two passes", options=_CHANGES),
     "activations-d": OwnMemory(),
 }
 

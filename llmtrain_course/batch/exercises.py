@@ -9,16 +9,16 @@ from llmtrain_course.kit.exercise import (
     PREFIXES,
     Answer,
     Exercise,
-    Judgement,
+    Grade,
+    MultipleChoice,
     Numeric,
     Prediction,
     Question,
-    Word,
     design_of,
     entry,
     unanswered,
 )
-from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.kinds import FillIn
 from llmtrain_helpers import published, units
 from llmtrain_helpers.activations import count_activations
 from llmtrain_helpers.batch import (
@@ -77,8 +77,8 @@ _WAITING = Numeric(
         "How many replicas are there, and how many passes does each make?",
         "A step is as many turns as passes, and one more for each further stage.",
     ),
-    slips={**PERCENT, 128: "these are the turns that are waited: of how many?"},
-    mistaken={
+    common_mistakes={**PERCENT, 128: "these are the turns that are waited: of how many?"},
+    wrong_values={
         3 / 128: "this is over the turns that work: a step has those of waiting as well.",
         4 / 132: "four stages wait for three turns: the first one need not wait for itself.",
         float(idle_share(4, 64)): "this is with 64 passes: with 32 GPUs a copy there are fewer "
@@ -139,7 +139,7 @@ class OwnBatch(Exercise):
         "accumulation = tokens wanted / (micro · replicas · sequence).",
     )
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """What the design makes, or the first thing that does not hold."""
         if unanswered(answer):
             return NOT_YET
@@ -197,7 +197,7 @@ def _bloom_batch(tensor_parallel: int = 4, pipeline_parallel: int = 12, passes: 
 
 
 EXERCISES: dict[str, Exercise] = {
-    "batch-sequences": Blank(
+    "batch-sequences": FillIn(
         key=_bloom_batch,
         unit=lambda number: units.plural(number, "sequence"),
         tolerance=0,
@@ -205,7 +205,7 @@ EXERCISES: dict[str, Exercise] = {
             "How many GPUs hold one replica?",
             "A replica takes its micro-batch in every pass, and there are several replicas.",
         ),
-        slips={
+        common_mistakes={
             "this counts every GPU as a replica.": lambda: _bloom_batch(1, 1),
             "TP cuts a replica too: the GPUs of a frame read the same sequences.": lambda: (
                 _bloom_batch(tensor_parallel=1)
@@ -230,7 +230,7 @@ EXERCISES: dict[str, Exercise] = {
             "First find how many copies of the model there are.",
             "Two GPUs times four stages hold one copy; each copy makes all its passes.",
         ),
-        slips={
+        common_mistakes={
             **PREFIXES,
             8: "this counts every GPU as a replica: TP · PP = 8 GPUs share one.",
             4: "four times too much: the pipeline's stages share one replica.",
@@ -243,10 +243,10 @@ EXERCISES: dict[str, Exercise] = {
             1 / 2048: "these are sequences: each has 2,048 tokens.",
         },
     ),
-    "batch-b": Word(
+    "batch-b": MultipleChoice(
         key=lambda: "TP 8, PP 2",
         options=_SPLITS,
-        again=[
+        followups=[
             Question(
                 "put a share such as 50 % in place of your choice. With TP 8 and PP 4, what share "
                 "of a step do the stages wait?",
@@ -263,7 +263,7 @@ EXERCISES: dict[str, Exercise] = {
             "How many passes does a replica make, and how long does a stage wait?",
             "A step is k + PP − 1 turns of a stage, each as long as a pass; try each column.",
         ),
-        mistaken=_MISTAKEN_STEPS,
+        wrong_values=_MISTAKEN_STEPS,
     ),
     "batch-d": OwnBatch(),
 }

@@ -10,13 +10,13 @@ from llmtrain_course.kit.exercise import (
     NOT_YET,
     Answer,
     Exercise,
-    Judgement,
+    Grade,
+    MultipleChoice,
     Numeric,
     Prediction,
-    Word,
     entry,
 )
-from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.kit.own_run import own_run
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import nearest_shape, shelf, usual_batch
@@ -115,7 +115,7 @@ two digits (34 billion to an 8B, which is 33.5)."""
 class OwnRun(Exercise):
     """A model off the shelf for GPUs and days: it fits, ends in time, wastes little."""
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """The answer judged: the first thing that is wrong, or what the run is worth."""
         if not isinstance(answer, Mapping) or set(answer) != set(_ENTRIES):
             return False, f"give a dictionary with {', '.join(_ENTRIES)}."
@@ -191,11 +191,11 @@ def _beside_the_best(name: str, N: float, T: float) -> tuple[bool, str]:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "budget-tokens": Blank(
+    "budget-tokens": FillIn(
         key=lambda: tokens_for_size(3e9, BUDGET),
         unit=lambda number: f"{units.count(number)} tokens",
         hint="What does one token cost, with N parameters?",
-        slips={
+        common_mistakes={
             "this has one FLOP for each parameter and token: there are 6.": lambda: BUDGET / 3e9,
             "this multiplies by 6: the work is divided by what a token costs.": lambda: (
                 6 * BUDGET / 3e9
@@ -211,7 +211,7 @@ EXERCISES: dict[str, Exercise] = {
             "first GPU-hours, then the work, then how it is divided.",
             "C is GPU-hours times 3600 times 40 % of the peak; and C = 6ND.",
         ),
-        slips={
+        common_mistakes={
             40: "these are the tokens: the parameters are a fortieth.",
             2**0.5: "this has 20 tokens for each parameter: here it is 40.",
             0.5**0.5: "this has 80 tokens for each parameter: here it is 40.",
@@ -225,7 +225,9 @@ EXERCISES: dict[str, Exercise] = {
             3600**-0.5: "this takes the hours for seconds: an hour has 3600.",
         },
     ),
-    "budget-b": Word(key=_cheapest, options={name: _sentence_on_size(name) for name in SHARES}),
+    "budget-b": MultipleChoice(
+        key=_cheapest, options={name: _sentence_on_size(name) for name in SHARES}
+    ),
     "budget-c": Numeric(
         key=_readings,
         unit=lambda number: f"{units.digits(number, 3)} readings",
@@ -233,7 +235,7 @@ EXERCISES: dict[str, Exercise] = {
             "the first reading is worth all of it, each later one less.",
             "set U times the bracket equal to 250 billion, and solve for R.",
         ),
-        mistaken={
+        wrong_values={
             TIMES: "this takes every reading for fresh text, as the colleague does.",
             _readings() - 1: "these are the repeats: the first reading comes on top.",
             float(effective_tokens(1, TIMES)): "this is what ten readings are worth.",

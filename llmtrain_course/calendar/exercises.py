@@ -10,15 +10,15 @@ from llmtrain_course.kit.exercise import (
     Answer,
     Design,
     Exercise,
-    Judgement,
+    Grade,
+    MultipleChoice,
     Numeric,
     Prediction,
-    Word,
     design_of,
     entry,
     unanswered,
 )
-from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.kit.own_run import own_run
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
@@ -37,10 +37,10 @@ from llmtrain_helpers.units import DAY, MINUTE
 # --- calendar-cost: what writes and lost work take of the time
 
 
-class Cost(Blank):
+class Cost(FillIn):
     """The line as the page has it, or with the time that writes themselves take, more exactly."""
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """Whether it's one of those, and which one is more exact."""
         delta, tau, M = 40, 900, 1e4
         for lost in (tau, tau + delta):
@@ -51,7 +51,7 @@ class Cost(Blank):
                     f"gives {units.percent(self.key())}: a write comes after tau seconds of work, "
                     "so once in tau + delta seconds, while the page takes once in tau."
                 )
-        return super().judge(answer)
+        return super().grade(answer)
 
 
 # --- calendar-a: stops of a run, and the hours that they take
@@ -144,7 +144,7 @@ class OwnCalendar(Exercise):
         "computing_days · (1 + what stops cost) / 0.944 must be below calendar_days.",
     )
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """The date that the design makes, or the first thing that does not hold."""
         if unanswered(answer):
             return NOT_YET
@@ -277,7 +277,7 @@ EXERCISES: dict[str, Exercise] = {
         key=lambda: 40 / 900 + 900 / 2 / 1e4,
         unit=lambda share: f"{units.percent(share)} of the time",
         hint="A write comes once in tau seconds, a stop once in M. What does each take?",
-        slips={
+        common_mistakes={
             "this loses a whole interval at each stop: on average it is half.": lambda: (
                 40 / 900 + 900 / 1e4
             ),
@@ -295,7 +295,7 @@ EXERCISES: dict[str, Exercise] = {
             "256 nodes, 6 stops in 1,000 days of one; each costs half an interval of "
             "30 minutes, and the restart.",
         ),
-        slips={
+        common_mistakes={
             8: "eight times too much: the rate is that of a node, and a node has 8.",
             50 / 35: "a whole interval for each stop: on average it is half of one.",
             15 / 35: "this leaves the restart out.",
@@ -306,7 +306,7 @@ EXERCISES: dict[str, Exercise] = {
             60 / 35: "these are the stops; each costs 35 minutes.",
         },
     ),
-    "calendar-b": Word(
+    "calendar-b": MultipleChoice(
         key=lambda: min(_COSTS, key=lambda change: _COSTS[change]), options=_OPTIONS
     ),
     "calendar-c": Numeric(
@@ -319,7 +319,7 @@ EXERCISES: dict[str, Exercise] = {
             "To the pool the two jobs are one machine. How large is it?",
             "Let spare_nodes count that machine: GPUs, failures of a node in a day, days.",
         ),
-        mistaken={
+        wrong_values={
             3: "that is the average, rounded up: in every fourth moment it is too few.",
             2 * _ALONE: "that is what they need apart. Both rarely have bad luck in one "
             "week, so a common pool needs fewer.",

@@ -13,17 +13,17 @@ from llmtrain_course.kit.exercise import (
     Answer,
     Design,
     Exercise,
-    Judgement,
+    Grade,
+    MultipleChoice,
     Numeric,
     Prediction,
     Question,
-    Word,
     design_of,
     entry,
     read_as,
     unanswered,
 )
-from llmtrain_course.kit.kinds import Blank, Recommendation
+from llmtrain_course.kit.kinds import FillIn, Recommendation
 from llmtrain_course.plan.pictures import parts_of
 from llmtrain_helpers import published, units
 from llmtrain_helpers.checks import Result, count, one
@@ -130,7 +130,7 @@ _SUMS = Numeric(
         "What is added up has 2 bytes for each of the tokens and each of h numbers.",
         "32 layers, each with two sums forward and two backward.",
     ),
-    slips={
+    common_mistakes={
         0.5: "half: two sums forward, and two backward. Or: each goes round twice.",
         1 / 32: "this is one layer: there are 32.",
         8 / 7: "nearly: each GPU keeps its own eighth, and sends the other seven, twice.",
@@ -227,7 +227,7 @@ class OwnSplit(Exercise):
         "Start from tensor 1, one stage, ZeRO 3; if too much, let two share it.",
     )
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """What the split takes, or what is better."""
         if unanswered(answer):
             return NOT_YET
@@ -262,13 +262,13 @@ class OwnSplit(Exercise):
 
 
 EXERCISES: dict[str, Exercise] = {
-    "communication-tokens": Blank(
+    "communication-tokens": FillIn(
         key=lambda: _PEAK / _NODE,
         hint=(
             "Set the two times equal, 4PT/X = 4P/W, and solve for T.",
             "The parameters P drop out, and the 4 as well.",
         ),
-        slips={
+        common_mistakes={
             "this is the other way round: faster GPUs need more tokens.": lambda: _NODE / _PEAK,
             "the 4 stands on both sides, and drops out.": lambda: _PEAK / _NODE / 4,
             "one 4 is left over: it stands on both sides.": lambda: 4 * _PEAK / _NODE,
@@ -285,7 +285,7 @@ EXERCISES: dict[str, Exercise] = {
             "Two numbers: what a GPU sends, and how fast the node lets it out.",
             "A GPU sends nearly twice its gradients; a node has 8 cards.",
         ),
-        slips={
+        common_mistakes={
             8: "eight times too long: the node's 8 cards carry eight rings at once.",
             2 / 3: "this is NVLink's rate: the ring has to leave the nodes.",
             1 / 12: "this is the rate of a node's links together, and it leaves nodes.",
@@ -300,10 +300,10 @@ EXERCISES: dict[str, Exercise] = {
             _EGRESS: "these are the bytes; divide them by the node's rate.",
         },
     ),
-    "communication-b": Word(
+    "communication-b": MultipleChoice(
         key=lambda: "TP 1, ZeRO 3",
         options=_Lazy(_FOR_8B),
-        again=[
+        followups=[
             Question(
                 "eight GPUs share every layer of this model, which has 32, with h = 4,096. How "
                 "many GB does each of them send for one sequence, forward and backward, with "

@@ -12,14 +12,14 @@ from llmtrain_course.kit.exercise import (
     TENFOLD,
     Answer,
     Exercise,
-    Judgement,
+    Grade,
     Numeric,
     Prediction,
     entry,
     read_as,
     unanswered,
 )
-from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.kit.own_run import own_run
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, count, one, quantity
@@ -88,7 +88,7 @@ class Script(Exercise):
         """The right days."""
         return self.days.key()
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """What lies in between first: slips that cancel leave the days as they are."""
         if not isinstance(answer, tuple | list) or len(answer) != 3:
             return False, "give three things: the tokens, the rate in FLOP/s, the days."
@@ -100,7 +100,7 @@ class Script(Exercise):
         )
         if T < _LEAST_TOKENS < days:
             return False, "The tokens come first, then the rate, then the days."
-        right, sentence = self.days.judge(days)
+        right, sentence = self.days.grade(days)
         if problem := _problem_with_tokens(T) or _problem_with_rate(X):
             return False, f"the days are right, but {problem}" if right else problem
         return right, sentence
@@ -122,7 +122,7 @@ def _problem_with_tokens(tokens: float) -> str:
     return f"{number}: say 10e9 in words." if tokens > 800e9 else f"{number}, too few."
 
 
-_SLIPS_OF_RATE = {
+_MISTAKEN_RATES = {
     2: "the peak is twice what an H100 does in training. For which matrices is it?",
     20: "it is more than an H100 does. What is 10e12 in words, and what peak is this?",
     10: "it is ten times too much: 10e12 is ten tera.",
@@ -149,8 +149,8 @@ def _problem_with_rate(rate: float) -> str:
             number = f"the rate is {units.digits(rate)}, so in {unit}"
             return f"{number}; give FLOP/s, times {factor}."
     number = f"the rate is {units.flops_per_second(rate)}"
-    for slip, cause in _SLIPS_OF_RATE.items():
-        if near(slip):
+    for mistake, cause in _MISTAKEN_RATES.items():
+        if near(mistake):
             return f"{number}: {cause}"
     return f"{number}: give it in FLOP/s, of one GPU."
 
@@ -166,7 +166,7 @@ _SCRIPT = Script(
             "there are three slips; read each number in the code aloud, with its unit.",
             "what are 10e9 and 10e12 in words? And which of the two peaks is for training?",
         ),
-        slips={
+        common_mistakes={
             0.1: f"{_ONE_LEFT}this is a tenth.",
             10: f"{_ONE_LEFT}this is ten times.",
             0.5: "tokens and rate are right; in the days the peak is still twice too high.",
@@ -207,7 +207,7 @@ class Rented(Exercise):
         "Take the bill of each chip first, at a quarter of its peak. Then the days.",
     )
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """Whether money and days hold at the low end; if they don't, whether they're likely to."""
         if not isinstance(answer, Mapping) or set(answer) != {"chip", "gpus"}:
             return False, "give a dictionary with chip and gpus."
@@ -260,7 +260,7 @@ class OwnRun(Exercise):
         "Ask what one GPU does in your days at a quarter of its peak, then how many it takes.",
     )
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """Whether these GPUs keep the days, in days and in words."""
         if not isinstance(answer, Mapping) or set(answer) != set(_ENTRIES):
             return False, f"give a dictionary with {', '.join(_ENTRIES)}."
@@ -323,7 +323,7 @@ EXERCISES: dict[str, Exercise] = {
             "compare what the work counts with what the rate counts.",
             "an MFU leaves the second forward pass out, so the work must as well.",
         ),
-        slips={
+        common_mistakes={
             **TENFOLD,
             4 / 3: "this has 8TP: an MFU leaves recomputation out, whatever the run "
             "did, so the work must leave it out too.",
@@ -338,14 +338,14 @@ EXERCISES: dict[str, Exercise] = {
             24: "these are hours: divide by 24.",
         },
     ),
-    "duration-days": Blank(
+    "duration-days": FillIn(
         key=_days_by_steps,
         unit=lambda days: (
             f"{_days(days)}. The 208 days above leave out attention's scores, "
             "which a clock does not"
         ),
         hint=("How many steps are there? Each takes the same time.",),
-        slips={
+        common_mistakes={
             "these are seconds: a day has 86,400.": lambda: _days_by_steps() * units.DAY,
             "these are hours: divide by 24.": lambda: _days_by_steps() * 24,
             "this is the number of steps: each takes t seconds.": lambda: float(

@@ -11,14 +11,14 @@ from llmtrain_course.kit.exercise import (
     NOT_YET,
     Answer,
     Exercise,
-    Judgement,
+    Grade,
+    MultipleChoice,
     Numeric,
     Prediction,
     Question,
-    Word,
     entry,
 )
-from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.kit.own_run import own_run
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice, count
@@ -133,7 +133,7 @@ def adapted(way: str, gpus: int, length: int, texts: int) -> Plan:
 class OwnTuning(Exercise):
     """A way, GPUs, rows and texts: it fits, ends in time, and uses half of the time."""
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """The first thing that is wrong, or what it takes."""
         if not isinstance(answer, Mapping) or set(answer) != set(_ENTRIES):
             return False, f"give a dictionary with {', '.join(_ENTRIES)}."
@@ -187,12 +187,12 @@ class OwnTuning(Exercise):
 
 
 EXERCISES: dict[str, Exercise] = {
-    "finetune-adapter": Blank(
+    "finetune-adapter": FillIn(
         key=_adapter,
         unit=lambda number: f"{number:,} parameters",
         tolerance=0,
         hint="One matrix has r columns as tall as the rows, the other r rows.",
-        slips={
+        common_mistakes={
             "this is the matrix itself, which stays frozen.": lambda: ROWS * COLUMNS,
             "m times n is as large as the matrix: the two thin ones have r(m + n).": lambda: (
                 RANK * ROWS * COLUMNS
@@ -211,7 +211,7 @@ EXERCISES: dict[str, Exercise] = {
             "First the tokens, then the work for each of them.",
             "A frozen weight takes 4 FLOPs a token: forward, and to pass the gradient on.",
         ),
-        slips={
+        common_mistakes={
             1.5: "this has 6 FLOPs a weight: frozen ones take no gradient of their own.",
             0.5: "this is forward alone: the gradient has to pass through every layer.",
             1 / 3: "this reads the texts once: there are three epochs.",
@@ -220,10 +220,10 @@ EXERCISES: dict[str, Exercise] = {
             3600: "these are seconds: give hours.",
         },
     ),
-    "finetune-b": Word(
+    "finetune-b": MultipleChoice(
         key=lambda: "loss piece by piece",
         options=_CHANGES,
-        again=[
+        followups=[
             Question(
                 "how many GB do the logits take with 6,144 tokens at once, with 14 bytes each?",
                 Numeric(
@@ -231,7 +231,7 @@ EXERCISES: dict[str, Exercise] = {
                     asked="GB",
                     unit=lambda size: f"{units.digits(size)} GB",
                     hint="A token has as many logits as the vocabulary has words: 128,256.",
-                    mistaken={
+                    wrong_values={
                         14 * 4096 * 128_256 / 1e9: "these are those of 4,096 tokens.",
                         4 * 6144 * 128_256 / 1e9: "this is one tensor in 32 bits: 14 bytes each.",
                     },
@@ -247,7 +247,7 @@ EXERCISES: dict[str, Exercise] = {
             "Which weights are not in 4 bits?",
             "Embedding and head have V rows of h numbers each, and stay in 16 bits.",
         ),
-        mistaken={
+        wrong_values={
             _HALF * (_MATRICES + _ENDS): "this is the colleague's own number: embedding and head "
             "stay wide.",
             _HALF * _MATRICES: "embedding and head are missing: they take memory too.",

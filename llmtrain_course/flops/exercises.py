@@ -13,14 +13,14 @@ from llmtrain_course.kit.exercise import (
     Answer,
     Exercise,
     Function,
-    Judgement,
+    Grade,
+    MultipleChoice,
     Numeric,
     Prediction,
     Question,
-    Word,
     read_as,
 )
-from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.kinds import FillIn
 from llmtrain_helpers import published, units
 from llmtrain_helpers.checks import Result, count
 from llmtrain_helpers.flops import (
@@ -44,7 +44,7 @@ def layer_flops(h: int, f: int, k: int, s: int) -> Result:
     return counted.total - counted.head
 
 
-_LAYER_SLIPS: dict[str, Callable[[int, int, int, int], Result]] = {
+_LAYER_MISTAKES: dict[str, Callable[[int, int, int, int], Result]] = {
     "this is the forward pass alone: backward costs twice as much again.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) // 3
     ),
@@ -101,7 +101,7 @@ def _mfu() -> float:
     return _share_of_peak(gpt_flops(**_RUN, recompute="none"))
 
 
-def _mistaken_mfu() -> dict[float, str]:
+def _wrong_mfus() -> dict[float, str]:
     """What one gets in flops-b who counts too much, or leaves a term out."""
     l, h, V, s, B = _RUN.values()
     F = {recompute: gpt_flops(**_RUN, recompute=recompute) for recompute in RECOMPUTE}
@@ -148,7 +148,7 @@ def busy(recompute: str) -> tuple[float, float]:
     return F.model / at_peak, F.total / at_peak
 
 
-def _slip() -> str:
+def _mistake() -> str:
     """The slip whose reading is the colleague's figure."""
     reading = min(readings(), key=lambda name: abs(readings()[name] - STATED))
     return {"sparse peak": "sparse", "sequence length": "length", "recomputation": "recomputed"}[
@@ -156,7 +156,7 @@ def _slip() -> str:
     ]
 
 
-def both_slips() -> float:
+def both_mistakes() -> float:
     """The colleague's share if the log counts the recomputed work as well."""
     found = readings()
     return found["recomputation"] * found["sparse peak"] / found["none"]
@@ -167,28 +167,28 @@ class Traced(Exercise):
     """(MFU, slip): the right number first, then what made the wrong one."""
 
     mfu: Numeric
-    slip: Word
-    again: Sequence[Question] = ()
+    mistake: MultipleChoice
+    followups: Sequence[Question] = ()
 
     def key(self) -> tuple[float, str]:
         """The right MFU and the slip."""
-        return self.mfu.key(), self.slip.key()
+        return self.mfu.key(), self.mistake.key()
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """What is wrong with the number; or else with the slip."""
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:
             raise ValueError("give two things: (mfu, slip)")
         if any(part is None for part in answer):
             return NOT_YET
-        mfu, slip = answer
+        mfu, mistake = answer
         if isinstance(mfu, str) and not re.search("[0-9]", mfu):
             raise ValueError("The MFU comes first, then the slip: (mfu, slip)")
-        right, sentence = self.mfu.judge(mfu)
-        return self.slip.judge(slip) if right else (right, f"the MFU: {sentence}")
+        right, sentence = self.mfu.grade(mfu)
+        return self.mistake.grade(mistake) if right else (right, f"the MFU: {sentence}")
 
     def moves_on(self, answer: Answer) -> bool:
         """Another question follows a wrong slip, and no wrong number."""
-        return bool(self.mfu.judge(answer[0])[0])
+        return bool(self.mfu.grade(answer[0])[0])
 
     def hints(self) -> tuple[str, ...]:
         """The hints that lead to the MFU."""
@@ -247,7 +247,7 @@ class OwnBatch(Exercise):
         f"They are F / (GPUs · X), with X {units.percent(SHARE)} of the peak.",
     )
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """What the step takes, and whether that is in the range."""
         if not isinstance(answer, (tuple, list)) or len(answer) not in (3, 4):
             return False, "give four things: (model, gpus, chip, my_batch)."
@@ -278,14 +278,14 @@ def _layer(weights: int = 12, products: int = 2, flops_each: int = 2) -> int:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "flops-layer": Blank(
+    "flops-layer": FillIn(
         key=_layer,
         unit=units.flops,
         hint=(
             "Each of the 12h² weights meets each of the s tokens.",
             "A weight costs 2 FLOP for each token, and each of two products 2s²h.",
         ),
-        slips={
+        common_mistakes={
             "this is a layer's weights, without its scores.": lambda: _layer(products=0),
             "the scores are two products: this has one of them.": lambda: _layer(products=1),
             "a weight costs 2 FLOP for each token: it multiplies and adds.": lambda: _layer(
@@ -306,7 +306,7 @@ EXERCISES: dict[str, Exercise] = {
                 (8192, 28672, 1024, 32768),
             ]
         ],
-        slips=_LAYER_SLIPS,
+        common_mistakes=_LAYER_MISTAKES,
         hint=(
             "Look at the parts one by one: projections, MLP, scores.",
             "Each weight costs 6 for each token; which weights are there in the MLP?",
@@ -320,7 +320,7 @@ EXERCISES: dict[str, Exercise] = {
             "First the work, then the rate of one GPU, then its share of the peak.",
             "F has three terms, weights, scores and head; MFU counts nothing twice.",
         ),
-        slips={
+        common_mistakes={
             **PERCENT,
             0.5: "half of it: is this the sparse peak, or a multiply-add counted once?",
             2: "twice too much: a multiply-add is 2 FLOPs, not 4.",
@@ -330,7 +330,7 @@ EXERCISES: dict[str, Exercise] = {
             128: "this is all 128 GPUs together over the peak of one.",
             989.5 / 312: "this is the peak of an A100: these are H100.",
         },
-        mistaken=_mistaken_mfu(),
+        wrong_values=_wrong_mfus(),
     ),
     "flops-c": Traced(
         Numeric(
@@ -341,19 +341,19 @@ EXERCISES: dict[str, Exercise] = {
                 "which work does MFU count, and over which peak?",
                 "count without the recomputed pass, over the dense peak of an A100.",
             ),
-            slips={
+            common_mistakes={
                 **PERCENT,
                 0.5: "this is their figure, the share of 624: that peak is for "
                 "matrices in which half of the numbers are zeros.",
                 32: "this is all 32 GPUs together over the peak of one.",
             },
-            mistaken={
+            wrong_values={
                 readings()["recomputation"]: "this counts the recomputed work: it is HFU.",
                 readings()["sequence length"]: "this has s = 1,024: here it is 2,048.",
             },
         ),
-        Word(
-            key=_slip,
+        MultipleChoice(
+            key=_mistake,
             options={
                 "sparse": f"right: the MFU is {units.percent(readings()['none'])}, and over 624 "
                 "TFLOP/s, the peak for matrices that are half zeros, it shrinks to the 18.4 % of "
@@ -364,20 +364,23 @@ EXERCISES: dict[str, Exercise] = {
                 f"{units.percent(readings()['recomputation'])} and not 18.4 %.",
             },
         ),
-        again=[
+        followups=[
             Question(
                 "the log keeps its peak of 624 TFLOP/s, and now counts the recomputed work too. "
                 "Which share does it show?",
                 Numeric(
-                    key=both_slips,
+                    key=both_mistakes,
                     asked="share",
                     unit=units.percent,
                     hint=(
                         "which work is counted, and over which peak?",
                         "count the work with its recomputed pass, over 624 TFLOP/s.",
                     ),
-                    slips={**PERCENT, 2: "this is over the dense peak: the log keeps 624."},
-                    mistaken={
+                    common_mistakes={
+                        **PERCENT,
+                        2: "this is over the dense peak: the log keeps 624.",
+                    },
+                    wrong_values={
                         STATED: "this leaves the recomputed work out.",
                         readings()["none"]: "this is the MFU, without either slip.",
                     },

@@ -166,9 +166,9 @@ def render(
 
 def _impossible(setting: Setting, pictures: str) -> common.Answer:
     """Above the peak: the bar past it, and what each usual slip would explain."""
-    slips = [*_slips(setting)]
+    mistakes = [*_mistakes(setting)]
     advice = "None of the usual slips is enough to explain this: look at the seconds first."
-    if slips:
+    if mistakes:
         advice = "The usual slips, and what HFU would be without each, stand below; "
         advice += "look up which it was."
     reason = (
@@ -177,7 +177,7 @@ def _impossible(setting: Setting, pictures: str) -> common.Answer:
         f"{units.flops_per_second(setting.peak)}: "
         f"an input is not as it was in the run. {advice}"
     )
-    offers = (*_seconds_of_presets(setting), *slips)
+    offers = (*_seconds_of_presets(setting), *mistakes)
     return common.Answer(common.warning(reason) + pictures, offers=offers)
 
 
@@ -192,7 +192,7 @@ def _seconds_of_presets(setting: Setting) -> Iterator[common.Offer]:
                 yield f"{change}: HFU {units.percent(hfu)}", {"seconds": time}
 
 
-def _slips(setting: Setting) -> Iterator[common.Offer]:
+def _mistakes(setting: Setting) -> Iterator[common.Offer]:
     """Usual slips, each undone alone, if that brings the share below the peak."""
     undone: list[tuple[str, common.Value, common.Value]] = [
         ("sequence_length", setting.sequence_length, setting.sequence_length // 2),

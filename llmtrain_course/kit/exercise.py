@@ -1,15 +1,14 @@
-"""What the exercises of all chapters share: answer, slip, hint, verdict.
+"""What the exercises of all chapters share: answer, mistake, hint, verdict.
 
-An `Exercise` judges a learner's answer. A wrong one is looked up among the exercise's
-slips, the mistakes that people are known to make there, so that the verdict can name
-the mistake instead of only saying no. A slip is one line: a wrong answer, and what to
-say to it.
+An `Exercise` grades a learner's answer. If it's wrong, we look it up among the mistakes
+that people often make there, so that the verdict can name the mistake instead of only
+saying no. A mistake is one line: a wrong answer, and the reply to it.
 
-    slips={**TENFOLD, 24: "these are hours: divide by 24."}
+    common_mistakes={**TENFOLD, 24: "these are hours: divide by 24."}
 
-A wrong answer that no slip explains is told which way it is off, and gets a hint: the
-first one, then a plainer one, and at last where the worked answer is. A named slip uses
-up no hint.
+If no mistake explains a wrong answer, the reply says which way it's off and gives a hint:
+the first one, then a plainer one, and in the end where the worked answer is. A mistake
+that's named doesn't use up a hint.
 
 A choice that was wrong comes back as another question: see `Question`.
 """
@@ -39,30 +38,30 @@ Design: TypeAlias = Mapping[str, Any]
 """An answer of several entries, by their names: a run that the learner has designed.
 The entries are as the learner wrote them; `entry` reads a number."""
 
-Judgement: TypeAlias = tuple[bool | None, str]
+Grade: TypeAlias = tuple[bool | None, str]
 """Whether an answer is right (None: not answered yet), and the sentence that says why."""
 
 HINT = "<hint>"
-"""Stands in a judgement's sentence where the exercise's next hint belongs."""
+"""A placeholder in a grade's sentence for the exercise's next hint."""
 
 UNANSWERED = "no answer yet. Put in yours and run the cell again."
 UNGUESSED = "no guess yet. Put in yours, run the cell, and see how near it comes."
 
-NOT_YET: Judgement = (None, UNANSWERED)
-"""The judgement on an answer that still has a None in it."""
+NOT_YET: Grade = (None, UNANSWERED)
+"""The grade of an answer that still has a None in it."""
 
-# --- slips that many exercises share
+# --- mistakes that many exercises share
 
-Slips: TypeAlias = dict[float, str]
+Mistakes: TypeAlias = dict[float, str]
 """Wrong numbers and their usual cause. The number is a factor: wrong answer over key."""
 
-TENFOLD: Slips = {
+TENFOLD: Mistakes = {
     10: "ten times too much: 10e9 is ten billion, one billion is 1e9.",
     0.1: "ten times too little: 10e12 is ten trillion, one trillion is 1e12.",
 }
-"""Slips with what is computed from billions and trillions."""
+"""Mistakes with what is computed from billions and trillions."""
 
-PREFIXES: Slips = {
+PREFIXES: Mistakes = {
     **TENFOLD,
     1e3: "1,000 times too much: look at the unit prefixes (SI base units, please).",
     1e-3: "1,000 times too little: look at the unit prefixes (SI base units, please).",
@@ -72,25 +71,25 @@ PREFIXES: Slips = {
     1e-9: "a billion times too little: this wants the number itself, not billions.",
     1e-12: "10¹² times too little: give the number itself, not trillions or tera.",
 }
-"""Slips with large counts and rates."""
+"""Mistakes with large counts and rates."""
 
-TWICE: Slips = {
+TWICE: Mistakes = {
     2: "twice too much: is something counted twice?",
     0.5: "half of it: a multiply-add is 2 FLOPs.",
 }
-"""Slips with FLOPs."""
+"""Mistakes with FLOPs."""
 
-GIBI: Slips = {
+GIBI: Mistakes = {
     units.GB / units.GiB: "7 % too little: GB (10⁹ bytes) where GiB (2³⁰ bytes) is meant.",
     units.GiB / units.GB: "7 % too much: GiB (2³⁰ bytes) where GB (10⁹ bytes) is meant.",
 }
-"""Slips with bytes."""
+"""Mistakes with bytes."""
 
-PERCENT: Slips = {100: "this is in per cent: give the share, between 0 and 1."}
-"""Slips with shares."""
+PERCENT: Mistakes = {100: "this is in per cent: give the share, between 0 and 1."}
+"""Mistakes with shares."""
 
 NEAR = 0.001
-"""How far from a slip's number an answer may be, as a share, and still stand for it."""
+"""How far from a mistake's number an answer may be, as a share, and still stand for it."""
 
 
 # --- verdicts
@@ -101,7 +100,7 @@ class Verdict:
     """Right, wrong, or not answered (`ok` is None); its repr is the sentence.
 
     `hinted` says whether a hint was given, and `turn` which question stands now: 0 the
-    exercise's own, then those of its `again`.
+    exercise's own, then those of its `followups`.
     """
 
     id: str
@@ -165,22 +164,22 @@ def _from_here() -> Callable[[str], str]:
 
 
 def _cell_of(id: str) -> str:
-    """The cell of a solution that answers an exercise, or is the blank's own."""
+    """The cell of a solution that answers an exercise, or the one to fill in."""
     part = ids.part_of(id)
     return f"exercise-{part}-text" if len(part) == 1 else part
 
 
-def judge(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0) -> Verdict:
+def grade(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0) -> Verdict:
     """The verdict on an answer to an exercise, after so many hints.
 
-    `turn` is the question that stands: 0 the exercise's own, then those of its `again`.
+    `turn` is the question that stands: 0 the exercise's own, then those of its `followups`.
     """
-    asked = exercise.again[turn - 1].text if turn else ""
-    one = exercise.again[turn - 1].exercise if turn else exercise
+    asked = exercise.followups[turn - 1].text if turn else ""
+    one = exercise.followups[turn - 1].exercise if turn else exercise
     if answer is None:
         return Verdict(id, None, f"{one.stub}{asked and f' {_NOW} {asked}'}", turn=turn)
     try:
-        ok, text = one.judge(answer)
+        ok, text = one.grade(answer)
         hints = [hint for hint in one.hints_for(answer) if hint]
         said = _understood(answer)
     except KeyboardInterrupt:  # somebody stops it
@@ -191,14 +190,14 @@ def judge(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
         problem = f"{problem_of(error)}."
         if not turn:
             return Verdict(id, False, problem)
-        if (again := _answered_again(id, answer, exercise, turn)) is not None:
-            return again
+        if (verdict := _verdict_on_first(id, answer, exercise, turn)) is not None:
+            return verdict
         return Verdict(id, False, f"{problem} {_NOW} {asked}", turn=turn)
-    if turn and not ok and (again := _answered_again(id, answer, exercise, turn)) is not None:
-        return again
-    asks_more = ok is False and turn < len(exercise.again) and HINT not in text
+    if turn and not ok and (verdict := _verdict_on_first(id, answer, exercise, turn)) is not None:
+        return verdict
+    asks_more = ok is False and turn < len(exercise.followups) and HINT not in text
     if asks_more and exercise.moves_on(answer):
-        return Verdict(id, False, f"{text} {_NEXT} {exercise.again[turn].text}", turn=turn + 1)
+        return Verdict(id, False, f"{text} {_NEXT} {exercise.followups[turn].text}", turn=turn + 1)
     if ok is False and not hints:  # what was said is a first hint
         text, hints = text if HINT in text else f"{text} {HINT}", [""]
     if path := solution_of(id):
@@ -211,33 +210,33 @@ def judge(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
 _NEXT, _NOW = "A second question, in place of the first:", "The second question still stands:"
 
 
-def _judged(answer: Answer, exercise: Exercise) -> Judgement | None:
-    """An exercise's own judgement on an answer; None to what it does not understand."""
+def _grade_of(answer: Answer, exercise: Exercise) -> Grade | None:
+    """Return an exercise's grade of an answer, or None if it doesn't understand the answer."""
     try:
-        return exercise.judge(answer)
+        return exercise.grade(answer)
     except KeyboardInterrupt:
         raise
     except BaseException:
         return None
 
 
-def _answered_again(id: str, answer: Answer, exercise: Exercise, turn: int) -> Verdict | None:
+def _verdict_on_first(id: str, answer: Answer, exercise: Exercise, turn: int) -> Verdict | None:
     """The verdict on an answer to the first question, given once more while another stands."""
-    judged = _judged(answer, exercise)
-    if judged is None:
+    reply = _grade_of(answer, exercise)
+    if reply is None:
         return None
-    right, text = judged[0], _with_hint(judged[1], "").strip()
+    right, text = reply[0], _with_hint(reply[1], "").strip()
     said = f"right this time: {re.sub('^right[:,.]? ', '', text)}" if right else text
-    asked = exercise.again[turn - 1].text
+    asked = exercise.followups[turn - 1].text
     return Verdict(id, False if right is False else None, f"{said} {_NOW} {asked}", turn=turn)
 
 
 def _right_later(answer: Answer, exercise: Exercise) -> str:
     """What is said to an answer that is right for a further question; "" to any other."""
-    for question in exercise.again:
-        judgement = _judged(answer, question.exercise)
-        if judgement and judgement[0]:
-            return judgement[1]
+    for question in exercise.followups:
+        reply = _grade_of(answer, question.exercise)
+        if reply and reply[0]:
+            return reply[1]
     return ""
 
 
@@ -280,22 +279,22 @@ def problem_of(error: BaseException) -> str:
 
 
 class Exercise:
-    """A question whose answers can be judged; each kind of exercise says how."""
+    """A question whose answers can be graded; each kind of exercise says how."""
 
     hint: str | Sequence[str] = ""
-    """What to say at the first wrong answer that no slip explains, and at the next ones;
+    """What to say at the first wrong answer that no mistake explains, and at the next ones;
     after the last of them comes the link to the worked answer."""
 
     stub: str = UNANSWERED
     """What to say while the answer is None."""
 
     mark: str = ""
-    """The sign of an answer that is taken and not judged; "" for the ✓ of a right one."""
+    """The sign of an answer that is accepted but not graded; "" for the ✓ of a right one."""
 
-    again: Sequence[Question] = ()
+    followups: Sequence[Question] = ()
     """What is asked, one after the other, when the answer before it was wrong."""
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """Whether an answer is right, and why it is (not)."""
         raise NotImplementedError
 
@@ -308,13 +307,13 @@ class Exercise:
         return (self.hint,) if isinstance(self.hint, str) else tuple(self.hint)
 
     def hints_for(self, answer: Answer) -> tuple[str, ...]:
-        """The hints for an answer that was judged; an exercise may name its choices."""
+        """The hints for an answer that was graded; an exercise may name its choices."""
         return self.hints()
 
 
 @dataclass(frozen=True)
 class Question:
-    """What an exercise asks after a wrong choice: its words, and how it is judged.
+    """What an exercise asks after a wrong choice: its words, and how it's graded.
 
     A choice of four falls to four tries. So after a wrong one the same cell is asked
     something else, the number behind the choice at last, which no trying finds. Who
@@ -331,23 +330,23 @@ class Numeric(Exercise):
 
     `unit` writes the key for people; `asked` is the unit in which it is asked for, one
     of `units.UNITS`, "" for a number without one. An answer in another unit of its kind
-    is converted, unless that is the exercise (`converts`). A slip stands in `slips` by
-    its factor (100, for per cent) or in `mistaken` by its value (what the formula gives
-    without the head),
-    whichever is plainer to write. `hint` is for a wrong answer that none explains.
+    is converted, unless that is the exercise (`converts`). A mistake is in `common_mistakes`
+    by its factor (100, for per cent) or in `wrong_values` by its value (what the formula
+    gives without the head), whichever is plainer to write. `hint` is for a wrong answer
+    that none explains.
     """
 
     key: Callable[[], float]
     unit: Callable[[float], str]
     hint: str | Sequence[str]
     tolerance: float = 0.005
-    slips: Slips = field(default_factory=dict)
-    mistaken: Mapping[float, str] = field(default_factory=dict)
+    common_mistakes: Mistakes = field(default_factory=dict)
+    wrong_values: Mapping[float, str] = field(default_factory=dict)
     asked: str = ""
     converts: bool = True
 
-    def judge(self, answer: Answer) -> Judgement:
-        """Right, rounded, a known slip, or too high or too low with a hint."""
+    def grade(self, answer: Answer) -> Grade:
+        """Grade a number: right, rounded, a common mistake, or too high or low, with a hint."""
         if is_array(answer):
             return False, "this is an array: give one number."
         written = read_written(answer, self.asked)
@@ -355,11 +354,11 @@ class Numeric(Exercise):
         if written.unit not in ("", self.asked) and not self.converts:
             problem = f"these are {written.unit}; {self.asked} are asked"
             return False, f"{problem}, as a number without a unit."
-        ok, text = self.judge_number(number)
+        ok, text = self.grade_number(number)
         return ok, f"{written.said}: {text}" if written.said else text
 
-    def judge_number(self, number: float) -> Judgement:
-        """The judgement on a number, in the unit that was asked for."""
+    def grade_number(self, number: float) -> Grade:
+        """Grade a number in the unit that was asked for."""
         key = self.key()
         if self._is(number, key, self.tolerance):
             return True, f"right, {self.unit(key)}."
@@ -367,25 +366,28 @@ class Numeric(Exercise):
             if abs(number - key) <= NEAR * key:
                 return True, f"right, and rounded: exactly it is {self.unit(key)}."
             return False, "nearly: this is rounded; please give at least one digit more."
-        if slip := self._slip(number, key, self._near):
-            return False, slip
+        if mistake := self._mistake(number, key, self._near):
+            return False, mistake
         if self.tolerance and is_rounded(number, key, digits=2):
             return False, "nearly: this is rounded; please give one digit more."
-        if slip := self._slip(number, key, is_rounded):
-            return False, slip
+        if mistake := self._mistake(number, key, is_rounded):
+            return False, mistake
         if abs(number - key) < 0.005 * key:
             return False, f"nearly: is it rounded, or is a small part missing? {HINT}"
         return False, f"too {'high' if number > key else 'low'}. {HINT}"
 
-    def all_slips(self) -> Slips:
-        """The slips of both kinds by their factors, a wrong answer over the key."""
+    def all_mistakes(self) -> Mistakes:
+        """Return the mistakes of both kinds by their factors, a wrong answer over the key."""
         key = self.key()
-        return {**self.slips, **{value / key: cause for value, cause in self.mistaken.items()}}
+        return {
+            **self.common_mistakes,
+            **{value / key: cause for value, cause in self.wrong_values.items()},
+        }
 
-    def _slip(self, number: float, key: float, fits: Callable[[float, float], bool]) -> str:
-        """The one slip that a number stands for; nothing where none or several fit."""
-        slips = self.all_slips().items()
-        causes = {cause for factor, cause in slips if fits(number, factor * key)}
+    def _mistake(self, number: float, key: float, fits: Callable[[float, float], bool]) -> str:
+        """Return the reply to the one mistake that fits a number; "" if none or several do."""
+        mistakes = self.all_mistakes().items()
+        causes = {cause for factor, cause in mistakes if fits(number, factor * key)}
         return causes.pop() if len(causes) == 1 else ""
 
     def _near(self, number: float, value: float) -> bool:
@@ -422,14 +424,14 @@ def other_kind(answer: Answer) -> str:
 
 
 @dataclass(frozen=True)
-class Word(Exercise):
+class MultipleChoice(Exercise):
     """A choice: each option has its sentence, and `key` names the right one."""
 
     key: Callable[[], str]
     options: Mapping[str, str]
-    again: Sequence[Question] = ()
+    followups: Sequence[Question] = ()
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """The sentence of the option that was chosen."""
         chosen = _option(answer, self.options)
         return chosen == self.key(), self.options[chosen]
@@ -439,16 +441,16 @@ class Word(Exercise):
 class Function(Exercise):
     """A function of the learner's: it must agree with `key` on every case.
 
-    One that returns None, as the stub does, counts as not answered. `slips` are wrong
+    One that returns None, as the stub does, counts as not answered. `common_mistakes` are wrong
     functions, by the words that name their cause; they take a case's values in order.
     """
 
     key: Callable[..., Number]
     cases: Sequence[Mapping[str, int]]
     hint: str | Sequence[str]
-    slips: Mapping[str, Callable[..., Number]] = field(default_factory=dict)
+    common_mistakes: Mapping[str, Callable[..., Number]] = field(default_factory=dict)
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """The first case that goes wrong, or that all are right."""
         if not callable(answer):
             return False, f"{show(answer)} is no function: leave out the parentheses."
@@ -468,17 +470,17 @@ class Function(Exercise):
         keys = [self.key(**case) for case in self.cases]
         for case, result, key in zip(self.cases, results, keys, strict=True):
             if not _agree(result, key):
-                cause = self._slip(results)
+                cause = self._mistake(results)
                 shown = f"{result:,}" if type(result) is int else show(result)
                 problem = f"with {_arguments(case)} it returned {shown}, {_side(result, key)}"
                 return False, cause or f"{problem}. {HINT}"
         return True, f"right, in all {len(self.cases)} cases."
 
-    def _slip(self, results: Sequence[Number]) -> str:
-        """The slip that gives the same results, in every case."""
-        for cause, wrong in self.slips.items():
-            mistaken = [wrong(*case.values()) for case in self.cases]
-            if all(_agree(x, y) for x, y in zip(results, mistaken, strict=True)):
+    def _mistake(self, results: Sequence[Number]) -> str:
+        """Return the reply to the mistake that gives the same results in every case."""
+        for cause, wrong in self.common_mistakes.items():
+            wrong_results = [wrong(*case.values()) for case in self.cases]
+            if all(_agree(x, y) for x, y in zip(results, wrong_results, strict=True)):
                 return cause
         return ""
 

@@ -12,8 +12,8 @@ from llmtrain_course.kit.exercise import (
     HINT,
     Answer,
     Exercise,
-    Judgement,
-    Slips,
+    Grade,
+    Mistakes,
     is_rounded,
     other_kind,
     read_written,
@@ -22,7 +22,7 @@ from llmtrain_helpers import units
 from llmtrain_helpers.checks import is_array, quantity, show
 
 NOTHING_YET = "nothing is here yet. Write the line, and run the cell again."
-"""The stub of a blank."""
+"""The stub of a line to fill in."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,18 @@ class Estimate(Exercise):
 
     The verdict says by what factor one is off. `asked` is the unit of the answer, one of
     `units.UNITS`; `unit` writes the key for people, and `why` says where it comes from.
-    `slips` are of a wrong answer over the key, each met within a fifth.
+    `common_mistakes` are of a wrong answer over the key, each met within a fifth.
     """
 
     key: Callable[[], float]
     unit: Callable[[float], str]
     hint: str | Sequence[str] = ""
     within: float = 3
-    slips: Slips = field(default_factory=dict)
+    common_mistakes: Mistakes = field(default_factory=dict)
     asked: str = ""
     why: str = ""
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """By what factor an answer is off, and whether that is near enough."""
         if is_array(answer):
             return False, "this is an array: give one number."
@@ -60,31 +60,31 @@ class Estimate(Exercise):
             near = "you are nearly there" if off < 1.15 else f"yours is {times}"
             why = f" {self.why}" if self.why else ""
             return True, f"{said}right: it is {self.unit(key)}, and {near}.{why}"
-        for factor, cause in self.slips.items():
+        for factor, cause in self.common_mistakes.items():
             if abs(math.log(ratio / factor)) < math.log(1.2):
                 return False, f"{said}{cause}"
         return False, f"{said}{times}; within {self.within:g} times is near enough. {HINT}"
 
 
 @dataclass(frozen=True)
-class Blank(Exercise):
+class FillIn(Exercise):
     """A line of a build that the learner writes: it gives what the helper gives.
 
-    `unit` writes that value for people. A slip stands in `slips`, by its cause, as what
+    `unit` writes that value for people. A mistake is in `common_mistakes`, by its reply, as what
     a wrong line gives, or what that is in three digits or more. A value within `tolerance`
     of the key (a share; 0 for an exact count) is right, though Python can do better. `hint`
-    comes before the solution, whose cell has the blank's own name.
+    comes before the solution, whose cell has the exercise's name.
     """
 
     key: Callable[[], Any]
     unit: Callable[[Any], str] = units.digits
     hint: str | Sequence[str] = ""
-    slips: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    common_mistakes: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     stub: str = NOTHING_YET
     tolerance: float = 0.01
 
-    def judge(self, answer: Answer) -> Judgement:
-        """Whether a line agrees with the helper, or which slip it has."""
+    def grade(self, answer: Answer) -> Grade:
+        """Whether a line agrees with the helper, or which mistake it has."""
         if is_array(answer) or isinstance(answer, str) or other_kind(answer):
             shown = other_kind(answer) or show(answer)
             return False, f"this is {shown}: the line should give one number."
@@ -94,7 +94,7 @@ class Blank(Exercise):
         rounded = is_rounded(number, key)
         if rounded and not self.tolerance:
             return False, "Right to three digits. You need the exact count: let Python compute it."
-        for cause, wrong in () if rounded else self.slips.items():
+        for cause, wrong in () if rounded else self.common_mistakes.items():
             if _same(number, wrong()) or is_rounded(number, wrong()):
                 return False, cause
         if rounded or abs(number - key) <= self.tolerance * key:
@@ -126,7 +126,7 @@ FEWEST_WORDS, FEWEST_DIFFERENT = 8, 6
 
 @dataclass(frozen=True)
 class Recommendation(Exercise):
-    """Two sentences that nobody judges: a model answer is shown beside them, and its points.
+    """Two sentences that nobody grades: a model answer is shown beside them, and its points.
 
     `model` is such an answer, and `points` are what a good one names, each with words by
     which it is known (a regular expression). What has some eight words counts as done.
@@ -137,7 +137,7 @@ class Recommendation(Exercise):
     stub: str = "no recommendation yet. Write two sentences, and run the cell again."
     mark: str = "→"
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """The model answer, as soon as something is written."""
         if not isinstance(answer, str):
             return False, "write it in words, in quotes."

@@ -12,16 +12,16 @@ from llmtrain_course.kit.exercise import (
     TWICE,
     Answer,
     Exercise,
-    Judgement,
+    Grade,
+    MultipleChoice,
     Numeric,
     Prediction,
     Question,
-    Word,
     design_of,
     entry,
     unanswered,
 )
-from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.measure.clock import StepClock
 from llmtrain_course.measure.recorded import recorded_peak, recorded_step
 from llmtrain_helpers import published, units
@@ -129,7 +129,7 @@ class OwnTest(Exercise):
         "`step_timeline` of page 06 adds them up: give it your piece, and ask for its peak.",
     )
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """What the test will show, or the first thing that does not hold."""
         if unanswered(answer):
             return NOT_YET
@@ -229,11 +229,11 @@ def _near(stated: float, values: Sequence[float], share: float) -> bool:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "measure-seconds": Blank(
+    "measure-seconds": FillIn(
         key=lambda: recorded_step(256).ideal,
         unit=units.duration,
         hint=("FLOPs over FLOPs a second leave seconds.",),
-        slips={
+        common_mistakes={
             "this is one over the seconds: divide the work by the rate.": lambda: (
                 1 / recorded_step(256).ideal
             ),
@@ -255,7 +255,7 @@ EXERCISES: dict[str, Exercise] = {
             "Backward has a product for each input that wants a gradient.",
             "2·m·k·n each. Going back: who wants a gradient before W₁, and before W₂?",
         ),
-        slips={
+        common_mistakes={
             **PREFIXES,
             **TWICE,
             2 / 5: "the forward pass only: going back, weights want gradients.",
@@ -267,10 +267,10 @@ EXERCISES: dict[str, Exercise] = {
             1 / 5: "this is one product: count them.",
         },
     ),
-    "measure-b": Word(
+    "measure-b": MultipleChoice(
         key=lambda: "the link",
         options=_FIRST,
-        again=[
+        followups=[
             Question(
                 "for how many seconds of its step does each GPU wait for the link?",
                 Numeric(
@@ -279,7 +279,7 @@ EXERCISES: dict[str, Exercise] = {
                     unit=units.duration,
                     tolerance=0.005,
                     hint="Alone, a step has everything but that wait.",
-                    mistaken={
+                    wrong_values={
                         0.52: "this is the step without the wait.",
                         0.90: "this is the whole step.",
                         0.90 - 0.88: "this is what the loader takes.",
@@ -298,7 +298,7 @@ EXERCISES: dict[str, Exercise] = {
             "Eight passes, but how many updates and exchanges?",
             "What is paid in each pass, and what once a step? The cell shows k = 1.",
         ),
-        mistaken=_MISTAKEN_GAINS,
+        wrong_values=_MISTAKEN_GAINS,
     ),
     "measure-d": OwnTest(),
 }

@@ -11,12 +11,12 @@ from llmtrain_course.kit.exercise import (
     Answer,
     Exercise,
     Function,
-    Judgement,
+    Grade,
     Numeric,
     Prediction,
     read_as,
 )
-from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.kinds import FillIn
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, quantity
 from llmtrain_helpers.model.names import known_model
@@ -70,7 +70,7 @@ class OwnDesign(Exercise):
         "tables first, then as many layers as the budget allows.",
     )
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """The first condition that does not hold, or that all do."""
         if not isinstance(answer, Transformer):
             return False, "this is no model: give what Transformer.llama(…) returns."
@@ -117,7 +117,7 @@ class OwnModel(Exercise):
         "layers, embedding and head are outside.",
     )
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """Right within a half per cent of the count of the deeper model."""
         if not isinstance(answer, tuple) or len(answer) != 2:
             return False, "give two things: the model's name, and your number."
@@ -154,7 +154,7 @@ def _with_twice_the_layers(model: Transformer) -> float:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "parameters-layer": Blank(
+    "parameters-layer": FillIn(
         key=_layer,
         unit=lambda number: f"{units.exact(number)} parameters",
         tolerance=0,
@@ -162,7 +162,7 @@ EXERCISES: dict[str, Exercise] = {
             "A matrix of h × 4h has four times as many numbers as one of h × h.",
             "How many squares of h × h are they together, and how many numbers has a square?",
         ),
-        slips={
+        common_mistakes={
             "these are attention's four matrices: the MLP has two more.": lambda: _layer(4),
             "these are the MLP's matrices alone: attention has four more.": lambda: _layer(8),
             "the MLP's matrices are four times as wide: h × 4h, and 4h × h.": lambda: _layer(6),
@@ -191,7 +191,7 @@ EXERCISES: dict[str, Exercise] = {
             "Queries: h × (heads · head size), and output back; keys and values: "
             "h × (key-value heads · head size) each.",
         ),
-        slips={
+        common_mistakes={
             "this is 4h², a GPT's: here keys and values are shared, and heads have a "
             "size of their own.": lambda h, a, k, d: 4 * h**2,
             "queries and output are taken as h × h: their width is heads times head "
@@ -216,8 +216,8 @@ EXERCISES: dict[str, Exercise] = {
             "What does a token meet that is no expert?",
             "All 4 billion outside the experts, and a part of the 36 billion.",
         ),
-        slips={**TENFOLD, 1e-9: 'give the number itself, such as 3.2e9 or "3.2B".'},
-        mistaken={
+        common_mistakes={**TENFOLD, 1e-9: 'give the number itself, such as 3.2e9 or "3.2B".'},
+        wrong_values={
             TOTAL * EXPERTS_PER_TOKEN / EXPERTS: "this is 2/16 of everything, as in the "
             "text. But every token meets what is outside the experts.",
             IN_EXPERTS * EXPERTS_PER_TOKEN / EXPERTS: "these are the experts that it meets: "

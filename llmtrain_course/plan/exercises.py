@@ -12,16 +12,16 @@ from llmtrain_course.kit.exercise import (
     Answer,
     Design,
     Exercise,
-    Judgement,
+    Grade,
+    MultipleChoice,
     Numeric,
     Prediction,
     Question,
-    Word,
     design_of,
     entry,
     read_as,
 )
-from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.plan.pictures import span_in_words
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import data_parallel_size, global_batch_size
@@ -177,7 +177,7 @@ _LENGTH = Numeric(
         "Which of the bytes grow with the sequence, and which stay?",
         "The states stay, and all else grows in proportion to the sequence.",
     ),
-    mistaken={
+    wrong_values={
         _longest(states=0): "this leaves the states out: they need their room as well.",
         _longest(80e9): "this fills the card to its edge: the reserve must stay free.",
         _longest() / 1024: "these are thousands: give the tokens.",
@@ -234,7 +234,7 @@ class OwnPlan(Exercise):
         "Tokens · days you have / the latest day of a first run would just do.",
     )
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """What the plan takes, or the first thing that does not hold."""
         design = design_of(answer, _ENTRIES, "model=…, gpus=…")
         if any(design[name] is None for name in _ENTRIES):
@@ -345,14 +345,14 @@ def _planned(design: Design) -> Plan:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "plan-memory": Blank(
+    "plan-memory": FillIn(
         key=_held,
         unit=lambda held: f"{units.gigabytes(held)} on each GPU",
         hint=(
             "Which of the three do the GPUs share?",
             "Each GPU keeps the activations of its own sequence.",
         ),
-        slips={
+        common_mistakes={
             "this shares the activations as well: each GPU works on a sequence of its own, and "
             "keeps all of them.": lambda: _held(others=16),
             "this shares nothing: with ZeRO 3 each GPU keeps one part in 16 of the states.": (
@@ -372,7 +372,7 @@ EXERCISES: dict[str, Exercise] = {
             "First the steps, then the days of computing, then the calendar.",
             "Steps are tokens over tokens in a step, 1,024 sequences of 4,096.",
         ),
-        slips={
+        common_mistakes={
             **TENFOLD,
             units.DAY: "these are seconds: divide by 86,400.",
             24: "these are hours: divide by 24.",
@@ -380,7 +380,7 @@ EXERCISES: dict[str, Exercise] = {
             1024: "this takes a step for one sequence: it has 1,024.",
             4096: "this counts sequences for tokens: each has 4,096.",
         },
-        mistaken={
+        wrong_values={
             _computing_days(): "these are the days of computing: the stops come on top.",
             _computing_days() * STOPS[0]: "this has the stops of the best of the four runs; "
             "the worst lost 50 %.",
@@ -398,8 +398,8 @@ EXERCISES: dict[str, Exercise] = {
             "First find how many micro-batches each replica needs.",
             "Of the step, (p − 1)/(m + p − 1) is idle; let it be a tenth.",
         ),
-        slips={8: "this counts every GPU as a replica: eight of them share one."},
-        mistaken={
+        common_mistakes={8: "this counts every GPU as a replica: eight of them share one."},
+        wrong_values={
             63: "these are the micro-batches of one replica: there are twelve.",
             12 * 70: "this is a tenth of the useful time, (p − 1)/m: of the step it "
             "is (p − 1)/(m + p − 1).",
@@ -410,10 +410,10 @@ EXERCISES: dict[str, Exercise] = {
             "for p − 1 turns.",
         },
     ),
-    "plan-c": Word(
+    "plan-c": MultipleChoice(
         key=_cheapest,
         options={name: _sentence_on_proposal(name) for name in PROPOSALS},
-        again=[
+        followups=[
             Question(
                 "of its 229 GB, 2.01 GB are states, and 62.5 GB may be filled. Nothing is "
                 "changed but the length of the sequences. With how many tokens in each does it "

@@ -10,16 +10,16 @@ from llmtrain_course.kit.exercise import (
     NOT_YET,
     Answer,
     Exercise,
-    Judgement,
+    Grade,
+    MultipleChoice,
     Numeric,
     Prediction,
     Question,
-    Word,
     design_of,
     entry,
     unanswered,
 )
-from llmtrain_course.kit.kinds import Blank
+from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.precision.formulas import half_spacing, updated
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice, refuse, single
@@ -88,7 +88,7 @@ _LEAST_SCALE = Numeric(
         "Which is the smallest number of fp16 that is not 0?",
         "What lies halfway between two numbers goes to the even one, and 0 is even.",
     ),
-    mistaken={
+    wrong_values={
         14: "this is the power: give the number, two to that power.",
         _least_scale(-1): "at this scale it lies exactly halfway to the smallest number, and "
         "goes to 0.",
@@ -114,7 +114,7 @@ class OwnStates(Exercise):
         "from 2, weights at 3. Two thirds of the memory is the limit.",
     )
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """What the design weighs, or the first thing that does not hold."""
         if unanswered(answer):
             return NOT_YET
@@ -200,14 +200,14 @@ def _sums(recipe: str) -> str:
 
 
 EXERCISES: dict[str, Exercise] = {
-    "precision-share": Blank(
+    "precision-share": FillIn(
         key=lambda: _each(2),
         unit=lambda number: f"{number:g} bytes",
         hint=(
             "Which parts are whole on every GPU at this stage, and which are shared out?",
             "The weights stay whole. Gradients, main weights and Adam are divided by d.",
         ),
-        slips={
+        common_mistakes={
             "this is stage 0: nothing is shared out.": lambda: _each(0),
             "this is stage 1: at stage 2 the gradients are shared out as well.": lambda: _each(1),
             "this is stage 3: at stage 2 every GPU still has all the weights.": lambda: _each(3),
@@ -228,14 +228,14 @@ EXERCISES: dict[str, Exercise] = {
             "with e exponent bits the bias is 2 ** (e - 1) - 1, and the largest exponent is as "
             "large.",
         ),
-        slips={
+        common_mistakes={
             2: "the exponent is one too high: the highest stands for infinity.",
             0.5: "the exponent is one too low.",
             1 / 8: "this is the fraction's factor alone: times 2 to the exponent.",
             8: "the bias is missing: 6 is what the exponent bits say, and the bias comes off.",
             16: "the bias is missing, and 7 is set aside for infinity.",
         },
-        mistaken={
+        wrong_values={
             3: "this is the exponent alone: take 2 to that power, times the largest factor.",
             6: "the exponent bits say this: take off the bias, and raise 2 to the result.",
             15: "the exponent is right. The last place is 2 ** -m, and m is 4.",
@@ -259,8 +259,8 @@ EXERCISES: dict[str, Exercise] = {
             "0.02 lies between two powers of two. What is the spacing there, and what share of "
             "it is lost?",
         ),
-        slips={2: "this is the whole spacing, and arrives; half of it is lost."},
-        mistaken={
+        common_mistakes={2: "this is the whole spacing, and arrives; half of it is lost."},
+        wrong_values={
             **dict.fromkeys(
                 [_lost_update("bf16", 1), 0.0039],  # as people round it
                 "this is lost at a weight of 1; at 0.02 the numbers stand much closer.",
@@ -271,7 +271,7 @@ EXERCISES: dict[str, Exercise] = {
             "proportion to the weight: it halves at each power of two.",
         },
     ),
-    "precision-c": Word(
+    "precision-c": MultipleChoice(
         key=_right_scale,
         options={
             "main weights": "no: they save updates. Here the gradients are 0 before "
@@ -282,7 +282,7 @@ EXERCISES: dict[str, Exercise] = {
             "S = 2**24": "no: the largest, 2⁻³ · 2²⁴ = 2²¹, is past 65,520 and "
             "overflows: every such step would be skipped.",
         },
-        again=[
+        followups=[
             Question(
                 "which is the smallest power of two that keeps the smallest of these gradients?",
                 _LEAST_SCALE,

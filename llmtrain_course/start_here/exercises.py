@@ -13,11 +13,11 @@ from llmtrain_course.kit.exercise import (
     TENFOLD,
     Answer,
     Exercise,
-    Judgement,
+    Grade,
+    MultipleChoice,
     Numeric,
     Prediction,
     Question,
-    Word,
     read_written,
 )
 from llmtrain_helpers import units
@@ -80,7 +80,7 @@ _WORK_OF_AN_HOUR = Numeric(
     unit=units.flops,
     asked="FLOP",
     hint=("A count is a rate times the seconds that it lasts.",),
-    slips={
+    common_mistakes={
         **TENFOLD,
         1 / units.HOUR: "this is what they do in a second: an hour has 3,600.",
         1 / 60: "this is what they do in a minute: an hour has 60 of them.",
@@ -108,7 +108,7 @@ class Size(Exercise):
     """A choice among sizes: the largest that gets enough tokens is right."""
 
     sizes: Sequence[int]
-    again: Sequence[Question] = ()
+    followups: Sequence[Question] = ()
 
     @property
     def options(self) -> list[str]:
@@ -119,7 +119,7 @@ class Size(Exercise):
         """The largest size that gets its tokens."""
         return max(size for size in self.sizes if tokens_for_each_parameter(size) >= ENOUGH)
 
-    def judge(self, answer: Answer) -> Judgement:
+    def grade(self, answer: Answer) -> Grade:
         """What this size gets, and whether a larger one would do."""
         size = read_written(answer, "parameters").number
         if size not in self.sizes:
@@ -147,7 +147,7 @@ _LARGEST = Numeric(
         "What is the work of the days, and what does a model of P parameters take of it?",
         "Twenty tokens for each parameter: the work grows with the square of the size.",
     ),
-    slips={
+    common_mistakes={
         1e-9: 'too little by a factor of a billion: give the number itself, or "3.2B".',
         ENOUGH**0.5: "these would get one token for each parameter: they are to get 20.",
         6**0.5: "a token costs 6 operations for each parameter.",
@@ -169,7 +169,7 @@ EXERCISES: dict[str, Exercise] = {
             "Is the rate that of all GPUs together, and are the seconds made days?",
             "The operations are 6 × parameters × tokens; the rate is GPUs × the rate of each.",
         ),
-        slips={
+        common_mistakes={
             **TENFOLD,
             units.DAY: "these are seconds: divide by 86,400 for days.",
             24: "these are hours: divide by 24 for days.",
@@ -180,7 +180,7 @@ EXERCISES: dict[str, Exercise] = {
             0.5: "half of it: a multiply-add is 2 operations.",
         },
     ),
-    "start_here-b": Word(
+    "start_here-b": MultipleChoice(
         key=lambda: "B",
         options={
             "A": "no: what GPUs deliver is a rate, so many operations each second; and "
@@ -192,11 +192,13 @@ EXERCISES: dict[str, Exercise] = {
             "D": "no: a rate over a count for each token is tokens a second: "
             f"{units.count(64 * RATE_H100 / (6 * 8e9))} of them.",
         },
-        again=[Question("how much do 32 of these GPUs do in an hour, in FLOP?", _WORK_OF_AN_HOUR)],
+        followups=[
+            Question("how much do 32 of these GPUs do in an hour, in FLOP?", _WORK_OF_AN_HOUR)
+        ],
     ),
     "start_here-d": Size(
         SIZES,
-        again=[
+        followups=[
             Question(
                 "32 of these GPUs, the same days, and no list: with how many parameters does a "
                 f"model get exactly {ENOUGH} tokens for each?",

@@ -17,7 +17,7 @@ import pytest
 
 from llmtrain_course.__main__ import main
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
-from llmtrain_course.kit.exercise import Verdict, judge
+from llmtrain_course.kit.exercise import Verdict, grade
 from llmtrain_course.kit.ids import chapter_of
 from teaching import class_report
 from teaching.class_report import (
@@ -49,7 +49,7 @@ def done(path: Path, chapter: str, answers: Mapping[str, Any] | None = None) -> 
     for cell in notebook["cells"]:
         for id, answer in (answers or {}).items():
             if f'check("{id}"' in "".join(cell["source"]):
-                show(cell, judge(id, answer, EXERCISES[id], 0))
+                show(cell, grade(id, answer, EXERCISES[id], 0))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(notebook), encoding="utf-8")
     return path

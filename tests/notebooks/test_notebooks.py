@@ -20,7 +20,7 @@ from nbformat import NotebookNode
 import conftest
 from llmtrain_course.duration.exercises import Rented
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
-from llmtrain_course.kit.exercise import Function, Numeric, Word
+from llmtrain_course.kit.exercise import Function, MultipleChoice, Numeric
 from llmtrain_course.kit.ids import chapter_of, part_of
 from llmtrain_helpers import count_parameters, model_state_bytes, published
 from tests.notebooks.scripts import load
@@ -430,5 +430,5 @@ def test_page_and_evidence_are_linked_both_ways(path: Path) -> None:
 @every_page
 def test_every_page_asks_for_a_decision_and_for_ones_own_run(path: Path) -> None:
     kinds = [type(EXERCISES[id]) for id in EXERCISES if chapter_of(id) == path.stem[3:]]
-    assert {Word, Function, Rented} & {*kinds}
+    assert {MultipleChoice, Function, Rented} & {*kinds}
     assert "your own run" in prose(path).casefold()

@@ -11,13 +11,15 @@ from tests.faces.exercises.answers import ANSWERS
 
 RIGHT = [(id, answer, "") for id, known in ANSWERS.items() for answer in known.right]
 RIGHT += [(id, answer, words) for id, known in ANSWERS.items() for answer, words in known.told]
-SLIPS = [(id, answer, words) for id, known in ANSWERS.items() for answer, words in known.slips]
+MISTAKES = [
+    (id, answer, words) for id, known in ANSWERS.items() for answer, words in known.common_mistakes
+]
 UNANSWERED = [(id, answer) for id, known in ANSWERS.items() for answer in known.unanswered]
 
 
 def test_each_exercise_has_its_answers() -> None:
     assert [*ANSWERS] == [*EXERCISES]
-    assert all(known.right and known.slips for known in ANSWERS.values())
+    assert all(known.right and known.common_mistakes for known in ANSWERS.values())
 
 
 @pytest.mark.parametrize(("id", "answer", "words"), RIGHT)
@@ -27,7 +29,7 @@ def test_a_right_answer_is_right(id: str, answer: Any, words: str) -> None:
     assert words in verdict.text
 
 
-@pytest.mark.parametrize(("id", "answer", "words"), SLIPS)
+@pytest.mark.parametrize(("id", "answer", "words"), MISTAKES)
 def test_a_slip_is_named(id: str, answer: Any, words: str) -> None:
     verdict = check(id, answer)
     assert verdict.ok is False, verdict.text

@@ -3,7 +3,7 @@
 import pytest
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
-from llmtrain_course.kit.exercise import judge
+from llmtrain_course.kit.exercise import grade
 from llmtrain_helpers import data_parallel_size, published, units
 from llmtrain_helpers.plan.schedule import idle_share
 
@@ -15,9 +15,9 @@ def test_04_b_tells_the_idle_share_of_each_split() -> None:
 
 
 def test_per_cent_without_its_sign_is_named_in_04_b() -> None:
-    [question] = EXERCISES["batch-b"].again
-    assert "write it with a %" in judge("batch-b", "2.3", question.exercise, 0).text
-    assert judge("batch-b", "2.3 %", question.exercise, 0).ok
+    [question] = EXERCISES["batch-b"].followups
+    assert "write it with a %" in grade("batch-b", "2.3", question.exercise, 0).text
+    assert grade("batch-b", "2.3 %", question.exercise, 0).ok
 
 
 def test_the_best_micro_batch_of_04_c_is_four() -> None:

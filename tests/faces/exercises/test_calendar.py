@@ -49,7 +49,7 @@ def test_a_promise_follows_the_rule_of_the_page(set_run: Callable[..., OwnRun], 
 
     def told(days: float, measured: bool) -> str:
         answer = design | {"promised_days": days, "measured": measured}
-        return EXERCISES["calendar-d"].judge(answer)[1]
+        return EXERCISES["calendar-d"].grade(answer)[1]
 
     assert told(first, False).startswith("right: ")
     assert f"and up to {first:.3g}" in told(first, False).replace(".0 ", " ")

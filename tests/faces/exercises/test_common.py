@@ -16,12 +16,12 @@ from llmtrain_course.kit.exercise import (
     UNITS,
     Exercise,
     Function,
+    MultipleChoice,
     Numeric,
     Prediction,
     Question,
     Verdict,
-    Word,
-    judge,
+    grade,
     read_as,
     solution_of,
 )
@@ -49,8 +49,8 @@ def numbers(name: str, exercise: Exercise) -> Iterator[tuple[str, Numeric]]:
     """The numbers that an exercise asks for: itself, or those that it is made of."""
     if isinstance(exercise, Numeric):
         yield name, exercise
-    for question in exercise.again:
-        yield from numbers(f"{name}.again", question.exercise)
+    for question in exercise.followups:
+        yield from numbers(f"{name}.followups", question.exercise)
     if is_dataclass(exercise):
         for field in fields(exercise):
             part = getattr(exercise, field.name)
@@ -76,11 +76,11 @@ NUMERIC = dict(found for item in EXERCISES.items() for found in numbers(*item))
 
 def verdict_on(id: str, number: object) -> Verdict:
     """The verdict on a number, at the first try."""
-    return judge(id, number, NUMERIC[id], 0)
+    return grade(id, number, NUMERIC[id], 0)
 
 
 def test_numbers_inside_other_exercises_are_checked_as_well() -> None:
-    inner = {"flops-c.mfu", "duration-b.days", *(f"{id}.again" for id in ASKED_AGAIN)}
+    inner = {"flops-c.mfu", "duration-b.days", *(f"{id}.followups" for id in ASKED_AGAIN)}
     assert {id for id in NUMERIC if "." in id} == inner
     assert {*NUMERIC} - inner < {*EXERCISES}
 
@@ -132,11 +132,11 @@ def test_an_entry_of_a_design_takes_what_is_printed_in_its_unit(name: str) -> No
 @pytest.mark.parametrize("id", NUMERIC)
 def test_each_slip_is_named_exactly_and_in_three_digits(id: str) -> None:
     exercise = NUMERIC[id]
-    for ratio, slip in exercise.all_slips().items():
+    for ratio, mistake in exercise.all_mistakes().items():
         value = ratio * exercise.key()
-        assert verdict_on(id, value).text == slip
+        assert verdict_on(id, value).text == mistake
         told = verdict_on(id, float(f"{value:.2e}"))
-        assert told.text == slip or told.ok or told.text.startswith("nearly")
+        assert told.text == mistake or told.ok or told.text.startswith("nearly")
 
 
 @pytest.mark.parametrize("id", NUMERIC)
@@ -147,27 +147,29 @@ def test_no_slip_lies_near_the_key_or_another_slip(id: str) -> None:
         return share * value if exercise.tolerance else min(0.5, NEAR * value)
 
     near = min(NEAR, exercise.tolerance or NEAR)
-    slips = [(ratio * key, text) for ratio, text in exercise.all_slips().items()]
-    for value, _ in slips:
+    mistakes = [(ratio * key, text) for ratio, text in exercise.all_mistakes().items()]
+    for value, _ in mistakes:
         assert abs(value - key) > margin(key, exercise.tolerance) + margin(value, near)
-    for (one, said), (other, told) in combinations(slips, 2):
+    for (one, said), (other, told) in combinations(mistakes, 2):
         gap = abs(one - other)
         assert said == told or gap > margin(one, near) + margin(other, near)
 
 
 @pytest.mark.parametrize("id", NUMERIC)
 def test_what_is_near_a_slip_is_not_taken_for_it(id: str) -> None:
-    slips = NUMERIC[id].all_slips()
-    for ratio, slip in slips.items():
+    mistakes = NUMERIC[id].all_mistakes()
+    for ratio, mistake in mistakes.items():
         for off in (0.9979, 1.0021):
-            if not any(abs(ratio * off / x - 1) < 0.002 for x in slips if slips[x] == slip):
-                assert verdict_on(id, ratio * off * NUMERIC[id].key()).text != slip
+            if not any(
+                abs(ratio * off / x - 1) < 0.002 for x in mistakes if mistakes[x] == mistake
+            ):
+                assert verdict_on(id, ratio * off * NUMERIC[id].key()).text != mistake
 
 
 def test_where_two_slips_fit_none_is_asserted() -> None:
-    exercise = Numeric(lambda: 100, str, "h.", slips={1.2: "one.", 1.201: "other."})
-    assert judge("x", 120.05, exercise, 0).text == "too high. h."
-    assert exercise.judge(119.9) == (False, "one.")
+    exercise = Numeric(lambda: 100, str, "h.", common_mistakes={1.2: "one.", 1.201: "other."})
+    assert grade("x", 120.05, exercise, 0).text == "too high. h."
+    assert exercise.grade(119.9) == (False, "one.")
 
 
 @pytest.mark.parametrize("id", [name for name in NUMERIC if not name.startswith("start_here-")])
@@ -181,11 +183,11 @@ def test_gib_and_factors_of_two_are_named_only_where_they_make_sense(id: str) ->
 
 def test_a_slip_stands_by_its_factor_or_by_its_value() -> None:
     """The same mistake, written in either way, gets the same sentence."""
-    factor = Numeric(lambda: 100, str, "h.", slips={24: "these are hours."})
-    value = Numeric(lambda: 100, str, "h.", mistaken={2400: "these are hours."})
-    assert factor.all_slips() == value.all_slips() == {24: "these are hours."}
-    assert judge("x", 2400, factor, 0) == judge("x", 2400, value, 0)
-    assert judge("x", 2400, value, 0).text == "these are hours."
+    factor = Numeric(lambda: 100, str, "h.", common_mistakes={24: "these are hours."})
+    value = Numeric(lambda: 100, str, "h.", wrong_values={2400: "these are hours."})
+    assert factor.all_mistakes() == value.all_mistakes() == {24: "these are hours."}
+    assert grade("x", 2400, factor, 0) == grade("x", 2400, value, 0)
+    assert grade("x", 2400, value, 0).text == "these are hours."
 
 
 EXACT = Numeric(
@@ -193,12 +195,12 @@ EXACT = Numeric(
     unit=lambda number: f"{number:,} parameters",
     hint=("Which part is off?", "It is the tables.", "(V + s)h"),
     tolerance=0,
-    slips={1 + 2 * 6144 / 18_437_658_624: "this includes the last LayerNorm."},
+    common_mistakes={1 + 2 * 6144 / 18_437_658_624: "this includes the last LayerNorm."},
 )
 
 
 def said(answer: object, exercise: object = EXACT, tries: int = 0):
-    return judge("x", answer, exercise, tries)
+    return grade("x", answer, exercise, tries)
 
 
 def test_an_exact_count_takes_what_rounds_to_it_and_a_rounding() -> None:
@@ -236,20 +238,20 @@ def test_hints_come_in_steps() -> None:
 )
 def test_a_hint_after_a_full_stop_begins_with_a_capital(text, hint, told) -> None:
     class Told(Numeric):
-        def judge(self, answer: object) -> tuple[bool, str]:
+        def grade(self, answer: object) -> tuple[bool, str]:
             return False, text
 
-    assert judge("x", 1, Told(lambda: 2, str, hint), 0).text == told
+    assert grade("x", 1, Told(lambda: 2, str, hint), 0).text == told
 
 
 @pytest.mark.parametrize("id", EXERCISES)
 def test_no_hint_begins_with_a_small_word_behind_a_full_stop(id: str) -> None:
     class Told(Numeric):
-        def judge(self, answer: object) -> tuple[bool, str]:
+        def grade(self, answer: object) -> tuple[bool, str]:
             return False, "too low. <hint>"
 
     for tries, hint in enumerate(filter(None, EXERCISES[id].hints())):
-        told = judge(id, 1, Told(lambda: 2, str, EXERCISES[id].hints()), tries).text
+        told = grade(id, 1, Told(lambda: 2, str, EXERCISES[id].hints()), tries).text
         assert told.casefold() == f"too low. {hint}".casefold()
         assert not re.match(r"too low\. [a-z]+ [a-z]", told)
 
@@ -381,7 +383,7 @@ def test_another_order_of_operations_is_as_right() -> None:
 
 
 def test_a_choice_is_judged_by_its_option_in_any_case() -> None:
-    rate = Word(lambda: "rate", {"rate": "right.", "count": "a count has no time."})
+    rate = MultipleChoice(lambda: "rate", {"rate": "right.", "count": "a count has no time."})
     assert said(" Rate ", rate).ok is True
     assert said("count", rate).text == "a count has no time."
     assert 'none of the choices: "rate", "count"' in said("speed", rate).text
@@ -456,7 +458,7 @@ def test_progress_is_a_line_a_chapter() -> None:
 
 
 DAYS = Numeric(
-    lambda: 22.4, lambda days: f"{days:g} days", "h.", slips={24: "hours."}, asked="days"
+    lambda: 22.4, lambda days: f"{days:g} days", "h.", common_mistakes={24: "hours."}, asked="days"
 )
 
 
@@ -492,7 +494,7 @@ def test_where_the_unit_is_the_question_nothing_is_converted() -> None:
 
 
 def test_a_number_in_two_digits_is_no_slip_that_lies_there() -> None:
-    key = Numeric(lambda: 58.21, str, "h.", tolerance=3e-4, mistaken={57.96: "other."})
+    key = Numeric(lambda: 58.21, str, "h.", tolerance=3e-4, wrong_values={57.96: "other."})
     assert said(58, key).text == "nearly: this is rounded; please give one digit more."
     assert said(57.96, key).text == "other."
 
@@ -533,10 +535,10 @@ def test_a_named_slip_uses_up_no_hint() -> None:
 @pytest.mark.parametrize("id", EXERCISES)
 def test_the_last_hint_is_a_link_to_a_cell_that_there_is(id: str, monkeypatch, tmp_path) -> None:
     class Told(Numeric):
-        def judge(self, answer: object) -> tuple[bool, str]:
+        def grade(self, answer: object) -> tuple[bool, str]:
             return False, "too low. <hint>"
 
-    verdict = judge(id, 1, Told(lambda: 2, str, ("one.", "two.")), 2)
+    verdict = grade(id, 1, Told(lambda: 2, str, ("one.", "two.")), 2)
     assert verdict.hinted
     solution = solution_of(id)
     assert verdict.text == f"too low. The worked answer is in {solution}."
@@ -550,7 +552,7 @@ def test_the_last_hint_is_a_link_to_a_cell_that_there_is(id: str, monkeypatch, t
         assert address == f"{above}{solution}"
         [text] = ["".join(each["source"]) for each in cells if each["id"] == cell]
         assert text.startswith(f"**{id}.**") or f'check("{id}"' in text
-    assert '<a href="' not in html(judge(id, 1, Told(lambda: 2, str, "one."), 0))
+    assert '<a href="' not in html(grade(id, 1, Told(lambda: 2, str, "one."), 0))
 
 
 def html(verdict: Verdict) -> str:
@@ -562,7 +564,7 @@ def test_a_folder_that_is_gone_has_links_all_the_same(monkeypatch, tmp_path) -> 
     monkeypatch.chdir(tmp_path / "x")
     (tmp_path / "x").rmdir()
     assert 'href="solutions/03_duration' in html(
-        judge("duration-a", 12, EXERCISES["duration-a"], 9)
+        grade("duration-a", 12, EXERCISES["duration-a"], 9)
     )
 
 
@@ -577,7 +579,7 @@ def test_what_a_learner_wrote_is_no_markup_in_a_verdict() -> None:
 
 def test_a_wrong_choice_comes_back_as_another_question() -> None:
     first = check("start_here-b", "A")
-    question = EXERCISES["start_here-b"].again[0].text
+    question = EXERCISES["start_here-b"].followups[0].text
     assert first.text.endswith(
         f"22.4 PFLOP/s. A second question, in place of the first: {question}"
     )
@@ -585,7 +587,7 @@ def test_a_wrong_choice_comes_back_as_another_question() -> None:
         told = check("start_here-b", option)
         assert told.ok is False
         stands = f"The second question still stands: {question}"
-        assert told.text == f"{EXERCISES['start_here-b'].judge(option)[1]} {stands}"
+        assert told.text == f"{EXERCISES['start_here-b'].grade(option)[1]} {stands}"
     told = check("start_here-b", "B")  # the right one, but it may have been tried
     assert told.ok is None
     assert told.text.startswith("right this time: what is done in a day")
@@ -609,18 +611,18 @@ def test_a_wrong_choice_comes_back_as_another_question() -> None:
 def test_trying_every_option_never_ends_in_a_right_one(id: str) -> None:
     exercise, key = EXERCISES[id], EXERCISES[id].key()
     if id == "flops-c":  # a number, and a choice beside it
-        options = [(key[0], slip) for slip in exercise.slip.options]
+        options = [(key[0], mistake) for mistake in exercise.mistake.options]
     else:
         options = getattr(exercise, "options", None) or [*exercise.sizes]
     wrong_first = [option for option in options if option != key] + [key]
     assert not any(check(id, option) for option in [*wrong_first, *options])
-    [question] = EXERCISES[id].again
+    [question] = EXERCISES[id].followups
     assert check(id, question.exercise.key())
 
 
 @pytest.mark.parametrize("id", ASKED_AGAIN)
 def test_who_has_answered_the_later_question_is_right_when_all_is_run_anew(id: str) -> None:
-    [question] = EXERCISES[id].again
+    [question] = EXERCISES[id].followups
     assert check(id, question.exercise.key()).ok is True
     restart()
     assert check(id, EXERCISES[id].key()).ok is True
@@ -629,20 +631,20 @@ def test_who_has_answered_the_later_question_is_right_when_all_is_run_anew(id: s
 @pytest.mark.parametrize("id", EXERCISES)
 def test_what_is_asked_at_last_is_no_choice(id: str) -> None:
     """Or trying would find it after all."""
-    for question in EXERCISES[id].again[-1:]:
+    for question in EXERCISES[id].followups[-1:]:
         assert isinstance(question.exercise, Numeric)
         assert question.text.endswith("?")
         assert question.exercise.asked or question.exercise.tolerance == 0
-    assert bool(EXERCISES[id].again) == (id in ASKED_AGAIN)
+    assert bool(EXERCISES[id].followups) == (id in ASKED_AGAIN)
 
 
 def test_several_questions_come_one_after_the_other(monkeypatch) -> None:
     number = Numeric(lambda: 5, str, "h.")
-    second = Word(lambda: "x", {"x": "right.", "y": "no, y."})
-    first = Word(
+    second = MultipleChoice(lambda: "x", {"x": "right.", "y": "no, y."})
+    first = MultipleChoice(
         lambda: "a",
         {"a": "right.", "b": "no, b."},
-        again=[Question("X or y?", second), Question("How many?", number)],
+        followups=[Question("X or y?", second), Question("How many?", number)],
     )
     monkeypatch.setattr(exercises, "EXERCISES", {"00-x": first})
     told = [exercises.check("00-x", answer).text for answer in ("b", "y", "x", 4, 5)]

@@ -4,7 +4,7 @@ import pytest
 
 from llmtrain_course.duration.exercises import AT_HAND, BUDGET, MOST_DAYS, PRICES, of_offer
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
-from llmtrain_course.kit.exercise import judge
+from llmtrain_course.kit.exercise import grade
 from llmtrain_helpers import published
 from tests.faces.exercises.answers import ANSWERS
 from tests.faces.exercises.answers.duration import X_B
@@ -14,7 +14,7 @@ from tests.pages import words
 @pytest.mark.parametrize("id", ["duration-a", "duration-b"])
 def test_hints_come_in_steps_and_the_solution_last(id: str) -> None:
     odd = 77 if id == "duration-a" else (800e9, X_B, 77)
-    told = [judge(id, odd, EXERCISES[id], tries).text for tries in range(4)]
+    told = [grade(id, odd, EXERCISES[id], tries).text for tries in range(4)]
     assert len(set(told)) == 3
     assert told[2] == told[3]
     assert told[2].endswith("The worked answer is in solutions/03_duration.ipynb.")
@@ -42,7 +42,7 @@ def test_an_offer_is_hoped_for_only_if_it_is_likely_to_keep_both_limits(chip: st
     """Eight A100s keep within the money at the likely share, and need 556 days of 45."""
     for n in range(8, AT_HAND + 1, 8):
         (days, dollars), likely = (of_offer(chip, n, share) for share in (0.25, 0.35))
-        told = judge("duration-c", {"chip": chip, "gpus": n}, EXERCISES["duration-c"], 0).text
+        told = grade("duration-c", {"chip": chip, "gpus": n}, EXERCISES["duration-c"], 0).text
         assert ("too dear" in told, "too late" in told) == (dollars > BUDGET, days > MOST_DAYS)
         hoped = likely[0] <= MOST_DAYS and likely[1] <= BUDGET and "right" not in told
         assert ("likely share" in told) == hoped, told

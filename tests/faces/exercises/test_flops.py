@@ -7,7 +7,7 @@ import pytest
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_course.flops.exercises import STATED, longer, readings
 from llmtrain_course.flops.handles import Setting
-from llmtrain_course.kit.exercise import judge
+from llmtrain_course.kit.exercise import grade
 from llmtrain_helpers import published
 from tests.config_files import FILES
 from tests.faces.exercises.answers import ANSWERS
@@ -45,7 +45,7 @@ def test_the_layers_hints_come_in_steps() -> None:
     def odd(h, f, k, s):
         return 7
 
-    told = [judge("flops-a", odd, exercise, tries).text for tries in range(4)]
+    told = [grade("flops-a", odd, exercise, tries).text for tries in range(4)]
     assert "it returned 7, too little. Look at the parts one by one" in told[0]
     assert "which weights" in told[1]
     assert told[2].endswith("The worked answer is in solutions/02_flops.ipynb.")
@@ -53,7 +53,7 @@ def test_the_layers_hints_come_in_steps() -> None:
 
 
 def test_the_hints_of_the_mfu_come_in_steps() -> None:
-    told = [judge("flops-b", 0.5, EXERCISES["flops-b"], tries).text for tries in range(3)]
+    told = [grade("flops-b", 0.5, EXERCISES["flops-b"], tries).text for tries in range(3)]
     assert "First the work" in told[0]
     assert "MFU counts nothing twice" in told[1]
     assert "in solutions/02_flops.ipynb" in told[2]
@@ -62,13 +62,13 @@ def test_the_hints_of_the_mfu_come_in_steps() -> None:
 def test_the_colleagues_figure_is_that_of_the_sparse_peak_and_of_nothing_else() -> None:
     near = [name for name, share in readings().items() if abs(share - STATED) < 0.0005]
     assert near == ["sparse peak"]
-    for wrong, _ in ANSWERS["flops-c"].slips:
+    for wrong, _ in ANSWERS["flops-c"].common_mistakes:
         assert "36.8" not in check("flops-c", wrong).text
 
 
 def test_another_question_follows_a_wrong_slip_and_no_wrong_number() -> None:
     def told(answer: object, turn: int = 0) -> tuple[bool | None, int]:
-        verdict = judge("flops-c", answer, EXERCISES["flops-c"], 0, turn)
+        verdict = grade("flops-c", answer, EXERCISES["flops-c"], 0, turn)
         assert "hint>" not in verdict.text
         return verdict.ok, verdict.turn
 
@@ -99,7 +99,7 @@ def test_ones_own_model_may_be_a_file(tmp_path: Path) -> None:
 
 def test_the_hints_of_ones_own_batch_come_in_steps() -> None:
     short = ("Llama-3.1-8B", 8, 1)
-    told = [judge("flops-d", short, EXERCISES["flops-d"], tries).text for tries in range(3)]
+    told = [grade("flops-d", short, EXERCISES["flops-d"], tries).text for tries in range(3)]
     assert told[0].endswith("0.543 s, less than 5. The seconds are proportional to the batch.")
     assert told[1].endswith("with X 35.0 % of the peak.")
     assert "in solutions/02_flops.ipynb" in told[2]

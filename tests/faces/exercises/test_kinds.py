@@ -7,19 +7,19 @@ import pytest
 
 from llmtrain_course import exercises
 from llmtrain_course.exercises import EXERCISES, check
-from llmtrain_course.kit.exercise import Exercise, Verdict, judge
-from llmtrain_course.kit.kinds import Blank, Estimate, Recommendation
+from llmtrain_course.kit.exercise import Exercise, Verdict, grade
+from llmtrain_course.kit.kinds import Estimate, FillIn, Recommendation
 
 
 def said(answer: object, exercise: Exercise, tries: int = 0) -> Verdict:
-    return judge("x", answer, exercise, tries)
+    return grade("x", answer, exercise, tries)
 
 
 GUESS = Estimate(
     key=lambda: 2.0e9,
     unit=lambda number: f"{number / 1e9:g} billion tokens",
     hint=("Begin with a day.", "A page has 500 words."),
-    slips={1e-9: "this is in billions.", 86400: "this is for seconds."},
+    common_mistakes={1e-9: "this is in billions.", 86400: "this is for seconds."},
     asked="tokens",
     why="That is a small library.",
 )
@@ -57,14 +57,14 @@ def test_an_estimate_names_its_factor_and_says_what_it_understood() -> None:
     assert said(None, days).ok is None
 
 
-LAYER = Blank(
+LAYER = FillIn(
     key=lambda: 12 * 4096**2,
     unit=lambda number: f"{number:,} weights",
     hint="Which matrices are there?",
-    slips={"the MLP is missing: 8h² more.": lambda: 4 * 4096**2},
+    common_mistakes={"the MLP is missing: 8h² more.": lambda: 4 * 4096**2},
     tolerance=0,
 )
-BLANKS = {id: one for id, one in EXERCISES.items() if isinstance(one, Blank)}
+BLANKS = {id: one for id, one in EXERCISES.items() if isinstance(one, FillIn)}
 
 
 @pytest.mark.parametrize("id", BLANKS)
@@ -89,7 +89,7 @@ def test_a_rounded_line_is_right_unless_an_exact_count_is_asked(id: str) -> None
 
 @pytest.mark.parametrize("id", BLANKS)
 def test_a_slip_of_a_line_is_named_when_it_is_rounded_too(id: str) -> None:
-    for cause, wrong in BLANKS[id].slips.items():
+    for cause, wrong in BLANKS[id].common_mistakes.items():
         for number in (wrong(), float(f"{wrong():.3e}")):
             assert check(id, number).text == cause
         assert abs(wrong() / BLANKS[id].key() - 1) > BLANKS[id].tolerance
@@ -130,7 +130,7 @@ def test_a_blank_is_empty_without_complaint() -> None:
 
 
 def test_the_solution_of_a_blank_is_the_cell_of_its_name() -> None:
-    verdict = judge("02-blank", 7, LAYER, 1)
+    verdict = grade("02-blank", 7, LAYER, 1)
     assert "The worked answer is in solutions/02_flops.ipynb." in verdict.text
     link = re.findall('href="(.*?)"', verdict._repr_mimebundle_()["text/html"])
     assert link == ["solutions/02_flops.ipynb#cell-id=blank"]

@@ -53,5 +53,5 @@ def test_the_prediction_gives_nothing_away() -> None:
 
 
 def test_who_chose_wrongly_is_asked_for_the_wait_itself() -> None:
-    [question] = EXERCISES["measure-b"].again
+    [question] = EXERCISES["measure-b"].followups
     assert question.exercise.key() == pytest.approx(0.90 - 0.52)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from llmtrain_course import cells as page
 from llmtrain_course.exercises import EXERCISES, course_map, own_run
 from llmtrain_course.kit import own_run as own
-from llmtrain_course.kit.exercise import judge
+from llmtrain_course.kit.exercise import grade
 from llmtrain_helpers import count_parameters, published
 from llmtrain_helpers.duration import training_interval
 
@@ -305,7 +305,7 @@ def test_a_page_keeps_the_run(notebooks: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_an_exercise_takes_it_as_it_is(notebooks: Path) -> None:
     run = own_run(sequence=4096, batch=1024)
     answer = dict(run, micro=1, zero=3, recompute="none")
-    assert judge("plan-d", answer, EXERCISES["plan-d"], 0).ok
+    assert grade("plan-d", answer, EXERCISES["plan-d"], 0).ok
 
 
 def test_a_price_that_nobody_set_is_that_of_the_chip(notebooks: Path) -> None:
@@ -354,7 +354,7 @@ PAGES = {
 
 @pytest.mark.parametrize("id", PAGES)
 def test_a_config_json_is_a_model_on_each_page(mine: own.OwnRun, id: str) -> None:
-    right, told = EXERCISES[id].judge(PAGES[id](mine))
+    right, told = EXERCISES[id].grade(PAGES[id](mine))
     assert right, told
 
 
@@ -366,7 +366,7 @@ def test_what_a_small_model_is_promised_the_plan_keeps(mine: own.OwnRun) -> None
     assert by_the_formula.greatest < 0.95 * 40 * 86400
     more = dict(mine) | {"tokens": int(1.04 * mine.tokens)}
     late = more | {"micro": 1, "zero": 1, "recompute": "none"}
-    assert not EXERCISES["plan-d"].judge(late)[0]
+    assert not EXERCISES["plan-d"].grade(late)[0]
 
 
 def test_a_model_of_short_texts_is_planned_on_them(notebooks: Path) -> None:

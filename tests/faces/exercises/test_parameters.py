@@ -3,14 +3,14 @@
 import pytest
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
-from llmtrain_course.kit.exercise import judge
+from llmtrain_course.kit.exercise import grade
 from llmtrain_helpers import Transformer
 from tests.pages import cell
 
 
 def test_hints_come_in_steps() -> None:
     hints = [
-        judge("parameters-c", 9e9, EXERCISES["parameters-c"], tries).text for tries in range(4)
+        grade("parameters-c", 9e9, EXERCISES["parameters-c"], tries).text for tries in range(4)
     ]
     assert len(set(hints)) == 3
     assert "36" not in hints[0]

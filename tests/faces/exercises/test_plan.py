@@ -18,7 +18,7 @@ def test_the_batch_of_08_b_is_the_least_that_idles_a_tenth() -> None:
 
 
 def test_08_c_has_one_proposal_that_helps() -> None:
-    assert [name for name in PROPOSALS if EXERCISES["plan-c"].judge(name)[0]] == ["CP 4"]
+    assert [name for name in PROPOSALS if EXERCISES["plan-c"].grade(name)[0]] == ["CP 4"]
     assert not long_sequences().fits
 
 

@@ -6,7 +6,7 @@ import ml_dtypes
 import pytest
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
-from llmtrain_course.kit.exercise import judge
+from llmtrain_course.kit.exercise import grade
 from llmtrain_course.precision.formulas import gradient_window, updated
 from llmtrain_helpers import FORMATS, RECIPES, model_state_bytes
 from tests.faces.exercises.answers.precision import MINE
@@ -27,7 +27,7 @@ def test_the_update_of_05_b_is_the_largest_that_is_lost() -> None:
 def test_the_scale_of_05_c_keeps_both_ends() -> None:
     for name, scale in (("S = 2**10", 2**10), ("S = 2**16", 2**16), ("S = 2**24", 2**24)):
         low, high = gradient_window(fp16, scale)
-        verdict = judge("precision-c", name, EXERCISES["precision-c"], 0)
+        verdict = grade("precision-c", name, EXERCISES["precision-c"], 0)
         assert verdict.ok == (low < 2**-38 and high > 2**-3)
 
 

@@ -38,7 +38,7 @@ def one_sequence(s, b, h, f, ad, kd):
 ANSWERS = {
     "activations-layer": Answers(
         right=[40, 40.0, 5 * 12 * 512 / 768],
-        slips=[
+        common_mistakes=[
             (8, "counts each score once"),
             (16, "softmax's result alone"),
             (32, "the mask is missing"),
@@ -58,7 +58,7 @@ ANSWERS = {
             BYTES * 34 + 2 * 64 * 2048**2 * 4 * 48,
             BYTES * 76.7,
         ],
-        slips=[
+        common_mistakes=[
             (BYTES * (34 + 128 / 3) / 48, "one layer"),
             (BYTES * (34 + 128 / 3) / 4, "one sequence"),
             (BYTES * 34, "scores are missing"),
@@ -77,7 +77,7 @@ ANSWERS = {
     ),
     "activations-b": Answers(
         right=[by_hand, lambda **x: float(by_hand(**x))],
-        slips=[
+        common_mistakes=[
             *(
                 (by_parts(*parts), said)
                 for parts, said in [
@@ -98,7 +98,7 @@ ANSWERS = {
     "activations-c": Answers(
         right=["two passes", "Two passes"],
         told=[("two passes", "71.8 GB")],
-        slips=[
+        common_mistakes=[
             ("full", "70.1 GB, and costs 28.4 % more"),
             ("selective", "still 116 GB"),
             ("shorter", "66.8 GB"),
@@ -115,7 +115,7 @@ ANSWERS = {
                 {"model": "Llama-3.2-1B", "gpus": 1, "zero": 0, "recompute": "none"} | {"micro": 1},
             )
         ],
-        slips=[
+        common_mistakes=[
             *(
                 (MINE | change, said)
                 for change, said in [

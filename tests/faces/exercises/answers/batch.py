@@ -10,7 +10,7 @@ MINE |= {"accumulation": 64, "sequence": 8192}
 ANSWERS = {
     "batch-sequences": Answers(
         right=[384 // 48 * 128 * 2, 2048.0],
-        slips=[
+        common_mistakes=[
             (98_304, "every GPU as a replica"),
             (8192, "TP cuts a replica too"),
             (24_576, "PP cuts a replica too"),
@@ -29,7 +29,7 @@ ANSWERS = {
             batch_tokens(global_batch_size(4, 32, data_parallel_size(96, 2, 4)), 2048),
         ],
         told=[(3.146e6, "exactly")],
-        slips=[
+        common_mistakes=[
             (3_145_728 * 8, "every GPU as a replica"),
             (3_145_728 * 4, "pipeline's stages"),
             (3_145_728 * 2, "tensor-parallel group"),
@@ -46,7 +46,7 @@ ANSWERS = {
             ("TP 8, PP 2", "64 passes, 1.5 % of the step idle"),
             ("2.29 %", "2.29 % of the step"),
         ],
-        slips=[
+        common_mistakes=[
             ("TP 16, PP 1", "two nodes"),
             ("TP 4, PP 3", "no multiple of 12"),
             ("TP 4, PP 4", "64 passes, 4.5 % of the step idle"),
@@ -63,7 +63,7 @@ ANSWERS = {
             (32 / 4 + 3) * (0.12 + 4 * 0.06),
             3.9600001,
         ],
-        slips=[
+        common_mistakes=[
             (4.2, "wait for 3 of 7"),
             (4.56, "wait less"),
             (6.3, "four times as often"),
@@ -107,7 +107,7 @@ ANSWERS = {
                 "one 4.00 million",
             ),
         ],
-        slips=[
+        common_mistakes=[
             *(
                 (MINE | change, said)
                 for change, said in [

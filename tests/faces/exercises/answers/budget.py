@@ -14,7 +14,7 @@ def own(model: str, tokens: object) -> dict[str, object]:
 ANSWERS = {
     "budget-tokens": Answers(
         right=[1e22 / (6 * 3e9)],
-        slips=[
+        common_mistakes=[
             (1e22 / 3e9, "this has one FLOP"),
             (6 * 1e22 / 3e9, "this multiplies by 6"),
             (1e22 / 6e9, "this is forward only"),
@@ -22,7 +22,7 @@ ANSWERS = {
     ),
     "budget-a": Answers(
         right=["10.9B"],
-        slips=[
+        common_mistakes=[
             (436e9, "these are the tokens"),
             (15.4e9, "this has 20 tokens for each"),
             (26.7e9, "this has C = 40N²"),
@@ -33,11 +33,11 @@ ANSWERS = {
         ],
     ),
     "budget-b": Answers(
-        right=["half"], slips=[("quarter", "no: "), ("best", "no: "), ("twice", "no: ")]
+        right=["half"], common_mistakes=[("quarter", "no: "), ("best", "no: "), ("twice", "no: ")]
     ),
     "budget-c": Answers(
         right=[1 - 15.387756 * log(1 - 9 / 15.387756)],
-        slips=[
+        common_mistakes=[
             (10, "takes every reading for fresh text"),
             (13.53, "these are the repeats"),
             (7.81, "this is what ten readings are worth"),
@@ -57,7 +57,7 @@ ANSWERS = {
                 ("9.0B", 23e9, "right: 9.0B gets 2.6 tokens a parameter"),
             ]
         ],
-        slips=[
+        common_mistakes=[
             (own(model, tokens), said)
             for model, tokens, said in [
                 ("4.2B", 110e9, "too many tokens: a first run may take 51.1 of your 30"),

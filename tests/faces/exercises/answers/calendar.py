@@ -17,7 +17,7 @@ ANSWERS = {
             (0.0876, "once in tau + delta seconds, while the page takes once in tau"),
             (40 / 940 + 470 / 1e4, "right, 8.96 % of the time, and more exact"),
         ],
-        slips=[
+        common_mistakes=[
             (40 / 900 + 900 / 1e4, "a whole interval"),
             (40 / 900, "the writes alone"),
             (450 / 1e4, "the lost work alone"),
@@ -26,14 +26,14 @@ ANSWERS = {
     ),
     "calendar-a": Answers(
         right=[256 * 0.006 * 52 * 35 / 60, "46.6"],
-        slips=[
+        common_mistakes=[
             (256 * 0.006 * 52 * 50 / 60, "a whole interval for each stop"),
             (256 * 0.006 * 52 * 15 / 60, "leaves the restart out"),
         ],
     ),
     "calendar-b": Answers(
         right=["faster writes"],
-        slips=[
+        common_mistakes=[
             ("faster restarts", "it saves 2.0"),
             ("better nodes", "it saves 5.6"),
             ("twice the spares", "nothing waits for a node"),
@@ -41,7 +41,7 @@ ANSWERS = {
     ),
     "calendar-c": Answers(
         right=[7, "7"],
-        slips=[
+        common_mistakes=[
             (3, "that is the average, rounded up"),
             (2.56, "that is the average; asked"),
             (10, "what they need apart"),
@@ -60,7 +60,7 @@ ANSWERS = {
             (OWN, "to the rent: would you rather wait"),
             (OWN | {"spare_nodes": 0}, "at that rate the node stops every 62 days"),
         ],
-        slips=[
+        common_mistakes=[
             (OWN | {"spare_nodes": 2.5}, "only whole nodes"),
             (OWN | {"spare_nodes": 1000}, "too many: keep at most 2"),
             (OWN | MANY | {"spare_nodes": 10}, "at least 23 spare nodes"),

@@ -11,7 +11,7 @@ ANSWERS = {
     "communication-tokens": Answers(
         right=[989.5e12 / 400e9, 2473.75, 989.5e12 / (8 * 50e9)],
         told=[(2474, "Right, 2,470. You can let Python compute the other digits.")],
-        slips=[
+        common_mistakes=[
             (400e9 / 989.5e12, "the other way round"),
             (989.5e12 / 400e9 / 4, "drops out"),
             (4 * 989.5e12 / 400e9, "one 4 is left over"),
@@ -27,7 +27,7 @@ ANSWERS = {
             all_reduce_seconds(26e9, 32, 200e9),
             all_reduce_bytes(26e9, 32) / (8 * 25e9),
         ],
-        slips=[
+        common_mistakes=[
             (50.375e9 / 25e9, "8 cards carry eight rings"),
             (50.375e9 / 300e9, "has to leave the nodes"),
             (2 * 0.251875, "2 bytes"),
@@ -44,7 +44,7 @@ ANSWERS = {
     "communication-b": Answers(
         right=["TP 1, ZeRO 3", "tp 1, zero 3"],
         told=[("tp 1, zero 3", "8,192 tokens a pass")],
-        slips=[
+        common_mistakes=[
             ("TP 2, ZeRO 1", "wait for each other"),
             ("TP 8, ZeRO 1", "too small for eight"),
             ("PP 4, ZeRO 1", "stages wait"),
@@ -53,7 +53,7 @@ ANSWERS = {
     "communication-c": Answers(
         right=["There are 2,048 sequences, so eight GPUs must share each: TP 8 and stages."],
         told=[("Take TP 8 inside each node, and then cut layers into stages.", "Llama 3")],
-        slips=[(8, "in words")],
+        common_mistakes=[(8, "in words")],
         unanswered=["no", "TP TP TP TP TP TP TP TP TP"],
     ),
     "communication-d": Answers(
@@ -73,7 +73,7 @@ ANSWERS = {
                 {"zero": "3"},
             )
         ],
-        slips=[
+        common_mistakes=[
             *(
                 (MINE | change, said)
                 for change, said in [

@@ -30,7 +30,7 @@ def offer(chip: object, gpus: object) -> object:
 ANSWERS = {
     "duration-a": Answers(
         right=[DAYS_A, by_helper(0.41), 10.4, "10.44", "10.4 days", "250.5 h"],
-        slips=[
+        common_mistakes=[
             (13.9, "8TP"),
             (DAYS_A * 4 / 3, "8TP"),
             (DAYS_A / 3, "forward pass alone"),
@@ -48,7 +48,7 @@ ANSWERS = {
     "duration-days": Answers(
         right=[DAYS_BY_STEPS, DAYS_BY_STEPS * (1 + 1e-12)],
         told=[(DAYS_BY_STEPS, "right, 213 days. The 208 days above leave out")],
-        slips=[
+        common_mistakes=[
             (DAYS_BY_STEPS * 86400, "these are seconds"),
             (DAYS_BY_STEPS * 24, "these are hours"),
             (300e9 / (512 * 1024), "the number of steps"),
@@ -66,7 +66,7 @@ ANSWERS = {
             ("800 billion tokens", "416 TFLOP/s", "17.8 days"),
             [8e11, 0.42 * 989.5e12, "17.75"],
         ],
-        slips=[
+        common_mistakes=[
             ((800e9, X_B, DAYS_B / 2), "the peak is still twice too high"),
             ((8e12, 20 * X_B, 8.9), "the tokens are 8.00 trillion: say 10e9"),
             ((800e9, 20 * X_B, 8.9), "more than an H100 does"),
@@ -105,7 +105,7 @@ ANSWERS = {
             offer("H100", 512),
         ],
         told=[(offer("H100", 64), "right: at 25 % of the peak it takes 31 days and $141")],
-        slips=[
+        common_mistakes=[
             (offer("H100", 40), "too late: at 25 % of the peak it takes 49 days"),
             (offer("H100", 32), "At 35 %, the likely share, it's 44 days and $101 thousand, but"),
             (offer("A100", 160), "too dear: at 25 % of the peak it takes 39 days and $194"),
@@ -125,7 +125,7 @@ ANSWERS = {
         told=[
             (own("40 GPUs", days="720 hours"), "days: you wrote 720 hours, that is 30 days. right")
         ],
-        slips=[
+        common_mistakes=[
             (own(32), "At 35 %, the likely share, it's 26 days, but that's no promise"),
             (own(8), "too few: at 25 % of the peak it takes 144 days"),
             (own(56), "A node less would do"),  # 8TP

@@ -10,7 +10,7 @@ def own(way: object, texts: object, gpus: int = 8, length: object = 4096) -> dic
 ANSWERS = {
     "finetune-adapter": Answers(
         right=[16 * (4096 + 14336)],
-        slips=[
+        common_mistakes=[
             (4096 * 14336, "this is the matrix itself"),
             (16 * 4096 * 14336, "m times n is as large"),
             (16 * 4096, "this is one of the two matrices"),
@@ -20,7 +20,7 @@ ANSWERS = {
     ),
     "finetune-a": Answers(
         right=[24_000 * 650 * 3 * 4 * 8e9 / 120e12 / 3600, "3.47 hours"],
-        slips=[
+        common_mistakes=[
             (5.2, "this has 6 FLOPs a weight"),
             (1.733, "this is forward alone"),
             (1.156, "this reads the texts once"),
@@ -31,11 +31,11 @@ ANSWERS = {
     ),
     "finetune-b": Answers(
         right=["loss piece by piece"],
-        slips=[("rank 8", "no: "), ("no dropout", "no: "), ("4 bits", "no: ")],
+        common_mistakes=[("rank 8", "no: "), ("no dropout", "no: "), ("4 bits", "no: ")],
     ),
     "finetune-c": Answers(
         right=[39.5, "39.5 GB"],
-        slips=[
+        common_mistakes=[
             (36.40, "the colleague's own number"),
             (35.28, "embedding and head are missing"),
             (38.43, "the scales are missing"),
@@ -51,7 +51,7 @@ ANSWERS = {
             own("lora", 30_000, gpus=1),
         ],
         told=[(own("lora", 240_000), "right: ")],
-        slips=[
+        common_mistakes=[
             (own("lora", 400_000), "too many texts: "),
             (own("qlora", 30_000, length=2048, gpus=1), "too many texts: "),
             (own("lora", 50_000), "you leave time: "),

@@ -47,7 +47,7 @@ LAYER = 2 * 12 * 12288**2 * 2048 + 4 * 2048**2 * 12288
 ANSWERS = {
     "flops-layer": Answers(
         right=[LAYER, float(LAYER)],
-        slips=[
+        common_mistakes=[
             (24 * 12288**2 * 2048, "without its scores"),
             (LAYER - 2 * 2048**2 * 12288, "this has one of them"),
             (12 * 12288**2 * 2048 + 4 * 2048**2 * 12288, "multiplies and adds"),
@@ -59,7 +59,7 @@ ANSWERS = {
     ),
     "flops-a": Answers(
         right=[by_hand, in_floats, layer_flops],
-        slips=[
+        common_mistakes=[
             *(
                 (layer(count), said)
                 for count, said in [
@@ -122,7 +122,7 @@ ANSWERS = {
             0.2876,
             "0.288",
         ],
-        slips=[
+        common_mistakes=[
             (28.76, "in per cent"),
             (28.8, "in per cent"),
             (0.3827, "it is HFU"),
@@ -147,7 +147,7 @@ ANSWERS = {
     "flops-c": Answers(
         right=[(0.368, "Sparse"), ("36.8 %", "sparse"), (FOUND["none"], "sparse"), 0.2438],
         told=[((0.368, "sparse"), "36.8 %")],
-        slips=[
+        common_mistakes=[
             ((0.368, "length"), "17.7 %, near 18.4 % and yet not it. A second question"),
             ((0.368, "recomputed"), "a larger share, 48.8 %"),
             ((0.184, "sparse"), "their figure, the share of 624"),
@@ -174,7 +174,7 @@ ANSWERS = {
             (("DeepSeek-V3", 64, 48), "right"),
             (("Llama-3.1-405B", 1, 1), "fewer there are not"),
         ],
-        slips=[
+        common_mistakes=[
             (("Llama-3.1-8B", 8, 8), "takes 4.34 s, less than 5. The seconds"),
             (("Llama-3.1-8B", 8, 19), "it'd be 8.58 s, but that leaves out the attention scores"),
             (("Llama-3.1-8B", 8, 22), "At 8,192 tokens they're 22.2 % of the work. The seconds"),

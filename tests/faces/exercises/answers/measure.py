@@ -29,7 +29,7 @@ def own(change: dict[str, Any]) -> dict[str, Any]:
 ANSWERS = {
     "measure-seconds": Answers(
         right=[IDEAL, recorded_step(256).ideal],
-        slips=[
+        common_mistakes=[
             (1 / IDEAL, "one over the seconds"),
             (IDEAL * recorded_peak() ** 2, "divide"),
             (IDEAL / 3, "forward alone"),
@@ -39,7 +39,7 @@ ANSWERS = {
     ),
     "measure-a": Answers(
         right=[5 * ONE, "10,737,418,240", 10.737e9, 2 * ONE + 3 * ONE, "10.74B", "1.07e10"],
-        slips=[
+        common_mistakes=[
             (products * ONE, said)
             for products, said in [
                 (1, "one product"),
@@ -59,7 +59,7 @@ ANSWERS = {
     "measure-b": Answers(
         right=["the link", "The Link"],
         told=[("the link", "alone it makes 1.73 times"), ("the link", "make 1.46 times")],
-        slips=[
+        common_mistakes=[
             ("the loader", "1.02 times"),
             ("a neighbour", "with every pass"),
             ("our GPU", "wait longer"),
@@ -67,7 +67,7 @@ ANSWERS = {
     ),
     "measure-c": Answers(
         right=[48 / 1.65 / 10, 2.91, "2.909", 8 * 0.6 / (8 * 0.15 + 0.45)],
-        slips=[
+        common_mistakes=[
             (29.1, "over those of a single pass"),
             (8, "takes longer too"),
             (1.65 / 0.6, "how much longer a step takes"),
@@ -98,7 +98,7 @@ ANSWERS = {
                 {"peak": 18 * 1.923 + 9.84 + 8.41},  # with gradients, as in a plan
             )
         ],
-        slips=[
+        common_mistakes=[
             *(
                 (own(change), said)
                 for change, said in [

@@ -33,7 +33,7 @@ def design(l: int, h: int, f: int, V: int = 128256, tied: bool = True) -> Transf
 ANSWERS = {
     "parameters-layer": Answers(
         right=[12 * 1600**2, 4 * 1600 * 1600 + 2 * 1600 * 6400],
-        slips=[
+        common_mistakes=[
             (4 * 1600**2, "these are attention's four matrices"),
             (8 * 1600**2, "these are the MLP's matrices alone"),
             (6 * 1600**2, "four times as wide"),
@@ -54,7 +54,7 @@ ANSWERS = {
             (lambda h, a, k, d, /: 2 * h * d * (a + k), "right, in all 4 cases."),
             (lambda h, /, *, a, k, head_dim: 2 * h * head_dim * (a + k), "right, in all 4 cases."),
         ],
-        slips=[
+        common_mistakes=[
             *(
                 (attention(count), said)
                 for count, said in [
@@ -80,7 +80,7 @@ ANSWERS = {
     "parameters-c": Answers(
         right=[8.5e9],
         told=[(4e9 + 36e9 / 8, "right, 8.50 billion"), ("8.5B", "right"), (8_500_000_000, "right")],
-        slips=[
+        common_mistakes=[
             (5e9, "2/16 of everything"),
             (4.5e9, "experts that it meets"),
             (4e9, "outside the experts: add"),
@@ -98,7 +98,7 @@ ANSWERS = {
             (design(21, 2048, 8192), "right"),
             (design(98, 1024, 3072, tied=False), "right"),
         ],
-        slips=[
+        common_mistakes=[
             (design(16, 2048, 8192, tied=False), "more than a fifth"),
             (design(16, 2048, 8192), "17.6 % less than the budget"),
             (design(40, 2048, 8192), "more than the budget"),
@@ -119,7 +119,7 @@ ANSWERS = {
                 (15e9, "right"),
             ]
         ],
-        slips=[
+        common_mistakes=[
             *(
                 (("Llama-3.1-8B", answer), said)
                 for answer, said in [

@@ -22,7 +22,7 @@ STATES, KEPT, LOGITS = 16 * 8_030_261_248, 48_360_325_120, 8_405_385_216
 ANSWERS = {
     "plan-memory": Answers(
         right=[STATES / 16 + KEPT + LOGITS, STATES // 16 + KEPT + LOGITS],
-        slips=[
+        common_mistakes=[
             ((STATES + KEPT + LOGITS) / 16, "a sequence of its own"),
             (STATES + KEPT + LOGITS, "one part in 16"),
             (STATES / 64 + KEPT + LOGITS, "with 64 GPUs"),
@@ -39,7 +39,7 @@ ANSWERS = {
             MEASURED.days.likely * 1.5,
             MEASURED.days_with_stops.greatest,
         ],
-        slips=[
+        common_mistakes=[
             (37.5, "the stops come on top"),
             (40.5, "the best of the four runs"),
             (18.76, "the stops alone"),
@@ -55,7 +55,7 @@ ANSWERS = {
     ),
     "plan-b": Answers(
         right=[756, "756", 756.0, 9 * (8 - 1) * 96 // 8, (8 - 1) * (1 / 0.1 - 1) * 12],
-        slips=[
+        common_mistakes=[
             (63, "of one replica: there are twelve"),
             (840, "a tenth of the useful time"),
             (70, "by the useful time"),
@@ -69,7 +69,7 @@ ANSWERS = {
     "plan-c": Answers(
         right=["CP 4", "cp4"],
         told=[(8730, "right, 8,730 tokens"), ("8.73k", "right, ")],
-        slips=[
+        common_mistakes=[
             ("recompute", "at +32 % GPU-hours. The activations go"),
             ("128 GPUs", "228 GB on each GPU, which does not fit"),
             ("4 stages", "up to four micro-batches"),
@@ -93,7 +93,7 @@ ANSWERS = {
             ),
             (MINE, "But these are 4.1 tokens for each parameter, where 20 is"),
         ],
-        slips=[
+        common_mistakes=[
             *(
                 (MINE | change, said)
                 for change, said in [

@@ -12,7 +12,7 @@ MINE |= {"recipe": "bf16", "zero_stage": 1, "gigabytes": 44.17}
 ANSWERS = {
     "precision-share": Answers(
         right=[2 + 14 / 64, (128 + 14) / 64, 2.21875],
-        slips=[
+        common_mistakes=[
             (16, "this is stage 0"),
             (4 + 12 / 64, "this is stage 1"),
             (16 / 64, "this is stage 3"),
@@ -24,7 +24,7 @@ ANSWERS = {
     ),
     "precision-a": Answers(
         right=[15.5, "15.5", (2 - 2**-4) * 2**3, NumberFormat("x", 3, 4).max],
-        slips=[
+        common_mistakes=[
             (31, "one too high"),
             (16, "one place past"),
             (30, "without infinity"),
@@ -44,7 +44,7 @@ ANSWERS = {
     ),
     "precision-b": Answers(
         right=[2**-14, "2**-14", "2⁻¹⁴", 6.1e-5, "0.000061", bf16.spacing(0.02) / 2],
-        slips=[
+        common_mistakes=[
             (2**-13, "whole spacing"),
             (2**-8, "at a weight of 1"),
             (0.0039, "at a weight of 1"),
@@ -56,7 +56,7 @@ ANSWERS = {
     ),
     "precision-c": Answers(
         right=["S = 2**16", "s = 2**16", 2**14, "2**14"],
-        slips=[
+        common_mistakes=[
             ("S = 2**10", "becomes 0"),
             ("S = 2**24", "overflows"),
             ("main weights", "they save updates"),
@@ -80,7 +80,7 @@ ANSWERS = {
                 | {"zero_stage": 0, "gigabytes": 1.99},
             )
         ],
-        slips=[
+        common_mistakes=[
             *(
                 (MINE | change, said)
                 for change, said in [

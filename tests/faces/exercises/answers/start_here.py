@@ -17,7 +17,7 @@ ANSWERS = {
             22.65,
             round(DAYS, 1),
         ],
-        slips=[
+        common_mistakes=[
             (DAYS * 86400, "these are seconds"),
             (DAYS * 24, "these are hours"),
             (DAYS * 512, "time of a single GPU"),
@@ -32,7 +32,7 @@ ANSWERS = {
     ),
     "start_here-b": Answers(
         right=["B", "b", " B ", "40.3 EFLOP", 32 * 350e12 * 3600],
-        slips=[
+        common_mistakes=[
             ("A", "what GPUs deliver is a rate"),
             ("C", "what one token takes is a number"),
             ("D", "is tokens a second: 467 thousand"),
@@ -41,7 +41,7 @@ ANSWERS = {
     ),
     "start_here-d": Answers(
         right=["14B", "14b", 14e9, 14 * 10**9, "14e9", "14,000,000,000", "10.6B"],
-        slips=[
+        common_mistakes=[
             ("3B", "3B gets 500 tokens for each parameter: enough, and a larger"),
             ("8B", "8B gets 71 tokens for each parameter: enough, and a larger"),
             (32e9, "32B gets 4.4 tokens for each parameter: too few"),

@@ -9,13 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers of an exercise, with words of the verdict beside `told` and `slips`.
+    """Answers of an exercise, with words of the verdict beside `told` and `common_mistakes`.
 
-    `right` are right in any words, `told` in these words; `slips` are wrong, and each
+    `right` are right in any words, `told` in these words; `common_mistakes` are wrong, and each
     is told why; `unanswered` are neither.
     """
 
     right: Sequence[Any]
-    slips: Sequence[tuple[Any, str]]
+    common_mistakes: Sequence[tuple[Any, str]]
     told: Sequence[tuple[Any, str]] = ()
     unanswered: Sequence[Any] = ()
