@@ -63,7 +63,7 @@ _DEEDS: Mapping[str, Callable[..., None]] = {
     "slide": _slide,
     "choose": _choose,
     "reset": lambda state: state.reset(),
-    "mend": lambda state, at: state.mend(**state.offers[at][1]),
+    "set_all": lambda state, at: state.set_all(**state.offers[at][1]),
     "take": lambda state, at: state.take(**state.advice[at][1]),
 }
 """What people do in a page, by its name."""
@@ -108,7 +108,7 @@ def shown(state: State, problem: str = "") -> JSON:
         "html": state.html,
         "old": state.old,
         "status": warning(problem) if problem else "",
-        "mend": [label for label, _ in state.offers],
+        "set_all": [label for label, _ in state.offers],
         "take": [label for label, _ in state.advice],
         "address": address(state),
     }

@@ -61,7 +61,7 @@ def draw(page: BeautifulSoup) -> None:
     """The same in one page, whose pictures have narrow ones beside them."""
     for saved in page.select("div.wt"):
         day = saved.select_one("img.day")
-        saved.replace_with(_parsed(of_saved(day["src"], day["alt"]).live()))
+        saved.replace_with(_parsed(of_saved(day["src"], day["alt"]).inline_svg()))
     for live in page.select("section.live-panel[data-word]"):
         add_narrow(live.parent.select_one(".live-saved"), str(live["data-word"]))
     for drawn in page.select(".live-source svg.wt"):
@@ -73,7 +73,7 @@ def draw(page: BeautifulSoup) -> None:
 def add_narrow(saved: Tag, word: str) -> None:
     """Put beside each saved picture of a panel what a telephone shows in its place."""
     panel = KNOWN[word].on_telephone
-    settings = [panel.default, *(panel.presets[still] for still in panel.stills)]
+    settings = [panel.default, *(panel.presets[name] for name in panel.static_presets)]
     shown = _parsed("".join(panel.answer(setting).html for setting in settings))
     for wide, narrow in zip(saved.select("svg.wt"), shown.select("svg.wt"), strict=True):
         set_beside(wide, narrow)
@@ -88,7 +88,7 @@ def add_narrow_of_cell(wide: Tag, imports: str, source: str) -> None:
     if draws and "width" in signature(draws).parameters:
         exec(lines, scope)
         drawing = eval(f"{last.removesuffix(')')}, width={getmodule(draws).NARROW})", scope)
-        set_beside(wide, _parsed(drawing.live()).select_one("svg.wt"))
+        set_beside(wide, _parsed(drawing.inline_svg()).select_one("svg.wt"))
 
 
 def set_beside(wide: Tag, narrow: Tag) -> None:

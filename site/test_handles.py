@@ -61,7 +61,7 @@ def with_handles(page: Page, address: str, *names: str) -> Locator:
     for own in soup.select(".live-handle"):
         own.find_parent(class_="cell").decompose()
     for at, name in enumerate(names):
-        saved = f'<div class="output text_html">{HANDLES[name].still()}</div>'
+        saved = f'<div class="output text_html">{HANDLES[name].static_html()}</div>'
         built = marks.parsed(f'<div class="cell"><div class="cell_output">{saved}</div></div>')
         cell = built.div
         marks.mark_cell(cell, at, f'handle("{name}")', True)

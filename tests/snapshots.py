@@ -96,7 +96,7 @@ def chapter_of(handle: str) -> str:
 
 def of_panel(chapter: str) -> list[str]:
     panel, lines = PANELS[chapter], list[str]()
-    for name in (next(iter(panel.presets)), *panel.stills):
+    for name in (next(iter(panel.presets)), *panel.static_presets):
         answer = panel.answer(panel.presets[name])
         lines += ["", f"# panel: {name}", *read(answer.html)]
         lines += [f"button: {label}" for label, _ in answer.offers]

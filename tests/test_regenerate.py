@@ -41,6 +41,6 @@ def test_a_handle_is_saved_as_its_first_state_and_no_widget(tmp_path: Path) -> N
     saved = [cell["outputs"] for cell in json.loads(written)["cells"][1:]]
     for (output,), held in zip(saved, HANDLES.values(), strict=True):
         assert {kind: "".join(text) for kind, text in output["data"].items()} == {
-            "text/html": held.still(),
+            "text/html": held.static_html(),
             "text/plain": held.words,
         }

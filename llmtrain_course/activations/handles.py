@@ -115,11 +115,12 @@ def render(setting: Setting, before: Setting | None = None, narrow: bool = False
         f"{setting.recompute!r},"
         f"\n    accumulation_steps={passes}, attention={setting.attention!r}).peak"
     )
+    picture = step_memory(line, memory, setting.chip, passes, old, narrow)
     return "".join(
         [
             common.sentence(_sentence(setting, line.peak, old[0].peak if old else None)),
             *(f'<p style="margin:6px 0px">{note}</p>' for note in _notes(setting)),
-            f"<div>{step_memory(line, memory, setting.chip, passes, old, narrow).live()}</div>",
+            f"<div>{picture.inline_svg()}</div>",
             common.folded("The numbers", _tables(line)),
             common.folded("In code", common.call(code)),
         ]

@@ -380,13 +380,13 @@ def _line_of(
     memory: float, chip: str, up: _Scale, row: int = 0, **style: Unpack[Style]
 ) -> list[str]:
     """A chip's memory, and its name to the right of the picture, or in a row above it."""
-    y, look = up(memory), Style(stroke_width=3, **style)
+    y, line_style = up(memory), Style(stroke_width=3, **style)
     named, size = chip.partition(" (")[0].removesuffix(" SXM"), units.gigabytes(memory)
     if up.narrow:
-        whole = line(up.left, y, up.right, y, **look)
-        return [whole, *_named_line(row, f"{size}, {named}", **look)]
+        whole = line(up.left, y, up.right, y, **line_style)
+        return [whole, *_named_line(row, f"{size}, {named}", **line_style)]
     return [
-        line(up.left, y, up.right + 8, y, **look),
+        line(up.left, y, up.right + 8, y, **line_style),
         text(up.right + 14, y + 1, size, 16, font_weight=700),
         text(up.right + 14, y + 19, named, 14),
     ]

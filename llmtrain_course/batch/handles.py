@@ -120,7 +120,7 @@ def render(setting: Setting, before: Setting | None = None, narrow: bool = False
     n, split, layout = setting.num_gpus, setting.split, setting.layout
     grid = gpu_grid(n, *split, narrow=narrow)
     if not layout.replicas:
-        return common.warning(_too_few(layout)) + grid.live()
+        return common.warning(_too_few(layout)) + grid.inline_svg()
     used = f"{n} - {layout.left_over}" if layout.left_over else f"{n}"
     old = before.batch if before and before.layout.replicas else None
     batch, k = setting.batch, setting.accumulation
@@ -133,7 +133,7 @@ def render(setting: Setting, before: Setting | None = None, narrow: bool = False
     return "".join(
         [
             common.sentence(_sentence(setting, old)),
-            f"<div>{grid.live()}</div><div>{time.live()}</div>",
+            f"<div>{grid.inline_svg()}</div><div>{time.inline_svg()}</div>",
             common.folded(
                 "The numbers, and the call in code", _table(layout, batch) + common.call(code)
             ),

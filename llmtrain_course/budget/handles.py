@@ -195,7 +195,7 @@ def render(setting: Setting, before: Setting | None = None, width: int = WIDE) -
         [
             common.sentence(_sentence(setting, own, best)),
             f"<p>{_money_left(setting)}{_worth(own, flops, law)}</p>",
-            picture.live(),
+            picture.inline_svg(),
             common.folded("The plan of your model", _table(setting, own)),
             common.folded("In code", common.call(code)),
         ]

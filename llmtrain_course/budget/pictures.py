@@ -349,9 +349,9 @@ def _marks(axes: Axes, dots: Sequence[Outcome], curve: str) -> list[Mark]:
     """What stands in the picture: the law, and what becomes of the shapes."""
     ink: Style = {"stroke": "currentColor", "stroke_width": 1.5}
     marks: list[Mark] = [
-        (f'<line y1="-5" x2="28" y2="-5" {look}/>', 28, label)
-        for look, label in ((_KNOWN, "the law"), (_BEYOND, "the law, beyond its runs"))
-        if look in curve
+        (f'<line y1="-5" x2="28" y2="-5" {line_style}/>', 28, label)
+        for line_style, label in ((_KNOWN, "the law"), (_BEYOND, "the law, beyond its runs"))
+        if line_style in curve
     ]
     marks.append((circle(6, -5, 6, BLUE, **ink), 12, "fits"))
     if any(not dot.fits and axes.holds(dot.parameters, dot.loss) for dot in dots):

@@ -189,7 +189,7 @@ def _pictures(setting: Setting, old: ExpectedDays | None, **width: int) -> str:
     shown = simulated.total / DAY if whole else days.total
     strip = strip_of_days(simulated, shown, d / (t + d), **width)
     bar = parts_of_days(days.parts(), old.parts() if old else None, **width)
-    return f"<div>{strip.live()}</div><div>{bar.live()}</div>"
+    return f"<div>{strip.inline_svg()}</div><div>{bar.inline_svg()}</div>"
 
 
 def _table(setting: Setting) -> str:

@@ -167,10 +167,11 @@ def planned(setting: Setting) -> Plan:
 def render(setting: Setting, before: Setting | None = None, narrow: bool = False) -> str:
     """Sentence, the GPUs, the step, the numbers, and the call in code."""
     plan, old = planned(setting), planned(before) if before else None
+    pictures = who_sends(plan, narrow).inline_svg() + step_bar(plan, old, narrow).inline_svg()
     return "".join(
         [
             common.sentence(_sentence(plan, old)),
-            f"<div>{who_sends(plan, narrow).live()}{step_bar(plan, old, narrow).live()}</div>",
+            f"<div>{pictures}</div>",
             common.folded("The numbers", _tables(plan)),
             common.folded("In code", common.call(_code(setting))),
         ]

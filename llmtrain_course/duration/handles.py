@@ -136,7 +136,7 @@ def render(setting: Setting, before: Setting | None = None, plane: Plane = PAGE)
     return "".join(
         [
             common.sentence(_sentence(setting, span) + _utilization(setting)),
-            picture.live(),
+            picture.inline_svg(),
             common.folded(title, _table(setting)),
             common.folded("In code", common.call(code)),
         ]

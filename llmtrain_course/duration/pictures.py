@@ -435,10 +435,10 @@ def more_gpus(
         x, y = across(run.num_gpus), _down(run.days)
         if run.days > 1.1 * ideal[i]:
             svg += line(x, y, x, _down(ideal[i]), stroke=BAD, stroke_width=4)
-        look: Style = {"stroke": "currentColor"}
+        style: Style = {"stroke": "currentColor"}
         if i == now:
-            look["data_moves"] = "num_gpus"
-        svg += circle(x, y, 9 if i == now else 6, BLUE, _words(run), **look)
+            style["data_moves"] = "num_gpus"
+        svg += circle(x, y, 9 if i == now else 6, BLUE, _words(run), **style)
         svg += text(x, y - 16, f"{run.days:.0f} days", 15, "middle", **BOLD)
     x, y = (16, 352) if narrow else (490, 80)
     svg += text(x, y, "each GPU computes", 15)

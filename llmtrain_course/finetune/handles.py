@@ -235,7 +235,7 @@ def render(setting: Setting, before: Setting | None = None, width: int = WIDE) -
         [
             common.sentence(_sentence(setting)),
             *(f'<p style="margin:6px 0px">{note}</p>' for note in _notes(setting)),
-            f"<div>{picture.live()}</div>",
+            f"<div>{picture.inline_svg()}</div>",
             common.folded("The numbers", _table(setting)),
             common.folded("In code", common.call(_code(setting))),
         ]

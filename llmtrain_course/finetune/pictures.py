@@ -300,9 +300,9 @@ def speed_against_tokens(
     for i, ratio in enumerate(ratios):
         aside = 5 * (i % 5 - 2)  # so that rows of the same tokens are told apart
         title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f} times"
-        look: Style = {"stroke": _WHITE, "stroke_width": 1, "fill_opacity": 0.8}
+        style: Style = {"stroke": _WHITE, "stroke_width": 1, "fill_opacity": 0.8}
         color = COLORS["optimizer"] if ratio.times >= 1 else COLORS["gradients"]
-        svg += circle(x(ratio.tokens) + aside, y(ratio.times), 6.5, color, title, **look)
+        svg += circle(x(ratio.tokens) + aside, y(ratio.times), 6.5, color, title, **style)
     all_times = [ratio.times for ratio in ratios]
     words = (
         f"{len(ratios)} pairs of measured speeds, from {min(all_times):.2f} to "
@@ -390,10 +390,10 @@ def ways_on_a_card(
     svg = ""
     for i, (way, peak) in enumerate(ways.items()):
         y = top + pitch * i
-        look: Style = _BOLD if way == chosen else {"opacity": 0.8}
+        style: Style = _BOLD if way == chosen else {"opacity": 0.8}
         parts = {name: float(size) for name, size in peak.parts().items()}
         svg += _bar(parts, left, y + 14, 34, scale, right, 1 if way == chosen else 0.5)
-        svg += text(left, y + 6, f"{way}: the peak is at the {peak.phase}", 15, **look)
+        svg += text(left, y + 6, f"{way}: the peak is at the {peak.phase}", 15, **style)
         if way == chosen and began and abs(began / peak.total - 1) > 0.002:
             svg += ghost(left, y + 11, min(began * scale, right - _SUM - left), 40, "at the start")
         svg += hatched(edge - kept, y + 14, kept, 34) + line(edge, y + 9, edge, y + 53, **_DASHED)

@@ -147,16 +147,16 @@ def render(
     work, rate, peak = setting.work, setting.rate, setting.peak
     layers = int(model_shape(setting.model).num_layers)
     old, narrow = before.work if before else None, unit == TELEPHONE
-    stack = passes(work, layers, height=170, before=old, narrow=narrow).live()
+    stack = passes(work, layers, height=170, before=old, narrow=narrow).inline_svg()
     if rate > peak:  # on the scale of the others, where there is room
         unit = unit if rate < 1.36 * peak else 0
-        return _impossible(setting, past_peak(work, rate, peak, unit, narrow).live() + stack)
+        return _impossible(setting, past_peak(work, rate, peak, unit, narrow).inline_svg() + stack)
     ghost = before.shares if before and before != setting else None
     parts = common.table(["part", "FLOP a step", "share"], common.shares(work, units.flops))
     return "".join(
         [
             common.sentence(_sentence(setting)),
-            filled(work, rate, peak, ghost, unit).live(),
+            filled(work, rate, peak, ghost, unit).inline_svg(),
             stack,
             common.folded("The work, part by part", parts),
             common.folded("The same in code", common.call(_code(setting))),

@@ -153,7 +153,7 @@ class Style(TypedDict, total=False):
 class Drawing:
     """SVG elements on a canvas, and the same in words.
 
-    Lines and text take `currentColor`. `live()` is an element that follows the page,
+    Lines and text take `currentColor`. `inline_svg()` is an element that follows the page,
     `saved()` an image on a card, light or dark as the page is; a notebook cell that ends
     in a drawing shows that.
     """
@@ -163,8 +163,8 @@ class Drawing:
     height: int
     words: str
 
-    def live(self) -> str:
-        """An `<svg>` in the page's own ink, as wide as there is room.
+    def inline_svg(self) -> str:
+        """Return an `<svg>` in the page's own ink, as wide as there is room.
 
         Up to a fifth more than drawn, as long as it is not too high; not below 82
         per cent of its width, where words of 14 px would fall under 11.5.
@@ -292,9 +292,9 @@ def text(
 
 def line(x1: float, y1: float, x2: float, y2: float, **style: Unpack[Style]) -> str:
     """A line in the page's ink, 1.5 wide unless told otherwise."""
-    look: Style = {"stroke": "currentColor", "stroke_width": 1.5, **style}
+    line_style: Style = {"stroke": "currentColor", "stroke_width": 1.5, **style}
     ends = f'x1="{_n(x1)}" y1="{_n(y1)}" x2="{_n(x2)}" y2="{_n(y2)}"'
-    return f"<line {ends}{_style(look)}/>"
+    return f"<line {ends}{_style(line_style)}/>"
 
 
 def arrow(x1: float, y1: float, x2: float, y2: float, **style: Unpack[Style]) -> str:

@@ -228,7 +228,7 @@ Offer = tuple[str, Values]
 class Answer:
     """What a face shows: HTML, or why there is none; and changes that can be taken.
 
-    Offers mend a `problem`, and stand before the last picture; without one they are
+    Offers fix a `problem`, and stand before the last picture; without one they are
     advice, behind the picture.
     """
 
@@ -241,7 +241,7 @@ class Answer:
 class Panel:
     """Labelled controls, named settings (the first is the default), and a drawing.
 
-    A setting is a frozen dataclass with a field for each control. `stills` are the two
+    A setting is a frozen dataclass with a field for each control. `static_presets` are the two
     that a saved page shows beside the default. `draw` takes a setting and the one
     before it, if any, and is pure: the same settings, the same HTML, or an `Answer`
     that has offers beside it; `narrow` draws the same for a telephone, where there is
@@ -251,7 +251,7 @@ class Panel:
     title: str
     controls: Mapping[str, Control]
     settings: Mapping[str, DataclassInstance]
-    stills: tuple[str, ...]
+    static_presets: tuple[str, ...]
     draw: Callable[..., str | Answer]
     narrow: Callable[..., str | Answer] | None = None
     captioned: bool = False
@@ -351,9 +351,9 @@ class Panel:
         """The panel where nothing but text can be shown."""
         return f"Panel: {self.title}"
 
-    def still(self) -> str:
-        """The panel for a page without a kernel: its default, two others folded."""
-        names = [next(iter(self.presets)), *self.stills]
+    def static_html(self) -> str:
+        """Return the panel for a page without a kernel: its default, two others folded."""
+        names = [next(iter(self.presets)), *self.static_presets]
         first, *others = (f"<h3>{escape(name)}</h3>{self._saved(name)}" for name in names)
         note = "As saved. Run the cell above to change it."
         more = f"<summary>Two more settings</summary>{''.join(others)}"
@@ -382,7 +382,7 @@ class Handle(Panel):
     """
 
     settings: Mapping[str, DataclassInstance]
-    stills: tuple[str, ...] = ()
+    static_presets: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
@@ -392,8 +392,8 @@ class Handle(Panel):
         told = re.sub(r"<svg .*?</svg>", "", html, flags=re.DOTALL)
         return " ".join([*words, unescape(re.sub(r"<.*?>", "", told))])
 
-    def still(self) -> str:
-        """The picture as it begins, as images, and the sentence below it."""
+    def static_html(self) -> str:
+        """Return the first picture, as images, and the sentence below it."""
         return as_images(self.render())
 
 
@@ -432,7 +432,7 @@ def pictured(drawing: Drawing, told: str) -> str:
     The sentence keeps room for a second line, so that nothing below it jumps.
     """
     style = "font-size:17px;line-height:1.4;min-height:2.8em;margin:6px 0px 0px;max-width:640px"
-    return f'{drawing.live()}<p style="{style}">{told}</p>'
+    return f'{drawing.inline_svg()}<p style="{style}">{told}</p>'
 
 
 def warning(text: str) -> str:

@@ -19,7 +19,7 @@ class State:
 
     A field that cannot be read keeps its complaint, and its last value, with which all
     others go on. `html` is the last picture; where the values make none, it is an `old`
-    one. `problem` says both; `offers` mend it, `advice` stands behind the picture.
+    one. `problem` says both; `offers` fix it, `advice` stands behind the picture.
     """
 
     def __init__(self, panel: Panel) -> None:
@@ -50,9 +50,9 @@ class State:
     def set(self, **values: Value) -> None:
         """Set several controls, and begin anew: no earlier picture is held beside."""
         self._start = None
-        self.mend(**values)
+        self.set_all(**values)
 
-    def mend(self, **values: Value) -> None:
+    def set_all(self, **values: Value) -> None:
         """Set several controls in place of what was refused; the comparison stays."""
         for name, value in values.items():
             self._read(name, value)
@@ -61,7 +61,7 @@ class State:
     def take(self, **values: Value) -> None:
         """Set several controls, and hold the picture against what was there before."""
         self._start = dict(self.values)
-        self.mend(**values)
+        self.set_all(**values)
 
     def reset(self) -> None:
         """Back to the preset that was there last."""

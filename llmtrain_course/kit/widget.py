@@ -266,9 +266,9 @@ class NotebookPanel(widgets.Box):
         self.state.reset()
         self.refresh()
 
-    def mend(self, **values: Value) -> None:
+    def set_all(self, **values: Value) -> None:
         """Set several controls in place of what was refused; the comparison stays."""
-        self.state.mend(**values)
+        self.state.set_all(**values)
         self.refresh()
 
     def take(self, **values: Value) -> None:
@@ -285,9 +285,9 @@ class NotebookPanel(widgets.Box):
         """What it answers, the folded parts in their places."""
         return self.state.html
 
-    def still(self) -> str:
-        """The panel for a page without a kernel."""
-        return self.panel.still()
+    def static_html(self) -> str:
+        """Return the panel for a page without a kernel."""
+        return self.panel.static_html()
 
     def refresh(self) -> None:
         """Show the state: its fields, its picture, and why it is an old one."""
@@ -314,7 +314,7 @@ class NotebookPanel(widgets.Box):
         mark("llmtrain-old")
         self.output.value = _FOLDED.sub("", state.html)
         self._fold(_FOLDED.findall(state.html))
-        self.offers.children = [_button(self.mend, *offer) for offer in state.offers]
+        self.offers.children = [_button(self.set_all, *offer) for offer in state.offers]
         self.advice.children = [_button(self.take, *offer) for offer in state.advice]
 
     def _fold(self, parts: list[tuple[str, str]]) -> None:
@@ -334,7 +334,7 @@ class NotebookPanel(widgets.Box):
         bundle = super()._repr_mimebundle_(**options)
         data = bundle[0] if isinstance(bundle, tuple) else bundle
         data["text/plain"] = self.panel.words
-        data["text/html"] = self.still()
+        data["text/html"] = self.static_html()
         return bundle
 
 

@@ -154,7 +154,7 @@ def render(setting: Setting, before: Setting | None = None, width: int = WIDE) -
     return "".join(
         [
             common.sentence(_sentence(setting, before)),
-            f"<div>{picture.live()}</div>",
+            f"<div>{picture.inline_svg()}</div>",
             common.folded("The numbers", _table(setting)),
             common.folded("In code", common.call(code, clock_import)),
         ]

@@ -397,8 +397,8 @@ def one_step(trace: Trace, until: float, longest: float, width: int = ACROSS) ->
     [(start, _)] = trace.phases["optimizer"]
     if until > start:
         svg += text(x - 5, 42, "update", 14, "end")
-    for kind, look in _KINDS.items():
-        svg += _strip(left, 108, 38, trace.until(trace.work[kind], until), scale, *look)
+    for kind, title_and_color in _KINDS.items():
+        svg += _strip(left, 108, 38, trace.until(trace.work[kind], until), scale, *title_and_color)
     parcels = trace.until(trace.exchange, until)
     for number, (start, end) in enumerate(parcels, start=1):
         svg += rect(left + start * scale, 178, (end - start) * scale, 38, COLORS["gradients"], rx=3)

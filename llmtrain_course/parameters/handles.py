@@ -255,7 +255,7 @@ def render(setting: Setting, before: Setting | None = None, across: float = ACRO
         [
             common.sentence(result),
             _defaults(setting.config) if setting.model == PASTED else "",
-            picture.live(),
+            picture.inline_svg(),
             common.folded("Part by part, exactly", _table(count) + below),
             common.folded("The same in code", common.call(code)),
         ]

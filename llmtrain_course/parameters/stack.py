@@ -239,7 +239,7 @@ def _areas(model: Transformer, top: float, across: float) -> str:
         mixers = sum(mixer.parameters(h) for mixer in layer.mixers)
         whole, idle = (layer.mlp.parameters(h), layer.mlp.idle(h)) if layer.mlp else (0, 0)
         y, wide = top, unit * n * each
-        for word, size, look in (
+        for word, size, style in (
             ("attention", mixers, Style()),
             ("MLP", whole - idle, Style()),
             ("MLP", idle, Style(opacity=0.3)),
@@ -247,7 +247,7 @@ def _areas(model: Transformer, top: float, across: float) -> str:
         ):
             if size:
                 high = TALL / each * float(size)
-                svg += rect(x, y, wide, high, COLORS[word], word, **look)
+                svg += rect(x, y, wide, high, COLORS[word], word, **style)
                 y += high
         if wide / n > 3:
             seams = "".join(f"M{x + i * (wide / n):.1f} {top:g}v{TALL}" for i in range(n))

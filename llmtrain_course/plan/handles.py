@@ -203,7 +203,7 @@ def render(setting: Setting, before: Setting | None = None, layout: Layout = WID
     html = "".join(
         [
             common.sentence(_sentence(plan, days, old)),
-            drawings.answers(plan, days, old, layout).live(),
+            drawings.answers(plan, days, old, layout).inline_svg(),
             f"<p>{_money(plan)}</p>",
             '<div style="display:flex;flex-wrap:wrap;column-gap:32px">',
             common.folded("The numbers", _tables(plan)),

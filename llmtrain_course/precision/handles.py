@@ -104,7 +104,7 @@ def render(
     return "".join(
         [
             common.sentence(_sentence(setting, memory)),
-            f"<div>{picture.live()}</div>",
+            f"<div>{picture.inline_svg()}</div>",
             common.folded("The numbers", common.table(head, rows)),
             common.folded("In code", common.call(code)),
         ]

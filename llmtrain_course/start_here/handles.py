@@ -143,7 +143,7 @@ def draw(setting: Setting, before: Setting | None = None, layout: Layout = WIDE)
     return "".join(
         [
             common.sentence(_result(setting)),
-            _machine(setting, before, True, layout).live(),
+            _machine(setting, before, True, layout).inline_svg(),
             common.folded("The numbers behind it", common.table(["", ""], rows)),
             common.folded("The same in code", common.call(code)),
         ]

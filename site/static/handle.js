@@ -59,7 +59,7 @@ export class Handle extends Moving {
     this.places = places;
     const fields = {};
     for (const { name } of this.fields) fields[name] = JSON.parse(found.shift());
-    return { fields, html: found.join(""), status: "", old: false, mend: [], take: [] };
+    return { fields, html: found.join(""), status: "", old: false, set_all: [], take: [] };
   }
 
   /** As if its slider had been moved. */

@@ -123,8 +123,8 @@ export class Moving {
       ([name, control]) => new Field(name, control, this),
     );
     this.status = made("div", { className: "live-status", role: "status" });
-    this.mend = made("div", { className: "live-row" });
-    this.take = made("div", { className: "live-advice" });
+    this.offers = made("div", { className: "live-row" });
+    this.advice = made("div", { className: "live-advice" });
     this.answer = made("div", { className: "live-answer", tabIndex: 0 });
     this.answer.setAttribute("role", "region");
     this.answer.setAttribute("aria-label", `${title} The answer`);
@@ -132,8 +132,8 @@ export class Moving {
     this.controls = made("div", { className: "live-controls" });
     const shown = made("div", { className: "live-picture" });
     this.controls.append(...this.rows());
-    (this.small ? this.controls : shown).append(this.status, this.mend);
-    shown.append(this.answer, this.take, this.said);
+    (this.small ? this.controls : shown).append(this.status, this.offers);
+    shown.append(this.answer, this.advice, this.said);
     this.section.replaceChildren(this.controls, shown);
     this.section.classList.add("live-on");
     this.saved.hidden = true;
@@ -170,10 +170,10 @@ export class Moving {
     this.answer.classList.toggle("live-old", told.old);
     this.answer.setAttribute("aria-disabled", told.old);
     this.#picture(told.html);
-    const offers = (deed, labels) =>
-      labels.map((label, at) => button(label, () => this.act(deed, at)));
-    this.mend.replaceChildren(...offers("mend", told.mend));
-    this.take.replaceChildren(...offers("take", told.take));
+    const buttons = (deed) =>
+      told[deed].map((label, at) => button(label, () => this.act(deed, at)));
+    this.offers.replaceChildren(...buttons("set_all"));
+    this.advice.replaceChildren(...buttons("take"));
   }
 
   #picture(html) {

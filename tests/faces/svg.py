@@ -137,7 +137,7 @@ def amount(words: str) -> float:
 
 def drawn(drawing: Drawing) -> Picture:
     """Parse a drawing as a page shows it."""
-    return parse(drawing.live())
+    return parse(drawing.inline_svg())
 
 
 def pictures(html: str) -> list[Picture]:
@@ -183,7 +183,7 @@ def box_of(element: Element) -> Iterator[Box]:
     kind = element.tag.rpartition("}")[2]
     number = {k: float(element.get(k, 0)) for k in PLACES}
     title = next((child.text or "" for child in element if child.tag.endswith("title")), "")
-    look = {
+    paint = {
         "fill": element.get("fill", ""),
         "stroke": element.get("stroke", ""),
         "thick": float(element.get("stroke-width", 1)) if "stroke" in element.attrib else 0,
@@ -206,7 +206,7 @@ def box_of(element: Element) -> Iterator[Box]:
             pairs = (p.split(",") for p in element.attrib["points"].split())
             outlines = (tuple((float(x), float(y)) for x, y in pairs),)
         if corners := [corner for outline in outlines for corner in outline]:
-            yield Box(kind, title, **edges(corners), **look, outlines=outlines)
+            yield Box(kind, title, **edges(corners), **paint, outlines=outlines)
         return
     elif kind == "text":
         words, size = "".join(element.itertext()), number["font-size"]
@@ -215,11 +215,11 @@ def box_of(element: Element) -> Iterator[Box]:
         left = number["x"] - {"start": 0, "middle": wide / 2, "end": wide}[anchor]
         y = number["y"]
         sides = left, y - 0.75 * size, left + wide, y + 0.2 * size
-        yield Box(kind, words, *sides, **look, size=size)
+        yield Box(kind, words, *sides, **paint, size=size)
         return
     else:
         return
-    yield Box(kind, title, *sides, **look)
+    yield Box(kind, title, *sides, **paint)
 
 
 def edges(corners: Sequence[Point]) -> dict[str, float]:

@@ -64,8 +64,8 @@ def test_page_and_notebook_show_the_same(word: str) -> None:
             told = act(word, "write", name, written)
             notebook.controls[name].input.value = written
             agree(notebook, told)
-        if told["mend"]:
-            told = act(word, "mend", 0)
+        if told["set_all"]:
+            told = act(word, "set_all", 0)
             notebook.offers.children[0].click()
             agree(notebook, told)
         told = act(word, "reset")
@@ -133,7 +133,7 @@ def agree(notebook: Any, told: dict[str, Any]) -> None:
     assert told["preset"] == notebook.preset.value
     offers = [button.description for button in notebook.offers.children]
     advice = [button.description for button in notebook.advice.children]
-    assert (told["mend"], told["take"]) == (offers, advice)
+    assert (told["set_all"], told["take"]) == (offers, advice)
     for name, field in told["fields"].items():
         widget = notebook.controls[name]
         assert str(field["text"]) == str(widget.input.value)

@@ -77,7 +77,7 @@ def drawn(word: str, form: str) -> Iterator[tuple[str, Picture]]:
     """The pictures of a panel and of its page in one form, each with its HTML."""
     panel = KNOWN[word].on_telephone if form == "phone" else KNOWN[word]
     alone = DRAWINGS.get(word, {}) if form == "page" else {}
-    for html in (draw().live() for draw in alone.values()):
+    for html in (draw().inline_svg() for draw in alone.values()):
         yield from ((html, picture) for picture in pictures(html))
     for values in settings(panel):
         html = panel.answer(values).html

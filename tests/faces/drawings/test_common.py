@@ -137,7 +137,7 @@ def test_the_dark_image_has_the_same_shapes_in_other_colours() -> None:
 
 
 def test_a_live_drawing_has_the_same_colours_as_the_saved_one() -> None:
-    live = DRAWING.live()
+    live = DRAWING.inline_svg()
     assert DRAWING.body in live
     boxes = drawn(DRAWING).boxes
     painted = {("fill", x.fill) for x in boxes} | {("stroke", x.stroke) for x in boxes}
@@ -147,7 +147,9 @@ def test_a_live_drawing_has_the_same_colours_as_the_saved_one() -> None:
 
 
 def test_a_live_drawing_becomes_the_saved_one_without_its_rules() -> None:
-    assert as_images(f"<p>a</p>{DRAWING.live()}<p>b</p>") == f"<p>a</p>{DRAWING.saved()}<p>b</p>"
+    assert (
+        as_images(f"<p>a</p>{DRAWING.inline_svg()}<p>b</p>") == f"<p>a</p>{DRAWING.saved()}<p>b</p>"
+    )
 
 
 def test_a_saved_drawing_is_the_same_drawing_again() -> None:

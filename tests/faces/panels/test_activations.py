@@ -22,10 +22,10 @@ LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
 
 
 def test_each_panel_still_says_something_else() -> None:
-    still = activations_panel().still()
+    html = activations_panel().static_html()
     for said in ("42.1 GB", "111 GB", "70.1 GB"):
-        assert said in still
-    settings = re.findall(r"<p>(Model .*?)</p>", still)
+        assert said in html
+    settings = re.findall(r"<p>(Model .*?)</p>", html)
     assert settings[1] == (
         "Model Llama-3.2-1B · Sequence 8,192 tokens · Micro-batch 1 at a time · "
         "Passes a step 1 in a row · Recomputed none · "

@@ -69,7 +69,7 @@ def test_two_or_three_sliders_stand_first_and_their_stops_are_legal(word: str) -
 @every_panel
 def test_presets_are_values_that_the_controls_take(word: str) -> None:
     panel = PANELS[word]
-    assert set(panel.stills) < set(panel.presets)
+    assert set(panel.static_presets) < set(panel.presets)
     for values in panel.presets.values():
         assert set(values) == set(panel.controls)
         for name, control in panel.controls.items():
@@ -134,16 +134,16 @@ def test_the_code_of_an_answer_runs_as_it_is_copied(word: str) -> None:
 
 @every_panel
 def test_a_saved_page_shows_three_settings_and_images_in_place_of_svg(word: str) -> None:
-    still = PANELS[word].still()
-    told = re.findall(r"<h3>(.*?)</h3>", still)
+    html = PANELS[word].static_html()
+    told = re.findall(r"<h3>(.*?)</h3>", html)
     assert [unescape(name) for name in told] == [
         next(iter(PANELS[word].presets)),
-        *PANELS[word].stills,
+        *PANELS[word].static_presets,
     ]
-    assert "<svg" not in still
-    second = still.index("<h3>", still.index("<h3>") + 1)
-    assert still.index("<details><summary>Two more settings</summary>") < second
-    for image in re.findall(r"<img[^>]*>", still):
+    assert "<svg" not in html
+    second = html.index("<h3>", html.index("<h3>") + 1)
+    assert html.index("<details><summary>Two more settings</summary>") < second
+    for image in re.findall(r"<img[^>]*>", html):
         assert re.search(r'alt="[^"]{40,}"', image)
 
 
@@ -331,7 +331,7 @@ def test_mending_a_refusal_keeps_the_comparison() -> None:
     state.write("tensor_parallel", "3")
     assert state.problem
     label, mended = state.offers[0]
-    state.mend(**mended)
+    state.set_all(**mended)
     assert not state.problem, label
     assert "dashed: 49 s" in state.html
 
@@ -370,7 +370,7 @@ def test_a_bad_field_does_not_stop_the_others() -> None:
     assert "not divisible by 100 replicas" in state.problem
     assert state.old
     assert state.offers
-    state.mend(**state.offers[0][1])
+    state.set_all(**state.offers[0][1])
     assert not state.old
     state.write("tokens", "2T")
     assert (state.problem, state.problems) == ("", {})
@@ -412,7 +412,7 @@ def test_advice_stands_behind_the_picture_and_keeps_what_was_before() -> None:
     panel.set(num_gpus=16)
     panel.controls["num_gpus"].input.value = "a lot"
     assert len(panel.advice.children) == 1  # the picture is still that of 16
-    assert "<ol><li>half: 16</li></ol>" in panel.still()  # its last preset has 32
+    assert "<ol><li>half: 16</li></ol>" in panel.static_html()  # its last preset has 32
 
 
 def test_controls_that_do_not_apply_are_gone() -> None:
@@ -431,7 +431,7 @@ def test_the_notebook_shows_the_panel_and_leaves_it_for_a_page(word: str) -> Non
     bundle = panel._repr_mimebundle_()
     data = bundle[0] if isinstance(bundle, tuple) else bundle
     assert data["text/plain"] == f"Panel: {PANELS[word].title}"
-    assert data["text/html"] == PANELS[word].still()
+    assert data["text/html"] == PANELS[word].static_html()
     for name, preset in panel.presets.items():
         panel.preset.value = name
         assert panel.values() == dict(preset)

@@ -68,7 +68,7 @@ def test_more_than_the_peak_is_drawn_past_it_and_slips_are_named() -> None:
     assert "at 101 % of its peak of 312 TFLOP/s" in answer.html
     counted = count_flops(published.architecture("Megatron 18.4B", 2048), 512, "full")
     rate = achieved_flops_per_gpu(counted.total, 32.09, 16)
-    assert past_peak(counted, rate, 312e12, PEAK).live() in answer.html
+    assert past_peak(counted, rate, 312e12, PEAK).inline_svg() in answer.html
     offered = dict(answer.offers)
     assert offered["Sequence 1,024, not 2,048: HFU 49.4 %"] == {"sequence_length": 1024}
     assert offered["Recomputed none, not full: HFU 76.4 %"] == {"recompute": "none"}

@@ -36,7 +36,7 @@ def test_a_handle_is_one_picture_and_at_most_three_controls(name: str) -> None:
     handle = HANDLES[name]
     assert isinstance(handle, Handle)
     assert 1 <= len(handle.controls) <= 3
-    assert (len(handle.presets), handle.stills) == (1, ())
+    assert (len(handle.presets), handle.static_presets) == (1, ())
     html = handle.render()
     assert len(area(html)) == 1
     assert not re.findall("<(table|pre|details|h\\d)", html)

@@ -275,12 +275,12 @@ def test_a_handle_shows_its_first_state_and_saves_it(name: str) -> None:
     assert small.html == held.render()
     bundle = small._repr_mimebundle_()
     data = bundle[0] if isinstance(bundle, tuple) else bundle
-    assert data["text/html"] == held.still()
+    assert data["text/html"] == held.static_html()
     assert "<svg" not in data["text/html"]
     assert data["text/html"].index("<img") < data["text/html"].index("<p ")
     assert data["text/plain"] == held.words
     small.set(**{next(iter(small.values())): small.values()[next(iter(small.values()))]})
-    assert held.still() == data["text/html"]
+    assert held.static_html() == data["text/html"]
 
 
 def test_two_handles_share_no_state() -> None:

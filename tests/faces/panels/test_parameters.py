@@ -39,7 +39,7 @@ def test_each_preset_shows_the_count_and_the_code_that_gives_it(name: str) -> No
     model = published.architecture(name)
     shown = PANEL.answer(PANEL.presets[name]).html
     assert f"{count_parameters(model).total:,}" in shown
-    assert stack.stack(model).live() in shown
+    assert stack.stack(model).inline_svg() in shown
     assert value_of(shown) == count_parameters(model)
 
 
@@ -89,7 +89,7 @@ def test_a_change_leaves_the_state_before_as_a_ghost() -> None:
 
 
 def test_cold_the_panel_leaves_pictures_that_a_sanitizer_keeps() -> None:
-    cold = PANEL.still()
+    cold = PANEL.static_html()
     for total in ("30,532,122,624", "8,030,261,248", "671,026,404,352"):
         assert total in cold
     assert "<svg" not in cold
@@ -137,7 +137,7 @@ def test_every_model_of_the_shelf_is_drawn_kind_by_kind(row) -> None:
     model = config_model(row["name"])
     shown = PANEL.answer({**PANEL.default, "model": row["name"]}).html
     assert f"{row['parameters']:,}" in shown
-    assert stack.stack(model, row["name"]).live() in shown
+    assert stack.stack(model, row["name"]).inline_svg() in shown
     found = stack.kinds(model)
     assert sum(kind.how_many for kind in found) == model.num_layers
     assert sum(n for _, n in stack.in_order(model)) == model.num_layers

@@ -167,8 +167,8 @@ def test_what_is_offered_does_what_it_says(name: str) -> None:
 
 
 def test_a_still_lists_the_advice_that_buttons_give() -> None:
-    still = PANELS["plan"].still()
-    assert "<ol><li>ZeRO stage 2 and GPUs 32: saves" in still
+    html = PANELS["plan"].static_html()
+    assert "<ol><li>ZeRO stage 2 and GPUs 32: saves" in html
 
 
 def test_counted_and_estimated_stand_apart() -> None:
