@@ -16,6 +16,7 @@ from llmtrain_helpers.checks import (
     Result,
     at_most,
     broadcast,
+    cache_per_model,
     choice,
     count,
     counts,
@@ -24,7 +25,6 @@ from llmtrain_helpers.checks import (
     instance,
     quantity,
     refuse,
-    remembered,
     single,
 )
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, RECOMPUTE, count_flops
@@ -32,7 +32,7 @@ from llmtrain_helpers.model.layers import Attention, Layer, Mlp, Part
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.parameters import count_parameters, head_parameters, norm_parameters
 from llmtrain_helpers.precision import Recipe, known_recipe, model_state_bytes
-from llmtrain_helpers.results import Breakdown, lesser, shared_out, where
+from llmtrain_helpers.results import Breakdown, divide, minimum, where
 
 KERNELS = ["unfused", "flash"]
 """How attention is computed: with its s² scores stored, or without."""
@@ -80,7 +80,7 @@ def gpt_activation_bytes(
     if choice("recompute", recompute, RECOMPUTE) == "full":
         return 2 * s * b * h * l
     scores = 5 * a * b * s**2 * l if recompute == "none" else 0
-    return shared_out(10 * s * b * h * l, along) + shared_out(24 * s * b * h * l + scores, t)
+    return divide(10 * s * b * h * l, along) + divide(24 * s * b * h * l + scores, t)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class ActivationCount(Breakdown):
         return self.total - self.embedding - self.head
 
 
-@remembered
+@cache_per_model
 def count_activations(
     model: Transformer,
     micro_batch_size: Number,
@@ -210,7 +210,7 @@ def count_activations(
     def inside(part: Part) -> Result:
         """Bytes that a mixer or an MLP keeps between its matrices."""
         whole, split = part.activations(h, fused)
-        return shared_out(v * split * tokens, t) + v * whole * outside
+        return divide(v * split * tokens, t) + v * whole * outside
 
     def norms(layer: Layer) -> Result:
         return layer.norms * v * h * outside
@@ -224,7 +224,7 @@ def count_activations(
     def scores(layer: Layer) -> Result:
         """The softmax of each pair of tokens, and with dropout its mask and its result."""
         a = sum(mixer.score_heads() for mixer in layer.mixers)
-        return shared_out(unfused * a * (v + mask * (1 + v)) * (s * tokens), t)
+        return divide(unfused * a * (v + mask * (1 + v)) * (s * tokens), t)
 
     def mlp(layer: Layer) -> Result:
         if layer.mlp is None:
@@ -241,7 +241,7 @@ def count_activations(
         kept, _ = layer.every_other(h)
         back = check_alternate(layer).matrix("output", h)  # reads what comes out of attention
         values = back.rows + sum(matrix.columns for matrix in kept)
-        return checkpoint(layer) + shared_out(v * values * tokens, t)
+        return checkpoint(layer) + divide(v * values * tokens, t)
 
     stay: dict[str, dict[str, Callable[[Layer], Result]]] = {
         "none": {"norms": norms, "attention": mixers, "scores": scores, "mlp": mlp},
@@ -255,7 +255,7 @@ def count_activations(
     return ActivationCount(
         **parts,
         embedding=mask * h * outside,
-        head=2 * v * h * outside + shared_out(4 * tokens * model.vocab_size, t),
+        head=2 * v * h * outside + divide(4 * tokens * model.vocab_size, t),
     )
 
 
@@ -430,7 +430,7 @@ def largest_layer(model: Transformer, of_layers: Callable[[Transformer], Result]
     25165824
     """
     if len(model.layers) == 1:
-        return shared_out(of_layers(model), model.num_layers)
+        return divide(of_layers(model), model.num_layers)
     kinds = model.kinds
     return max(of_layers(replace(model, layers=((1, kind),))) for kind in kinds)
 
@@ -456,10 +456,10 @@ def kv_bytes_per_token(model: Transformer, value_bytes: Number = 2) -> Result:
 
     def kept(layer: Layer) -> Result:
         """Values that a sequence leaves in a layer."""
-        tokens = [where(x.window > 0, lesser(x.window, s), s) for x in layer.mixers]
+        tokens = [where(x.window > 0, minimum(x.window, s), s) for x in layer.mixers]
         return sum(n * x.cached() for n, x in zip(tokens, layer.mixers, strict=True))
 
-    return shared_out(each * over_layers(model, kept), s)
+    return divide(each * over_layers(model, kept), s)
 
 
 def value_bytes(recipe: str | Recipe) -> int:

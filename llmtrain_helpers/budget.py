@@ -18,6 +18,7 @@ from llmtrain_helpers.checks import (
     Number,
     Result,
     broadcast,
+    cache_per_model,
     choice,
     count,
     flag,
@@ -27,7 +28,6 @@ from llmtrain_helpers.checks import (
     quantities,
     quantity,
     refuse,
-    remembered,
     single,
 )
 from llmtrain_helpers.duration import gpu_hours
@@ -346,7 +346,7 @@ def doubling_below(num_gpus: int) -> int:
     return NODE << ((n // NODE).bit_length() - 1) if n > NODE else n
 
 
-@remembered
+@cache_per_model
 def usual_plan(model: Transformer, accelerator: Accelerator, num_gpus: int) -> Plan:
     """The best split of a model on so many GPUs, with the batch that is usual on them.
 

@@ -34,7 +34,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.precision import Recipe, known_recipe
-from llmtrain_helpers.results import Interval, greater, where
+from llmtrain_helpers.results import Interval, maximum, where
 from llmtrain_helpers.units import DAY, HOUR, MINUTE
 
 FAILURES_PER_NODE_DAY = Interval(0.002, 0.005, 0.016)
@@ -159,7 +159,7 @@ def goodput(
     if choice("form", form, ("exact", "first order")) == "exact":
         y = (t + d) / M
         return t / M * _exp(-(R / M + y)) / -_expm1(-y)
-    return greater(1 - d / t - (t / 2 + R) / M, 0.0)
+    return maximum(1 - d / t - (t / 2 + R) / M, 0.0)
 
 
 def _exp(x: Result) -> Result:
@@ -430,8 +430,8 @@ def _three_cases(name: str, value: Spread, check: Callable[[str, object], Result
 
 def _rising(least: Result, likely: Result, greatest: Result) -> Interval:
     """An interval of three cases of which a better one may, by a little, take longer."""
-    middle = greater(likely, least)
-    return Interval(least, middle, greater(greatest, middle))
+    middle = maximum(likely, least)
+    return Interval(least, middle, maximum(greatest, middle))
 
 
 # --- a run on average, and one drawn by lot

@@ -315,8 +315,8 @@ def anywhere(condition: Result) -> bool:
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def remembered(function: _F) -> _F:
-    """A count that is remembered for the very model it was made of; with an array it is not.
+def cache_per_model(function: _F) -> _F:
+    """Cache a count for each model that it's called with; calls with an array aren't cached.
 
     Many plans of one model ask for the same counts. Models that are equal may differ in
     what a count sees (a window of attention), so each has its own.
@@ -339,11 +339,11 @@ def remembered(function: _F) -> _F:
 
 
 _MODELS, _ANSWERS = 256, 4096
-"""How many models are remembered, and how many answers with each."""
+"""How many models are cached, and how many answers for each."""
 
 
 def _answers_of(model: object, memory: dict[int, tuple[object, dict[Any, Any]]]) -> dict[Any, Any]:
-    """The answers that are remembered of a model; the oldest model makes room for a new one."""
+    """Return a model's cached answers; the oldest model makes room for a new one."""
     if id(model) not in memory:
         hash(model)  # refuses one of arrays
         if len(memory) >= _MODELS:

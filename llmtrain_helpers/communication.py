@@ -33,7 +33,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model import Accelerator, Transformer
-from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out, where
+from llmtrain_helpers.results import Breakdown, divide, maximum, minimum, where
 
 CONTEXT = ["ring", "all-to-all"]
 """How context-parallel GPUs exchange: keys and values in a ring, or heads all to all."""
@@ -108,8 +108,8 @@ class Split:
         p and 1; interleaved p + (p − 1)/v and p − (p − 1)/v.
         """
         p, v, m = self.pipeline_parallel, self.interleave, self.accumulation_steps
-        more = shared_out(p - 1, v)
-        return lesser(p + where(v > 1, more, 0), m), lesser(p - more, m)
+        more = divide(p - 1, v)
+        return minimum(p + where(v > 1, more, 0), m), minimum(p - more, m)
 
 
 @dataclass(frozen=True)
@@ -265,8 +265,8 @@ def replica_bytes(
     # Stage 3 gathers the weights before forward, and anew before backward unless it keeps them.
     gathered = 1 if sharding.keep_weights else 2
     sent = [2 * g, g + w, averaged + w, averaged + gathered * k * w][sharding.zero_stage]
-    inside = shared_out((q - 1) * P * sent, q)
-    across = shared_out(2 * (d - q) * g * P, d * q)  # 0 where one group holds all replicas
+    inside = divide((q - 1) * P * sent, q)
+    across = divide(2 * (d - q) * g * P, d * q)  # 0 where one group holds all replicas
     return inside + across
 
 
@@ -413,7 +413,7 @@ def split_traffic(
     # parallelism: the same bytes. What a block was given is then kept in parts, and
     # backward gathers it once more for the gradients of the weights.
     halves = 2 * rounds + (2 if scattered else 0)
-    reduced = in_layers * shared_out(halves * (t - 1) * values, t)
+    reduced = in_layers * divide(halves * (t - 1) * values, t)
 
     # In a ring all keys and values pass each GPU: forward, and with their gradients
     # backward. All to all, queries and what comes out of attention go as well, but a
@@ -421,15 +421,15 @@ def split_traffic(
     others = (c - 1) * b * model.sequence_length * model.head_dim
     if choice("context", context, CONTEXT) == "ring":
         passed = 8 if again else 6
-        exchanged = shared_out(passed * model.num_kv_heads * others, c * t)
+        exchanged = divide(passed * model.num_kv_heads * others, c * t)
     else:
         divides("num_heads", model.num_heads, "tensor_parallel·context_parallel", t * c)
         heads = model.num_heads + model.num_kv_heads
-        exchanged = shared_out(rounds * heads * others, c * c * t)
+        exchanged = divide(rounds * heads * others, c * c * t)
 
     # With sequence parallelism a GPU sends only its own t-th of the values.
     to_experts = (e - 1) * (rounds * values) * model.experts_per_token
-    to_experts = shared_out(to_experts, e * t if scattered else e) * imbalance
+    to_experts = divide(to_experts, e * t if scattered else e) * imbalance
 
     # A middle stage sends activations on and gradients back for each of its v pieces;
     # a pipeline of two has only ends, which have one border less.
@@ -440,7 +440,7 @@ def split_traffic(
         sequence=reduced if scattered else 0 * reduced,
         context=in_layers * exchanged,
         expert=in_layers * to_experts,
-        pipeline=of_a_step * shared_out(borders * values, t if scattered else 1),
+        pipeline=of_a_step * divide(borders * values, t if scattered else 1),
         data=_between_replicas(parameters, expert_parameters, split, sharding),
     )
 
@@ -471,8 +471,8 @@ def _between_replicas(
     spread = anywhere(e > 1)
     if not spread or not (is_array(E) or E):
         return sent
-    everywhere = replica_bytes(greater(E, 1), same, m, sharding)
-    on_an_eth = replica_bytes(greater(E, 1), same // e, m, sharding)
+    everywhere = replica_bytes(maximum(E, 1), same, m, sharding)
+    on_an_eth = replica_bytes(maximum(E, 1), same // e, m, sharding)
     return sent + where(E > 0, on_an_eth - everywhere, 0)
 
 
@@ -501,7 +501,7 @@ class CommunicationSeconds(Breakdown):
     def visible(self) -> dict[str, Result]:
         """The seconds of each part that no computing hides."""
         hidden = {name: self.behind.get(name, 0) for name in self.parts()}
-        return {x: greater(s - hidden[x], 0 * s) for x, s in self.parts().items()}
+        return {x: maximum(s - hidden[x], 0 * s) for x, s in self.parts().items()}
 
 
 def communication_seconds(
@@ -636,9 +636,9 @@ def _bandwidth(
     if link is None or card is None:
         return None
     node = accelerator.gpus_per_node
-    neighbours = greater(node / stride, 1) if ring else 1
+    neighbours = maximum(node / stride, 1) if ring else 1
     fast, slow = link * LINK_SHARE, card * neighbours * NETWORK_SHARE
-    return where(size * stride <= node, fast, lesser(slow, fast))
+    return where(size * stride <= node, fast, minimum(slow, fast))
 
 
 @dataclass(frozen=True)

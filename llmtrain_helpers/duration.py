@@ -22,7 +22,7 @@ from llmtrain_helpers.checks import (
     share,
 )
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.results import Interval, greater
+from llmtrain_helpers.results import Interval, maximum
 from llmtrain_helpers.units import DAY, HOUR
 
 UTILIZATIONS = (0.25, 0.35, 0.48)
@@ -225,7 +225,7 @@ def first_run_days(planned_days: Number, published_seconds: Number) -> Result:
     planned = quantity("planned_days", planned_days)
     published = quantity("published_seconds", published_seconds) / DAY
     broadcast(planned_days=planned, published_seconds=published)
-    return greater(planned, published)
+    return maximum(planned, published)
 
 
 def tokens_in_time(tokens: Number, days: Number, limit: Number) -> Result:

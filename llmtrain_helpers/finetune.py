@@ -21,6 +21,7 @@ from llmtrain_helpers.checks import (
     amount,
     at_most,
     broadcast,
+    cache_per_model,
     choice,
     count,
     counts,
@@ -29,7 +30,6 @@ from llmtrain_helpers.checks import (
     one,
     quantity,
     refuse,
-    remembered,
     single,
 )
 from llmtrain_helpers.flops import ATTENTION, FlopCount
@@ -51,7 +51,7 @@ from llmtrain_helpers.optimizers import (
 )
 from llmtrain_helpers.parameters import count_parameters, embedding_parameters, head_parameters
 from llmtrain_helpers.precision import Recipe, known_recipe
-from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out, where
+from llmtrain_helpers.results import Breakdown, divide, maximum, minimum, where
 from llmtrain_helpers.tuning import (
     AT_WORK_UNDER_FSDP as AT_WORK_UNDER_FSDP,
     FULL_RECIPES as FULL_RECIPES,
@@ -91,7 +91,7 @@ RECOMPUTED = ["none", "full"]
 """What is computed a second time when a model is tuned, as far as it has been counted."""
 
 
-@remembered
+@cache_per_model
 def tuned_flops(
     model: Transformer,
     tuning: Tuning,
@@ -224,7 +224,7 @@ class TunedActivations(ActivationCount):
     adapters: Result
 
 
-@remembered
+@cache_per_model
 def tuned_activations(
     model: Transformer,
     tuning: Tuning,
@@ -454,7 +454,7 @@ class TunedMemory(Breakdown):
     transient: Result
 
 
-@remembered
+@cache_per_model
 def tuned_phases(
     model: Transformer,
     tuning: Tuning,
@@ -505,20 +505,20 @@ def tuned_phases(
 
     # What stays: weights, gradients and states, each shared out from its stage on.
     frozen = tuning.matrix_bytes * P.frozen + tuning.other_bytes * P.wide
-    weights = shared_out(frozen + each.weights * n, d if stage == 3 else 1)
-    optimizer = shared_out(tuning.optimizer_bytes * n, d if stage >= 1 else 1)
+    weights = divide(frozen + each.weights * n, d if stage == 3 else 1)
+    optimizer = divide(tuning.optimizer_bytes * n, d if stage >= 1 else 1)
     matrices = [x for layer in model.kinds for x in layer.matrices(h)]
-    largest = reduce(greater, (x.weights for x in matrices))
+    largest = reduce(maximum, (x.weights for x in matrices))
     whole = n
     if tuning.optimizer == "adamw_in_backward":
-        whole = lesser(n, greater(largest, h * V)) if full else lesser(n, largest)
-    main = shared_out(each.main_gradients * n, d if stage >= 1 else 1)
-    gradients = shared_out(each.gradients * whole, d if stage >= 2 else 1) + main
+        whole = minimum(n, maximum(largest, h * V)) if full else minimum(n, largest)
+    main = divide(each.main_gradients * n, d if stage >= 1 else 1)
+    gradients = divide(each.gradients * whole, d if stage >= 2 else 1) + main
     updated = each.main_weights or each.weights
-    copy = shared_out((tuning.optimizer == "adamw") * updated * n, d if stage >= 1 else 1)
+    copy = divide((tuning.optimizer == "adamw") * updated * n, d if stage >= 1 else 1)
 
     # What a layer has while it is computed again, and what its gradients pass through.
-    layer = T * reduce(greater, (_worked_on(x, h, tuning, recompute) for x in model.kinds))
+    layer = T * reduce(maximum, (_worked_on(x, h, tuning, recompute) for x in model.kinds))
     if stage == 3 and not full:
         layer = layer * where(d > 1, AT_WORK_UNDER_FSDP, 1)
     layer = layer + (tuning.method == "qlora") * 2 * largest
@@ -527,21 +527,21 @@ def tuned_phases(
     if stage == 3:
         several = d > 1
         ends = embedding_parameters(model) + (not model.tied_embeddings) * head_parameters(model)
-        a_layer = reduce(greater, map(matrix_weights(model), model.kinds))
+        a_layer = reduce(maximum, map(matrix_weights(model), model.kinds))
         outer = several * (2 + 2 * full) * ends
-        around = several * (2 * lesser(tuning.matrix_bytes, 2) + 2 * full) * a_layer
+        around = several * (2 * minimum(tuning.matrix_bytes, 2) + 2 * full) * a_layer
 
     # With accumulation the gradients of the passes before stay.
     before = where(m > 1, gradients, 0)
-    of_head = each.gradients * lesser(full * h * V, whole)
-    head = shared_out(of_head, d if stage >= 2 else 1)
-    one = shared_out(kept.layers, model.num_layers) if recompute == "none" else 0
+    of_head = each.gradients * minimum(full * h * V, whole)
+    head = divide(of_head, d if stage >= 2 else 1)
+    one = divide(kept.layers, model.num_layers) if recompute == "none" else 0
     return (
         TunedMemory("loss", weights, before, optimizer, kept.total, logits + outer),
         TunedMemory(
             "last layer",
             weights,
-            greater(before, head),
+            maximum(before, head),
             optimizer,
             kept.total,
             layer + outer + around,

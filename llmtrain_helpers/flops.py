@@ -15,6 +15,7 @@ from llmtrain_helpers.checks import (
     Result,
     anywhere,
     broadcast,
+    cache_per_model,
     choice,
     count,
     counts,
@@ -23,7 +24,6 @@ from llmtrain_helpers.checks import (
     quantities,
     rate,
     refuse,
-    remembered,
 )
 from llmtrain_helpers.model.layers import Attention, Layer, Matrix, pairs
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
@@ -97,7 +97,7 @@ class FlopCount(Breakdown):
         return self.total - self.recomputed
 
 
-@remembered
+@cache_per_model
 def count_flops(
     model: Transformer,
     batch_size: Number,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmtrain_helpers.checks import Number, Result, counts, instance, is_array, remembered
+from llmtrain_helpers.checks import Number, Result, cache_per_model, counts, instance, is_array
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.results import Breakdown
 
@@ -58,7 +58,7 @@ class ParameterCount(Breakdown):
     prediction: Result = 0
 
 
-@remembered
+@cache_per_model
 def count_parameters(model: Transformer) -> ParameterCount:
     """Every parameter of a model, part by part.
 

@@ -31,7 +31,7 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
-from llmtrain_helpers.results import Breakdown, shared_out
+from llmtrain_helpers.results import Breakdown, divide
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -348,7 +348,7 @@ def model_state_bytes(
     parts = {}
     for name, size in known_recipe(recipe).parts().items():
         sharded = stage >= {"weights": 3, "gradients": 2}.get(name, 1)
-        parts[name] = shared_out(P * size, d) if sharded else P * size
+        parts[name] = divide(P * size, d) if sharded else P * size
     return ModelStateBytes(**parts)
 
 

@@ -27,20 +27,20 @@ def where(condition: Result, x: Result, y: Result) -> Result:
     return chosen.astype(float) if chosen.dtype.kind in "iu" else chosen
 
 
-def lesser(x: Result, y: Result) -> Result:
-    """The lesser of two numbers, or of each pair of two arrays."""
+def minimum(x: Result, y: Result) -> Result:
+    """Return the lesser of two numbers, or of each pair of two arrays."""
     return where(x <= y, x, y)
 
 
-def greater(x: Result, y: Result) -> Result:
-    """The greater of two numbers, or of each pair of two arrays."""
+def maximum(x: Result, y: Result) -> Result:
+    """Return the greater of two numbers, or of each pair of two arrays."""
     return where(x >= y, x, y)
 
 
-def shared_out(size: Result, ways: Result) -> Result:
-    """A share of so many ways: an exact int where it is one.
+def divide(size: Result, ways: Result) -> Result:
+    """Divide a size by a number of ways: an exact int if it comes out even.
 
-    >>> shared_out(96, 8), shared_out(97, 8)
+    >>> divide(96, 8), divide(97, 8)
     (12, 12.125)
     """
     exact = isinstance(size, int) and isinstance(ways, int) and size % ways == 0

@@ -16,13 +16,13 @@ from llmtrain_helpers.checks import (
     Result,
     amount,
     at_most,
+    cache_per_model,
     choice,
     flag,
     instance,
     is_array,
     one,
     refuse,
-    remembered,
     single,
 )
 from llmtrain_helpers.deprecated import OldName
@@ -30,7 +30,7 @@ from llmtrain_helpers.model.layers import Attention, LatentAttention, Layer, Mat
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import RECIPES, Recipe
-from llmtrain_helpers.results import Breakdown, greater, lesser
+from llmtrain_helpers.results import Breakdown, maximum, minimum
 
 MIXERS = {
     "query": "q_proj",
@@ -361,7 +361,7 @@ class TunedParameters(Breakdown):
     learning: Result
 
 
-@remembered
+@cache_per_model
 def tuned_parameters(model: Transformer, tuning: Tuning) -> TunedParameters:
     """Parameters that learn and that do not: all of them, or r(m + n) for each adapter.
 
@@ -410,7 +410,7 @@ def matrix_weights(model: Transformer) -> Callable[[Layer], Result]:
 
 def check_rank(rank: Result, adapted: Iterable[tuple[Result, Result]]) -> None:
     """Refuse a higher rank than any of the adapted matrices has, given by their two sides."""
-    highest = reduce(greater, (lesser(rows, columns) for rows, columns in adapted))
+    highest = reduce(maximum, (minimum(rows, columns) for rows, columns in adapted))
     at_most("rank", rank, "the rank of the largest adapted matrix", highest)
 
 

@@ -103,7 +103,7 @@ FORMULAS = [name for name in ROOMS if name not in ("published", "command")]
 
 
 def own(names: Collection[str]) -> set[str]:
-    """The rooms among them: `llmtrain_helpers.plan.step.greater` is plan."""
+    """The rooms among them: `llmtrain_helpers.plan.step.maximum` is plan."""
     parts = [n.split(".") for n in names if n.startswith("llmtrain_helpers.")]
     return {part[1] for part in parts} & set(ROOMS)
 

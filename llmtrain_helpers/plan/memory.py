@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
-from llmtrain_helpers.checks import Result, is_array, remembered
+from llmtrain_helpers.checks import Result, cache_per_model, is_array
 from llmtrain_helpers.communication import Split
 from llmtrain_helpers.finetune import TunedMemory, tuned_memory
 from llmtrain_helpers.model import Layer, Transformer
 from llmtrain_helpers.parameters import embedding_parameters, head_parameters, norm_parameters
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import model_state_bytes
-from llmtrain_helpers.results import Breakdown, greater, lesser, shared_out, where
+from llmtrain_helpers.results import Breakdown, divide, maximum, minimum, where
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ def memory_per_gpu(run: Run) -> Memory:
         activations = in_flight * (layers + stage.embedding * kept.embedding)
         # While the loss is differentiated, its input is still there; while a layer is
         # computed again, the head's input is gone.
-        transient = greater(recomputed - stage.head * kept.head, stage.head * logits)
-        transient = shared_out(transient, c)
+        transient = maximum(recomputed - stage.head * kept.head, stage.head * logits)
+        transient = divide(transient, c)
         if run.sharding != "zero":
             transient = transient + gathered_bytes(model, split, stage)
         return state_bytes(run, stage) | {
-            "activations": shared_out(activations + stage.head * kept.head, c),
+            "activations": divide(activations + stage.head * kept.head, c),
             "transient": transient,
         }
 
@@ -123,7 +123,7 @@ def loss_logits(run: Run) -> Result:
     """Bytes of the two tensors of logits at the loss, of a whole sequence: 8bsV/t."""
     split, model = run.split, run.model
     b, s, V = split.micro_batch_size, model.sequence_length, model.vocab_size
-    return shared_out(8 * b * s * V, split.tensor_parallel)
+    return divide(8 * b * s * V, split.tensor_parallel)
 
 
 def at_the_loss(run: Run, memory: Memory) -> bool:
@@ -133,7 +133,7 @@ def at_the_loss(run: Run, memory: Memory) -> bool:
     """
     if run.tuning is not None:
         return tuned_peak(run).phase == "loss"
-    logits = shared_out(loss_logits(run), run.split.context_parallel)
+    logits = divide(loss_logits(run), run.split.context_parallel)
     return bool(abs(memory.transient / logits - 1) < 1e-6)
 
 
@@ -147,7 +147,7 @@ def state_bytes(run: Run, stage: Stage) -> dict[str, Result]:
     E = stage_experts(run.model, split, stage.last)
     states = sharded_states(run, P - E, run.sharing)
     if run.model.num_experts:  # an e-th of the replicas have the same experts
-        of_experts = sharded_states(run, greater(E, 1), run.sharing // split.expert_parallel)
+        of_experts = sharded_states(run, maximum(E, 1), run.sharing // split.expert_parallel)
         states = {x: size + where(E > 0, of_experts[x], 0) for x, size in states.items()}
     return states
 
@@ -173,7 +173,7 @@ def stage_parameters(model: Transformer, split: Split, stage: Stage) -> Result:
     return _stage_parameters(model, layout, stage)
 
 
-@remembered
+@cache_per_model
 def _stage_parameters(model: Transformer, split: Split, stage: Stage) -> Result:
     h, t = model.hidden_size, split.tensor_parallel
     norms, matrices = stage.head * norm_parameters(model), 0
@@ -215,8 +215,8 @@ def stage_layers(model: Transformer, split: Split, last: bool) -> tuple[tuple[Re
         kind_ends, here = kind_starts + how_many, 0
         for i in range(int(v.max()) if is_array(v) else int(v)):
             start = l - piece * (1 + i * p) if last else piece * i * p
-            overlap = lesser(start + piece, kind_ends) - greater(start, kind_starts)
-            here = here + where(i < v, greater(overlap, 0 * overlap), 0)
+            overlap = minimum(start + piece, kind_ends) - maximum(start, kind_starts)
+            here = here + where(i < v, maximum(overlap, 0 * overlap), 0)
         stage.append((here, layer))
         kind_starts = int(kind_ends)
     return tuple(stage)
@@ -247,7 +247,7 @@ def layer_activations(run: Run, kept: Result, last: bool) -> Result:
     model = run.model
     stage = stage_layers(model, run.split, last)
     if len(stage) == 1:
-        return shared_out(kept, model.num_layers) * stage[0][0]
+        return divide(kept, model.num_layers) * stage[0][0]
     by_kind = {
         layer: kept_activations(run, replace(model, layers=((1, layer),)), run.recompute).layers
         for _, layer in stage
@@ -260,14 +260,14 @@ def recomputed_bytes(run: Run, kept: Result) -> Result:
     model = run.model
     if len(model.layers) == 1:
         everything = kept_activations(run, model, "none").layers
-        return shared_out(everything - kept, model.num_layers)
+        return divide(everything - kept, model.num_layers)
     most: Result = 0
     for layer in model.kinds:
         one = replace(model, layers=((1, layer),))
         everything, some = (
             kept_activations(run, one, recompute).layers for recompute in ("none", run.recompute)
         )
-        most = greater(most, everything - some)
+        most = maximum(most, everything - some)
     return most
 
 
@@ -286,11 +286,11 @@ def gathered_bytes(model: Transformer, split: Split, stage: Stage) -> Result:
     h, t, c = model.hidden_size, split.tensor_parallel, split.context_parallel
     layer = max(layer.parameters(h) - layer.expert_parameters(h) for layer in model.kinds)
     output = stage.head * head_parameters(model)
-    gathered = shared_out(2 * 2 * layer + 2 * output, t)
+    gathered = divide(2 * 2 * layer + 2 * output, t)
     kept = 2 * stage_parameters(model, split, stage)
     weights = where(split.pipeline_parallel == 1, gathered, kept)
-    gradients = shared_out(2 * layer + 2 * output, t)
+    gradients = divide(2 * layer + 2 * output, t)
     tokens = split.micro_batch_size * model.sequence_length
     parallel_loss = where(t > 1, 4 * model.vocab_size + 2 * h * (t - 1), 0)
-    loss = shared_out(shared_out(tokens * (2 * model.vocab_size + parallel_loss), c), t)
+    loss = divide(divide(tokens * (2 * model.vocab_size + parallel_loss), c), t)
     return weights + gradients + stage.head * loss

@@ -48,7 +48,7 @@ from llmtrain_helpers.plan.run import Run, spelt_out
 from llmtrain_helpers.plan.seconds import Pace, StepSeconds
 from llmtrain_helpers.plan.step import excess_flops, step_parts, unknown_figures
 from llmtrain_helpers.precision import Recipe
-from llmtrain_helpers.results import Interval, greater, lesser
+from llmtrain_helpers.results import Interval, maximum, minimum
 
 if TYPE_CHECKING:
     from llmtrain_helpers.plan.report import Report
@@ -116,7 +116,7 @@ class Plan:
     def card(self) -> Result:
         """Bytes of the card as its driver shows them, or as the vendor says it."""
         chip = self.run.accelerator
-        return chip.memory if chip.shown_memory is None else greater(chip.memory, chip.shown_memory)
+        return chip.memory if chip.shown_memory is None else maximum(chip.memory, chip.shown_memory)
 
     @property
     def room(self) -> Result:
@@ -130,7 +130,7 @@ class Plan:
             return self.run.reserve
         if self.run.tuning is not None:
             return TUNED_RESERVES["several" if self.split.num_gpus > 1 else "one GPU"]
-        return RESERVE * lesser(self.run.accelerator.memory / CARD, 1)
+        return RESERVE * minimum(self.run.accelerator.memory / CARD, 1)
 
     @property
     def fits(self) -> Result:
@@ -524,8 +524,8 @@ def run_traffic(run: Run) -> Traffic:
     if run.tuning is not None:
         return _tuned_traffic(run, run.tuning)
     first, last = ends(split)
-    P = greater(stage_parameters(model, split, first), stage_parameters(model, split, last))
-    E = greater(stage_experts(model, split, first.last), stage_experts(model, split, last.last))
+    P = maximum(stage_parameters(model, split, first), stage_parameters(model, split, last))
+    E = maximum(stage_experts(model, split, first.last), stage_experts(model, split, last.last))
     recipe = run.bytes_of
     keep_gradients = bool(run.keep_gradients)
     return split_traffic(

@@ -43,7 +43,7 @@ from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.seconds import Pace
 from llmtrain_helpers.precision import RECIPES, Recipe, known_recipe, missing_format
-from llmtrain_helpers.results import greater, lesser, where
+from llmtrain_helpers.results import maximum, minimum, where
 
 SIZES = (
     "micro_batch_size",
@@ -297,7 +297,7 @@ class Run:
         if self.sharding != "hsdp":
             return None
         replicas = self.split.data_parallel * self.split.context_parallel
-        return lesser(replicas, greater(self.accelerator.gpus_per_node // self.tensor_parallel, 1))
+        return minimum(replicas, maximum(self.accelerator.gpus_per_node // self.tensor_parallel, 1))
 
     @property
     def sharing(self) -> Result:
@@ -335,7 +335,7 @@ class Run:
     @property
     def excess(self) -> Result:
         """What the fullest expert's GPU has over the average, as a share; 0 on one GPU."""
-        return lesser(self.imbalance, self.expert_parallel) - 1
+        return minimum(self.imbalance, self.expert_parallel) - 1
 
     @cached_property
     def bytes_of(self) -> Recipe:
@@ -431,7 +431,7 @@ def split_rules(
     n, B, b, t = num_gpus, global_batch_size, micro_batch_size, tensor_parallel
     p, c, v, e = pipeline_parallel, context_parallel, interleave, expert_parallel
     l, s = model.num_layers, model.sequence_length
-    largest = greater(LARGEST_STEP // s, 1)
+    largest = maximum(LARGEST_STEP // s, 1)
     yield Rule(at_most, "global_batch_size", B, _MOST_SEQUENCES, largest)
     yield Rule(at_most, "pipeline_parallel", p, "num_layers", l)
     yield Rule(
@@ -448,7 +448,7 @@ def split_rules(
     yield Rule(at_most, "micro_batch_size", b, "global_batch_size", B)
     ways = "tensor_parallel·pipeline_parallel·context_parallel"
     yield Rule(divides, "num_gpus", n, ways, t * p * c)
-    d = greater(n // (t * p * c), 1)
+    d = maximum(n // (t * p * c), 1)
     if model.num_experts:
         yield Rule(divides, "num_experts", model.num_experts, "expert_parallel", e)
         yield Rule(divides, "data_parallel", d, "expert_parallel", e)

@@ -26,7 +26,7 @@ from llmtrain_helpers.flops import count_flops, expert_flops
 from llmtrain_helpers.plan.memory import ends, kept_activations, stage_parameters
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.plan.seconds import StepSeconds
-from llmtrain_helpers.results import greater, lesser, where
+from llmtrain_helpers.results import maximum, minimum, where
 
 LAUNCHING = 0.64e-3
 """Seconds of overhead a layer in a forward pass (backward is two), launching above all.
@@ -74,7 +74,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     memory = here * trips / chip.bandwidth
     launching = here * l * run.layer_passes * LAUNCHING
     if run.launches_ahead:  # it shows only where the GPU runs dry
-        launching = greater(launching - (matmuls + memory), 0.0)
+        launching = maximum(launching - (matmuls + memory), 0.0)
 
     # What travels, and what of it no computing hides.
     visible = travel_seconds(run, sent, matmuls, matmuls + memory).visible
@@ -99,7 +99,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
         tensor=tensor,
         context=context,
         expert=expert,
-        head=m * greater(head - spared_share(split, l) * of_layers, 0.0),
+        head=m * maximum(head - spared_share(split, l) * of_layers, 0.0),
         pipeline=visible["pipeline"],
         bubble=(p - 1) / v * (of_layers + visible["pipeline"] / m),
         data=visible["data"],
@@ -150,8 +150,8 @@ def travel_seconds(
     if run.shard_size is not None:
         seconds = replace(seconds, data=hybrid_seconds(run, sent.data, replicas))
     of_weights = seconds.data * share_after_update(run)
-    hidden = lesser(seconds.data - of_weights, beside_gradients)
-    hidden = hidden + lesser(of_weights, computing / run.layer_passes)
+    hidden = minimum(seconds.data - of_weights, beside_gradients)
+    hidden = hidden + minimum(of_weights, computing / run.layer_passes)
     return replace(seconds, behind=behind | {"data": hidden})
 
 
@@ -176,7 +176,7 @@ def share_across(run: Run, nodes: Result) -> Result:
     averaged = gradients if run.keep_gradients else passes * gradients
     inside = (q - 1) * (averaged + 2 * passes * weights)
     across = 2 * (nodes - 1) / nodes * gradients
-    return across / greater(inside + across, 1e-30)
+    return across / maximum(inside + across, 1e-30)
 
 
 def share_after_update(run: Run) -> Result:
