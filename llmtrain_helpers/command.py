@@ -504,7 +504,7 @@ def _advice(plan: Plan, advice: Sequence[Advice], given: Mapping[str, Any]) -> l
     last = advice[-1].plan
     if last.fits:
         return ["What would make it fit, one after the other:", _columns(lines)]
-    missing = units.gigabytes(last.reserve - last.room)
+    missing = units.gigabytes(last.reserve - last.free_memory)
     nothing = f"Nothing that's tried here makes it fit: {missing} a GPU are missing"
     said = [f"{nothing}, even with:", _columns(lines)] if lines else [f"{nothing}."]
     return [*said, textwrap.fill(f"Not tried: {', '.join(_untried(plan, given))}.", WIDTH)]
@@ -528,7 +528,7 @@ def _change(step: Advice) -> str:
 
 
 def _more(step: Advice) -> str:
-    share = float(step.dearer)
+    share = float(step.extra_cost)
     if abs(share) < 0.0005:
         return "as before"
     return f"{units.percent(abs(share))} {'more' if share > 0 else 'fewer'}"
@@ -578,13 +578,13 @@ def _numbers(
         "memory_bytes": {**plan.memory.parts(), "total": plan.memory.total},
         "memory_peak_at": plan.phase or None,
         "reserve_bytes": float(plan.reserve),
-        "room_bytes": float(plan.room),
+        "room_bytes": float(plan.free_memory),
         "fits": bool(plan.fits),
         "advice": [
             {
                 "change": dict(step.change),
                 "saved_bytes": float(step.saved),
-                "dearer": float(step.dearer),
+                "dearer": float(step.extra_cost),
                 "fits": bool(step.plan.fits),
             }
             for step in advice

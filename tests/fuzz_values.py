@@ -354,7 +354,7 @@ OUTCOMES = [
 ]
 """Refusals that are about what came out, not about an argument."""
 
-SIGNED = {"room", "dearer", "sent", "saved"}
+SIGNED = {"room", "free_memory", "extra_cost", "sent", "saved"}
 """What may be negative."""
 
 FINDS = {"frontier", "largest_model"}

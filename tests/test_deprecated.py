@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 import llmtrain_helpers
-from llmtrain_helpers import Tuning
+from llmtrain_helpers import Tuning, advise
 from llmtrain_helpers.deprecated import OldName
 from tests.fuzz_values import PLAN
 
-THINGS = [PLAN, PLAN.run, Tuning.lora(16)]
+ADVICE = advise(PLAN.replace(num_gpus=8, micro_batch_size=64))[-1]
+
+THINGS = [PLAN, PLAN.run, Tuning.lora(16), ADVICE]
 """An object of each class that has an old name."""
 
 OLD_NAMES = [

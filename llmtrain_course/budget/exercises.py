@@ -131,7 +131,7 @@ class OwnRun(Exercise):
         plan = best_split(model, accelerator(answer["chip"]), n, usual_batch(model, n))
         if not plan.fits:
             holds = units.gigabytes(plan.memory.total)
-            room = units.gigabytes(plan.room + plan.memory.total - plan.reserve)
+            room = units.gigabytes(plan.free_memory + plan.memory.total - plan.reserve)
             return False, (
                 f"{name} does not fit: at best {holds} on each GPU, of {room} that the "
                 "reserve leaves."

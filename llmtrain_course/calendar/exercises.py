@@ -125,7 +125,7 @@ _ENTRIES = (
 _WORST = FAILURES_PER_NODE_DAY.greatest
 """The one rate at which all of a design is judged, as its question says."""
 
-_MOST_DEARER, _MOST_LONGER, _REPAIR_DAYS, _MOST_SPARES = 1 / 2, 0.03, 7, 2
+_MOST_EXTRA_COST, _MOST_LONGER, _REPAIR_DAYS, _MOST_SPARES = 1 / 2, 0.03, 7, 2
 """By how much more an interval may take in writes and lost work than the best one would: a
 factor of 2.5 takes nearly half more; the part of a run that nobody minds in any case; days
 of a repair; times the spares that those take."""
@@ -233,9 +233,9 @@ def _problem_with_stops(n: float, write: float, restart: float, save: float) -> 
         )
     best = best_checkpoint_interval(write, M)
     cost, least = (losses(t, write, M, restart * MINUTE) for t in (save * MINUTE, best))
-    dearer = (cost.saving + cost.lost) / (least.saving + least.lost)
+    cost_ratio = (cost.saving + cost.lost) / (least.saving + least.lost)
     longer = (1 + cost.total) / (1 + least.total) - 1
-    if dearer > 1 + _MOST_DEARER and longer > _MOST_LONGER:
+    if cost_ratio > 1 + _MOST_EXTRA_COST and longer > _MOST_LONGER:
         often = "often" if save * MINUTE < best else "seldom"
         return (
             f"every {save:g} minutes is too {often}: at the worst rate the run takes "

@@ -124,8 +124,8 @@ class StepParts(Breakdown):
 BACKWARD = 2 / 3
 """The share of a pass that is backward: two products for one of forward."""
 
-PARCELS = 4
-"""Parcels in which gradients leave, each when backward has made all that is in it."""
+BUCKETS = 4
+"""The number of buckets that gradients are sent in, each once backward has filled it."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class StepClock:
     A pass with b sequences takes t₀ + b/r (`one_pass`). The loader makes the next
     step's data meanwhile, `loading` for each sequence. After k passes gradients are
     averaged, which takes `exchange`, and the `update` follows. With `overlap` they travel
-    beside the last backward in `PARCELS`, none before it is made: the last one cannot hide.
+    beside the last backward in `BUCKETS`, none before it is made: the last one cannot hide.
     The slowest GPU takes `slowest` times as long for
     its passes, and all others wait for it.
 
@@ -184,20 +184,20 @@ class StepClock:
         [0.07, 0.16]
         """
         one_pass = float(self.one_pass.seconds(micro_batch_size))
-        *_, (_, arrived) = self.parcels(micro_batch_size, accumulation)
+        *_, (_, arrived) = self.buckets(micro_batch_size, accumulation)
         link = _visible(arrived, accumulation * one_pass * self.slowest)
         neighbour = accumulation * one_pass * (self.slowest - 1)
         return {"the link": link, "a slow neighbour": neighbour}
 
-    def parcels(self, micro_batch_size: int, accumulation: int = 1) -> list[tuple[float, float]]:
-        """When each parcel of gradients travels, in seconds from the begin of the step."""
+    def buckets(self, micro_batch_size: int, accumulation: int = 1) -> list[tuple[float, float]]:
+        """Return when each bucket of gradients travels, in seconds since the step's start."""
         one_pass = float(self.one_pass.seconds(micro_batch_size)) * self.slowest
         backward = BACKWARD * one_pass
         if not self.overlap:
             end = accumulation * one_pass
             return [(end, end + self.exchange)]
         begin = accumulation * one_pass - backward
-        spans = BesideBackward(backward, self.exchange, PARCELS).spans
+        spans = BesideBackward(backward, self.exchange, BUCKETS).spans
         return [(begin + start, begin + end) for start, end in spans]
 
     def throughput(self, micro_batch_size: int, accumulation: int = 1) -> float:

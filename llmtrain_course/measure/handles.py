@@ -442,7 +442,7 @@ def _draw_watched(now: Watched, before: Watched | None, width: int = ACROSS) -> 
     longest = max(recorded_trace(way.split()[0]).seconds for way in WAYS)
     until = min(until, trace.seconds)
     [(_, forward)], [(_, backward)] = trace.phases["forward"], trace.phases["backward"]
-    parcels = Trace.until(trace.exchange, until)
+    buckets = Trace.until(trace.exchange, until)
     if until == trace.seconds:
         told = (
             f"<b>{units.share(trace.hidden)} of the sending lay beside computing.</b> The step "
@@ -450,12 +450,12 @@ def _draw_watched(now: Watched, before: Watched | None, width: int = ACROSS) -> 
         )
     elif until <= forward:
         told = "Forward computes. It makes no gradients, so there is nothing to send."
-    elif not parcels:
+    elif not buckets:
         told = "Backward computes, from the last layer to the first."
         if until > backward:
             told = "Backward is over, and all gradients are copied into one parcel."
     elif until <= backward:
-        number = len(parcels)
+        number = len(buckets)
         fate = "has arrived" if until >= trace.exchange[number - 1][1] else "is on its way"
         told = f"Parcel {number} {fate}, before backward has ended."
     else:

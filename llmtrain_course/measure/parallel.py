@@ -127,7 +127,7 @@ def _compare(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
 
 
 BUCKETS = 4
-"""Into how many parcels gradients are packed, about; each leaves when it is full."""
+"""The number of buckets for gradients, about; each is sent once it's full."""
 
 
 def _trace(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:

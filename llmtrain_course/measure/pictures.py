@@ -267,11 +267,11 @@ def step_by_the_clock(
         svg += _waiting(x, _GPU, parts.data * scale, "waits for data", "waits")
 
         svg += _passes(start, _SLOWEST, parts.passes * clock.slowest * scale, k)
-        parcels = clock.parcels(b, k)
+        buckets = clock.buckets(b, k)
         if not number:
-            leaving = min(start + parcels[0][0] * scale, right - 80)
+            leaving = min(start + buckets[0][0] * scale, right - 80)
             svg += text(leaving, _LINK - 4, "gradients", 14)
-        for begin, end in parcels:
+        for begin, end in buckets:
             x, wide = start + begin * scale, (end - begin) * scale
             svg += rect(x, _LINK, wide, _HIGH, COLORS["gradients"], rx=3, stroke="#FFFFFF")
         svg += line(start, 46, start, _FLOOR + 5, stroke_dasharray="2 3")
@@ -399,12 +399,12 @@ def one_step(trace: Trace, until: float, longest: float, width: int = ACROSS) ->
         svg += text(x - 5, 42, "update", 14, "end")
     for kind, title_and_color in _KINDS.items():
         svg += _strip(left, 108, 38, trace.until(trace.work[kind], until), scale, *title_and_color)
-    parcels = trace.until(trace.exchange, until)
-    for number, (start, end) in enumerate(parcels, start=1):
+    buckets = trace.until(trace.exchange, until)
+    for number, (start, end) in enumerate(buckets, start=1):
         svg += rect(left + start * scale, 178, (end - start) * scale, 38, COLORS["gradients"], rx=3)
         middle = left + (start + end) / 2 * scale
         svg += text(middle, 202, f"{number}", 15, "middle", "#FFFFFF") if end - start > 5e-3 else ""
-    if not parcels:
+    if not buckets:
         side = "start" if x < 2 / 3 * width else "end"
         label = "nothing on its way yet" if width == ACROSS else "nothing yet"
         svg += text(x + (8 if side == "start" else -8), 202, label, 15, side)
@@ -422,7 +422,7 @@ def one_step(trace: Trace, until: float, longest: float, width: int = ACROSS) ->
         f"{kind} {_ms(sum(b - a for a, b in trace.until(spans, until)))}"
         for kind, spans in trace.work.items()
     )
-    many = units.plural(len(parcels), "parcel")
+    many = units.plural(len(buckets), "parcel")
     words = f"After {_ms(until)} of the step: {done}; {many} set out."
     return Drawing(svg, width, last[1] + 28, words)
 

@@ -195,12 +195,12 @@ def _cheapest() -> str:
 def _sentence_on_proposal(name: str) -> str:
     """What a proposal holds and costs, and the belief behind it."""
     plan, before = _proposed(name), long_sequences()
-    dearer = float(plan.gpu_hours.likely / before.gpu_hours.likely - 1)
+    extra_cost = float(plan.gpu_hours.likely / before.gpu_hours.likely - 1)
     return (
         f"{'right' if name == _cheapest() else 'no'}: "
         f"{units.gigabytes(plan.memory.total)} on each GPU, "
         f"which {'fits' if plan.fits else 'does not fit'}, "
-        f"at {100 * dearer:+.0f} % GPU-hours. {_BELIEFS[name]}"
+        f"at {100 * extra_cost:+.0f} % GPU-hours. {_BELIEFS[name]}"
     )
 
 
@@ -266,7 +266,7 @@ class OwnPlan(Exercise):
         near = ", which is near enough" if latest > limit else ""
         return True, (
             f"right: {days}, even as a first run no more than {latest:.1f} of your {limit:g}"
-            f"{near}; {holds} on each GPU, {units.gigabytes(plan.room)} left; set "
+            f"{near}; {holds} on each GPU, {units.gigabytes(plan.free_memory)} left; set "
             f"{units.about(gpu_hours(units.DAY * latest, plan.split.num_gpus))} "
             f"GPU-hours aside.{few_tokens}"
         )

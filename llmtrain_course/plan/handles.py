@@ -230,12 +230,12 @@ def _sentence(plan: Plan, days: float, old: Plan | None) -> str:
         f"; you have {days:,g} {'day' if days == 1 else 'days'}. Each GPU holds <b>{held}</b>: "
     )
     if plan.fits:
-        return f"{result}<b>fits</b>, {units.gigabytes(plan.room)} free."
+        return f"{result}<b>fits</b>, {units.gigabytes(plan.free_memory)} free."
     if plan.tight:
         reserve = units.gigabytes(plan.reserve)
-        left = f"{units.gigabytes(max(plan.room, 0))} free, where {reserve} should stay so"
+        left = f"{units.gigabytes(max(plan.free_memory, 0))} free, where {reserve} should stay so"
         return f"{result}<b>tight</b>, with {left}."
-    return f"{result}<b>does not fit</b>, {units.gigabytes(-plan.room)} too much."
+    return f"{result}<b>does not fit</b>, {units.gigabytes(-plan.free_memory)} too much."
 
 
 def _money(plan: Plan) -> str:
@@ -341,10 +341,10 @@ def _fitting(advice: Sequence[Advice]) -> Iterator[common.Offer]:
 def _effect(advice: Advice) -> str:
     """What an advice saves and what it costs."""
     effects = [f"saves {units.gigabytes(advice.saved)} on each GPU"]
-    more_gpus, same_hours = "num_gpus" in advice.change, abs(advice.dearer) < 0.001
+    more_gpus, same_hours = "num_gpus" in advice.change, abs(advice.extra_cost) < 0.001
     if not same_hours:
-        sign = "+" if advice.dearer > 0 else ""
-        effects.append(f"{sign}{units.percent(advice.dearer)} GPU-hours")
+        sign = "+" if advice.extra_cost > 0 else ""
+        effects.append(f"{sign}{units.percent(advice.extra_cost)} GPU-hours")
     if advice.sent > 0:
         effects.append(f"sends {units.gigabytes(advice.sent)} more a step")
     if more_gpus:
@@ -373,10 +373,10 @@ def _sooner(plan: Plan, days: float) -> Iterator[common.Offer]:
 
 def _price(plan: Plan, other: Plan) -> str:
     """GPU-hours of another plan beside this one's, as far as that is known."""
-    dearer = float(other.gpu_hours.likely / plan.gpu_hours.likely) - 1
+    extra_cost = float(other.gpu_hours.likely / plan.gpu_hours.likely) - 1
     hours = "the same GPU-hours"
-    if abs(dearer) >= 0.01:
-        hours = f"{'+' if dearer > 0 else ''}{units.digits(100 * dearer, 2)} % GPU-hours"
+    if abs(extra_cost) >= 0.01:
+        hours = f"{'+' if extra_cost > 0 else ''}{units.digits(100 * extra_cost, 2)} % GPU-hours"
     # at a given rate, or over unknown links, the seconds do not follow the split
     known = plan.step is not None and plan.run.flops_per_gpu is None
     return f"{hours} if {'the network keeps up' if known else 'each stays as fast'}"
@@ -638,11 +638,11 @@ class Levers:
 def _draw_levers(now: Levers, before: Levers | None, layout: Layout = WIDE) -> str:
     plan, start = now.plan, Levers().plan
     verdict = drawings.memory_verdict(plan)[2:]
-    dearer = float(plan.gpu_hours.likely / start.gpu_hours.likely) - 1
+    extra_cost = float(plan.gpu_hours.likely / start.gpu_hours.likely) - 1
     more = (
         "as many GPU-hours as"
-        if dearer < 0.0005
-        else f"{units.percent(dearer)} more GPU-hours than"
+        if extra_cost < 0.0005
+        else f"{units.percent(extra_cost)} more GPU-hours than"
     )
     told = f"<b>{verdict[0].upper()}{verdict[1:]}</b>. It takes {more} at the start."
     return common.pictured(drawings.price_of_fitting(plan, start, layout), told)

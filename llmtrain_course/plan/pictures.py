@@ -261,10 +261,10 @@ def parts_of(plan: Plan) -> dict[str, float]:
 def memory_verdict(plan: Plan) -> str:
     """Whether a plan fits with its reserve, with its sign and its bytes."""
     if plan.fits:
-        return f"✓ fits, {units.gigabytes(plan.room)} free"
+        return f"✓ fits, {units.gigabytes(plan.free_memory)} free"
     if plan.tight:
-        return f"○ tight, {units.gigabytes(max(plan.room, 0))} free"
-    return f"✗ {units.gigabytes(-plan.room)} too much"
+        return f"○ tight, {units.gigabytes(max(plan.free_memory, 0))} free"
+    return f"✗ {units.gigabytes(-plan.free_memory)} too much"
 
 
 # --- what it costs to make a plan fit

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, instance, refuse
 from llmtrain_helpers.communication import NODE_BANDWIDTH
+from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.finetune import LOSS_KERNELS, Tuning
 from llmtrain_helpers.plan.memory import memory_per_gpu
 from llmtrain_helpers.plan.plan import TUNED_RESERVES, Plan, is_many, planned
@@ -125,15 +126,17 @@ class Advice:
     """One thing to change in a plan that does not fit, what it saves and what it costs.
 
     `change` names inputs and their new values; `plan` has this change and those before;
-    `saved` is in bytes on each GPU; `dearer` the share by which GPU-hours grow,
+    `saved` is in bytes on each GPU; `extra_cost` the share by which GPU-hours grow,
     communication included; `sent` the bytes more that each GPU sends in a step.
     """
 
     change: Change
     plan: Plan
     saved: Result
-    dearer: Result
+    extra_cost: Result
     sent: Result
+
+    dearer = OldName("extra_cost")
 
 
 def advise(plan: Plan) -> tuple[Advice, ...]:
@@ -147,7 +150,7 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
     as well.
 
     Empty if the plan fits. If nothing makes it fit, the last plan doesn't either, and its
-    `room` says by how much; if nothing is left to change, the one advice has no `change`.
+    `free_memory` says by how much; if nothing is left to change, the one advice has no `change`.
 
     The price is that of the plan's own seconds, sending and launching in it. Where the
     chip's bandwidths are unknown, a step takes its computing or its sending between
@@ -249,10 +252,10 @@ def _on_more_gpus(run: Run, plan: Plan) -> Plan | None:
 
 
 def _price(plan: Plan, before: Plan) -> tuple[float, ...]:
-    """What to compare plans by: dearer GPU-hours, bytes sent, the micro-batch."""
+    """What to compare plans by: GPU-hours, bytes sent, the micro-batch."""
     changed = sum(getattr(plan.run, x) != getattr(before.run, x) for x in LEVERS)
-    dearer = round(_gpu_seconds(plan) / _gpu_seconds(before), 3)
-    return dearer, plan.traffic, -plan.split.micro_batch_size, changed
+    cost = round(_gpu_seconds(plan) / _gpu_seconds(before), 3)
+    return cost, plan.traffic, -plan.split.micro_batch_size, changed
 
 
 def _gpu_seconds(plan: Plan) -> float:
@@ -285,7 +288,7 @@ def _in_steps(plan: Plan, best: Plan) -> tuple[Advice, ...]:
     for change in filter(None, changes):
         better = plan.replace(**change)
         saved = plan.memory.total - better.memory.total
-        dearer = _gpu_seconds(better) / _gpu_seconds(plan) - 1
-        steps.append(Advice(change, better, saved, dearer, better.traffic - plan.traffic))
+        extra_cost = _gpu_seconds(better) / _gpu_seconds(plan) - 1
+        steps.append(Advice(change, better, saved, extra_cost, better.traffic - plan.traffic))
         plan = better
     return tuple(steps)

@@ -119,13 +119,15 @@ class Plan:
         return chip.memory if chip.shown_memory is None else maximum(chip.memory, chip.shown_memory)
 
     @property
-    def room(self) -> Result:
-        """Bytes left on the GPU that holds most; negative if it takes more."""
+    def free_memory(self) -> Result:
+        """Free bytes on the GPU that needs most memory; negative if it needs more than it has."""
         return self.run.accelerator.memory - self.memory.total
+
+    room = OldName("free_memory")
 
     @property
     def reserve(self) -> Result:
-        """Bytes of that room to keep free for what a plan leaves out."""
+        """Bytes of the free memory to leave for what a plan leaves out."""
         if self.run.reserve is not None:
             return self.run.reserve
         if self.run.tuning is not None:
@@ -135,12 +137,12 @@ class Plan:
     @property
     def fits(self) -> Result:
         """Whether a step fits into the accelerator's memory and leaves the reserve."""
-        return self.room >= self.reserve
+        return self.free_memory >= self.reserve
 
     @property
     def tight(self) -> Result:
         """Whether it fits without the reserve, on all the bytes of the card."""
-        return (self.memory.total <= self.card) & (self.room < self.reserve)
+        return (self.memory.total <= self.card) & (self.free_memory < self.reserve)
 
     @property
     def days(self) -> Interval:
@@ -318,7 +320,7 @@ class Plan:
 
     def __repr__(self) -> str:
         if is_many(self):
-            return f"<{(self.room + 0 * self.seconds.likely).size:,} plans>"
+            return f"<{(self.free_memory + 0 * self.seconds.likely).size:,} plans>"
         fits = "fits" if self.fits else "tight" if self.tight else "does not fit"
         days = units.duration(self.seconds.likely)
         return f"<Plan: {days}, {units.gigabytes(self.memory.total)} a GPU, {fits}>"
@@ -584,4 +586,4 @@ def step_seconds(plan: Plan) -> StepSeconds | None:
 
 def is_many(plan: Plan) -> bool:
     """Whether a plan is one of arrays."""
-    return is_array(plan.seconds.likely) or is_array(plan.room)
+    return is_array(plan.seconds.likely) or is_array(plan.free_memory)

@@ -95,7 +95,7 @@ def _columns(plan: Plan) -> dict[str, NDArray[Any]]:
         "data_parallel": plan.split.data_parallel,
         "accumulation_steps": plan.split.accumulation_steps,
         "memory": plan.memory.total,
-        "room": plan.room,
+        "room": plan.free_memory,
         "fits": plan.fits,
         "bubble": plan.split.bubble,
         "mfu": plan.mfu,

@@ -15,7 +15,7 @@ from llmtrain_course import measure
 from llmtrain_course.__main__ import measure as main
 from llmtrain_course.measure.clock import (
     BACKWARD,
-    PARCELS,
+    BUCKETS,
     StepClock,
     Times,
     compared,
@@ -203,11 +203,11 @@ def test_parts_of_a_step_by_the_clock(b, k, loading, exchange, slowest, overlap)
     parts, step = clock.parts(b, k), clock.parts(b, k).total
     assert min(parts.parts().values()) >= 0
     assert step >= loading * k * b - 1e-12
-    sent = clock.parcels(b, k)
+    sent = clock.buckets(b, k)
     assert sum(end - start for start, end in sent) == pytest.approx(exchange)
     assert parts.passes + parts.others >= sent[-1][1] - 1e-9
     if overlap:  # no parcel travels before it is made, and the last when backward is over
-        made = [k - BACKWARD * (1 - n / PARCELS) for n in range(1, PARCELS + 1)]
+        made = [k - BACKWARD * (1 - n / BUCKETS) for n in range(1, BUCKETS + 1)]
         one_pass = (0.02 + b / 200) * slowest
         for (start, _), ready in zip(sent, made, strict=True):
             assert start >= ready * one_pass - 1e-9
@@ -226,7 +226,7 @@ def test_waiting_by_hand() -> None:
     # the first of four parcels leaves after a quarter of backward, and then they queue
     assert parts.others == pytest.approx(0.06 - 3 / 4 * 2 / 3 * 0.04)
     assert parts.data == pytest.approx(0.05 * 8 - 0.08 - parts.others - 0.01)
-    begin, _ = clock.parcels(4, 2)[0]
+    begin, _ = clock.buckets(4, 2)[0]
     assert begin == pytest.approx(0.08 - 3 / 4 * 2 / 3 * 0.04)
     hidden = replace(clock, exchange=0.004).parts(4, 2).others
     assert hidden == pytest.approx(0.001)  # the last parcel has nothing to hide behind

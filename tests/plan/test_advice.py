@@ -26,7 +26,7 @@ def test_advice_is_the_cheapest_that_fits_told_free_things_first() -> None:
     steps = advise(plan)
     assert [step.change for step in steps] == [{"zero_stage": 3}, {"micro_batch_size": 1}]
     assert [step.plan.fits for step in steps] == [False, True]
-    sharded, smaller = (step.dearer for step in steps)
+    sharded, smaller = (step.extra_cost for step in steps)
     assert -0.05 < sharded < 0  # each GPU updates its share of the weights
     assert 0 < smaller < 0.1  # more launching
     assert sum(step.saved for step in steps) == pytest.approx(
@@ -39,7 +39,7 @@ def test_advice_takes_zero_1_where_it_is_free_and_enough() -> None:
     [step] = advise(plan_of(recompute="full", accelerator=H100))
     assert step.change == {"zero_stage": 1}
     assert step.sent == 0
-    assert -0.03 < step.dearer < 0  # each GPU updates its share of the weights
+    assert -0.03 < step.extra_cost < 0  # each GPU updates its share of the weights
 
 
 def test_nothing_that_fits_is_cheaper_than_the_advice() -> None:
@@ -99,7 +99,7 @@ def test_recomputation_is_advised_where_nothing_else_helps_and_says_its_price() 
     plan = plan_of(num_gpus=8, zero_stage=3, tokens=10**12)
     [step] = advise(plan)
     assert step.change == {"recompute": "alternate"}
-    assert step.dearer == pytest.approx(0.08, abs=0.01)
+    assert step.extra_cost == pytest.approx(0.08, abs=0.01)
     assert plan.replace(recompute="full").step.total / plan.step.total == pytest.approx(
         1.32, abs=0.02
     )
@@ -201,7 +201,7 @@ def test_where_nothing_is_left_to_change_the_advice_says_so() -> None:
     [step] = advise(leanest)
     assert step.change == {}
     assert step.plan is leanest
-    assert (step.saved, step.dearer, step.sent) == (0, 0, 0)
+    assert (step.saved, step.extra_cost, step.sent) == (0, 0, 0)
 
 
 QLORA = Tuning.qlora(16)

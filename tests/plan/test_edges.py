@@ -36,9 +36,9 @@ def test_a_plan_that_fills_the_memory_to_the_last_byte_fits() -> None:
         plan_of(recompute="full", zero_stage=3, accelerator=with_memory(memory))
         for memory in (needed, needed - 1)
     )
-    assert exact.room == 0
+    assert exact.free_memory == 0
     assert exact.fits
-    assert short.room == -1
+    assert short.free_memory == -1
     assert not short.fits
     assert advise(exact) == ()
 

@@ -52,7 +52,7 @@ def test_on_one_stage_memory_is_states_and_activations(recompute, stage) -> None
     assert plan.memory.transient == max(logits, again - held.head)
     expected = states.total + held.total + plan.memory.transient
     assert plan.memory.total == pytest.approx(expected)
-    assert plan.room == A100.memory - plan.memory.total
+    assert plan.free_memory == A100.memory - plan.memory.total
 
 
 def test_what_is_there_for_a_moment_is_the_logits_or_what_is_computed_again() -> None:
@@ -188,10 +188,10 @@ def test_a_plan_that_fits_on_paper_only_is_tight() -> None:
     plan = plan_of(zero_stage=3, accelerator=H100)
     assert plan.reserve == RESERVE * 80 / 96
     assert plan.fits
-    exact = plan.replace(reserve=plan.room)
+    exact = plan.replace(reserve=plan.free_memory)
     assert exact.fits
     assert not exact.tight
-    tight = plan.replace(reserve=plan.room + 1)
+    tight = plan.replace(reserve=plan.free_memory + 1)
     assert tight.tight
     assert not tight.fits
     assert repr(tight).endswith("tight>")

@@ -99,9 +99,9 @@ def test_parts_add_up_and_totals_are_those_of_the_chapters() -> None:
                 assert whole.total == pytest.approx(sum(whole.parts().values()))
         assert plan.flops == count_flops(model, B, arguments["recompute"])
         assert plan.parameters == count_parameters(model)
-        assert plan.room == plan.run.accelerator.memory - plan.memory.total
+        assert plan.free_memory == plan.run.accelerator.memory - plan.memory.total
         assert (plan.fits, plan.tight).count(True) <= 1
-        assert plan.fits == (plan.room >= plan.reserve)
+        assert plan.fits == (plan.free_memory >= plan.reserve)
 
 
 def test_intervals_rise_and_money_follows_from_their_own_days() -> None:
