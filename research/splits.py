@@ -1,7 +1,7 @@
 """Measured steps under many splits, each beside its plan: who orders them right?
 
 Beside notebooks/07_communication.ipynb. `measured_splits` brings the tables of data/ to
-plans, `judged` compares orders and seconds, `fitted_launching` finds the one constant
+plans, `judged` compares orders and seconds, `fit_kernel_launch` finds the one constant
 of `step` that is fitted. `python -m research splits` prints the table.
 """
 
@@ -18,7 +18,7 @@ from llmtrain_helpers.flops import EVERY_RECOMPUTE, count_flops
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.run import SOFTWARE
-from llmtrain_helpers.plan.step import LAUNCHING
+from llmtrain_helpers.plan.step import KERNEL_LAUNCH
 from research import utilizations
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def measured_splits(*names: str) -> DataFrame:
 
 
 FITTED = "vtrain_a100_single_node"
-"""The table to which `LAUNCHING` is fitted: it judges no seconds."""
+"""The table to which `KERNEL_LAUNCH` is fitted: it judges no seconds."""
 
 
 HELD = 0.8
@@ -232,8 +232,8 @@ def own_pace(held: float = 0.85) -> float:
     return float(np.mean(of_sources))
 
 
-def fitted_launching() -> float:
-    """The seconds of `step.LAUNCHING`, fitted to the single-node layouts of vTrain.
+def fit_kernel_launch() -> float:
+    """The seconds of `step.KERNEL_LAUNCH`, fitted to the single-node layouts of vTrain.
 
     The step is a + L·k: k passes over layers, on the slowest stage with its wait. The
     L whose median error over the layouts is least, by looking at all that make one of
@@ -244,8 +244,8 @@ def fitted_launching() -> float:
     table = measured_splits(FITTED)
     steps = [plan.step for plan in table["plan"]]
     waits = [1 + plan.split.bubble for plan in table["plan"]]
-    k = np.array([s.launching * w for s, w in zip(steps, waits, strict=True)]) / LAUNCHING
-    a = table["modelled"].to_numpy(float) - LAUNCHING * k
+    k = np.array([s.kernel_launch * w for s, w in zip(steps, waits, strict=True)]) / KERNEL_LAUNCH
+    a = table["modelled"].to_numpy(float) - KERNEL_LAUNCH * k
     t = table["seconds"].to_numpy(float)
     candidates = (t - a) / k
     errors = [np.median(np.abs((a + L * k) / t - 1)) for L in candidates]
@@ -520,7 +520,7 @@ def main() -> None:
             print(f"{name:26}{len(table):6}{len(result):8}", end="")
             print(f"{mean['correlation']:+7.2f}{mean['first']:8.1%}", end="")
             print(f"{mean['first three']:10.1%}")
-    print(f"overhead {fitted_launching() * 1e3:.2f} ms a layer and forward pass")
+    print(f"overhead {fit_kernel_launch() * 1e3:.2f} ms a layer and forward pass")
     print(f"{'':28}{'pace':20}{'rows':>6}{'by':>4}{'inside':>8}{'alike':>7}", end="")
     print(f"{'width':>7}{'error':>7}{'alike':>7}")
     known = paces()

@@ -68,7 +68,7 @@ STEP_PARTS = {
         "matrix products", "matrix products", "computing", COLORS["matrix products"]
     ),
     "memory": StepPart("trips to memory", "trips to memory", "trips to memory", COLORS["memory"]),
-    "launching": StepPart("launching", "launching kernels", "launching", COLORS["launching"]),
+    "kernel_launch": StepPart("launching", "launching kernels", "launching", COLORS["launching"]),
     "tensor": StepPart(
         "tensor", "sent inside layers", "the sums of tensor parallelism", COLORS["tensor"]
     ),

@@ -183,7 +183,7 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
 
     @cache
     def computing(recompute: str, t: int) -> tuple[float, float, float]:
-        """Seconds of one sequence, its launching, its head, on the GPUs that share a layer."""
+        """Seconds of a sequence, its kernel launches and head, on the GPUs that share a layer."""
         alone = run.if_even(
             num_gpus=t * c,
             global_batch_size=1,
@@ -200,8 +200,8 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
             return 0.0, 0.0, 0.0
         head = 0.0 if run.uneven_stages else float(step.head)
         # Launches that run ahead may show with one sequence, and not with several.
-        launching = 0.0 if run.launches_ahead else float(step.launching)
-        return float(step.matmuls + step.memory), launching, head
+        kernel_launch = 0.0 if run.launches_ahead else float(step.kernel_launch)
+        return float(step.matmuls + step.memory), kernel_launch, head
 
     for recompute, p, _, t, b, _ in tried:
         sequences = B * t * p * c / n  # of each replica in a step
@@ -213,8 +213,8 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
         at_peak = run_flops(run, 1, recompute).total * B / (n * run.peak)
         step = 0.0
         if first.step is not None:
-            a_sequence, launching, head = computing(recompute, t)
-            layers = sequences * (a_sequence + launching / b) / p
+            a_sequence, kernel_launch, head = computing(recompute, t)
+            layers = sequences * (a_sequence + kernel_launch / b) / p
             step = float((layers * (1 + bubble) + sequences * head) / first.step.total)
         if run.flops_per_gpu is not None:
             seconds = float(at_peak * run.peak / run.flops_per_gpu) / unit

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from llmtrain_helpers.checks import Result, is_array
 from llmtrain_helpers.communication import Split
+from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.results import Breakdown, Interval
 
@@ -18,7 +19,7 @@ OWN_PACE = 1.2
 class StepSeconds(Breakdown):
     """Seconds of a step on the slowest stage, part by part, as they add up.
 
-    `matmuls` at the chip's best share, `memory` trips of activations, `launching`, the
+    `matmuls` at the chip's best share, `memory` trips of activations, `kernel_launch`, the
     overhead of kernels; what travels and nothing hides: `tensor`, `context`, `expert`, `pipeline`,
     `data`; `head`, the logits and their loss; `bubble`, the wait of a pipeline;
     `optimizer`, the update.
@@ -26,7 +27,7 @@ class StepSeconds(Breakdown):
 
     matmuls: Result
     memory: Result
-    launching: Result
+    kernel_launch: Result
     tensor: Result
     context: Result
     expert: Result
@@ -35,6 +36,8 @@ class StepSeconds(Breakdown):
     bubble: Result
     data: Result
     optimizer: Result
+
+    launching = OldName("kernel_launch")
 
 
 @dataclass(frozen=True)

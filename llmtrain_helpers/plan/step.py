@@ -1,7 +1,7 @@
 """The seconds of a step under a split. Beside notebooks/07_communication.ipynb.
 
 A model with one fitted constant, a layer's overhead; all else is counted: FLOPs at the
-chip's best measured share, trips to memory, what is sent. `splits.fitted_launching` fits
+chip's best measured share, trips to memory, what is sent. `splits.fit_kernel_launch` fits
 it to measured steps, and a test holds it.
 
 Sources: the rates of matrix products and collectives in data/matmul_measured.csv and
@@ -28,8 +28,8 @@ from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.plan.seconds import StepSeconds
 from llmtrain_helpers.results import maximum, minimum, where
 
-LAUNCHING = 0.64e-3
-"""Seconds of overhead a layer in a forward pass (backward is two), launching above all.
+KERNEL_LAUNCH = 0.64e-3
+"""Seconds of overhead a layer in a forward pass (backward is two), above all of kernel launches.
 
 Fitted to one team's layouts: what is left over there. It adds to computing, except with
 Megatron-Core, whose launches run ahead (`Run.launches_ahead`)."""
@@ -62,7 +62,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     m, b, v = split.accumulation_steps, split.micro_batch_size, split.interleave
     l = model.num_layers
 
-    # A stage's layers and one micro-batch: products, trips to memory, launching. Tokens
+    # A stage's layers and one micro-batch: products, trips to memory, kernel launches. Tokens
     # meet tokens, and the head its logits, in 16 bits also where the weights work in 8.
     counted = count_flops(model, 1, run.recompute)
     of_scores = counted.scores * (4 if run.recompute in ("selective", "full") else 3) / 3
@@ -72,9 +72,9 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     trips = TRIPS * run.layer_passes * kept_activations(run, model, "none", fused).layers / c
     matmuls = here * b * (of_weights / rate + of_scores / wide_rate) / (t * c)
     memory = here * trips / chip.bandwidth
-    launching = here * l * run.layer_passes * LAUNCHING
+    kernel_launch = here * l * run.layer_passes * KERNEL_LAUNCH
     if run.launches_ahead:  # it shows only where the GPU runs dry
-        launching = maximum(launching - (matmuls + memory), 0.0)
+        kernel_launch = maximum(kernel_launch - (matmuls + memory), 0.0)
 
     # What travels, and what of it no computing hides.
     visible = travel_seconds(run, sent, matmuls, matmuls + memory).visible
@@ -83,7 +83,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
         visible["context"],
         visible["expert"],
     )
-    of_layers = (matmuls + memory + launching) + (tensor + context + expert) / m
+    of_layers = (matmuls + memory + kernel_launch) + (tensor + context + expert) / m
 
     # The logits and their loss, on a stage that may have a layer less.
     through_memory = LOSS_BYTES * (model.sequence_length * model.vocab_size) / (t * c)
@@ -95,7 +95,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     return StepSeconds(
         matmuls=m * matmuls,
         memory=m * memory,
-        launching=m * launching,
+        kernel_launch=m * kernel_launch,
         tensor=tensor,
         context=context,
         expert=expert,

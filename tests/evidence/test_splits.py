@@ -9,7 +9,7 @@ from llmtrain_helpers import published
 from llmtrain_helpers.plan import step
 from llmtrain_helpers.plan.pace import PACES
 from llmtrain_helpers.plan.seconds import OWN_PACE
-from llmtrain_helpers.plan.step import LAUNCHING
+from llmtrain_helpers.plan.step import KERNEL_LAUNCH
 from research import splits
 from research.splits import measured_splits
 from tests.pages import words
@@ -45,7 +45,7 @@ def test_the_plans_paces_are_those_of_the_measured_splits() -> None:
 
 
 def test_launching_is_the_fitted_constant() -> None:
-    assert round(splits.fitted_launching(), 5) == LAUNCHING
+    assert round(splits.fit_kernel_launch(), 5) == KERNEL_LAUNCH
 
 
 def test_ones_own_pace_is_the_measured_one() -> None:

@@ -95,7 +95,7 @@ def test_an_uneven_last_stage_has_a_layer_less_beside_the_head() -> None:
     even, uneven = _bloom(2), _bloom(12)  # 70 layers
     m = [plan.split.accumulation_steps for plan in (even, uneven)]
     parts = uneven.step.parts()
-    names = ("matmuls", "memory", "launching", "tensor", "context", "expert")
+    names = ("matmuls", "memory", "kernel_launch", "tensor", "context", "expert")
     a_layer = sum(parts[name] for name in names) / 6
     head = even.step.head / m[0] * m[1]
     assert uneven.step.head == pytest.approx(head - a_layer)
@@ -193,14 +193,14 @@ def test_fp8_gains_where_tokens_meet_weights_alone() -> None:
 def test_launches_run_ahead_of_the_gpu_with_megatron_core_unless_there_are_experts(model) -> None:
     step = plan_of(model=model, accelerator=H100).step
     ahead = plan_of(model=model, accelerator=H100, software="megatron-core").step
-    assert ahead.launching == (step.launching if model.num_experts else 0)
+    assert ahead.kernel_launch == (step.kernel_launch if model.num_experts else 0)
 
 
 def test_launches_show_where_the_gpu_runs_dry() -> None:
     small = Transformer.gpt(4, 128, 4, 512, 64)
     steps = [plan_of(model=small, software=x).step for x in ("any", "megatron-core")]
     computing = steps[0].matmuls + steps[0].memory
-    assert steps[1].launching == pytest.approx(steps[0].launching - computing)
+    assert steps[1].kernel_launch == pytest.approx(steps[0].kernel_launch - computing)
 
 
 def test_what_tensor_parallel_gpus_send_travels_beside_products_where_software_does_so() -> None:

@@ -70,7 +70,7 @@ def test_what_one_should_have_seen_is_what_is_seen() -> None:
     whole, parts = seconds("70B on 64 H100", tensor_parallel=1, zero_stage=3)
     assert (whole, parts["held"] < 62.5e9) == ("29 s", True)
     told, parts = seconds("A small model, cut fine")
-    assert (told, units.seconds(parts["launching"])) == ("12 s", "3.9 s")
+    assert (told, units.seconds(parts["kernel_launch"])) == ("12 s", "3.9 s")
     assert units.seconds(parts["tensor"]) == "3.2 s"
     assert seconds("A small model, cut fine", tensor_parallel=1)[0] == "5.5 s"
 
