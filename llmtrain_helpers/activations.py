@@ -285,18 +285,22 @@ def recompute_flops(model: Transformer, batch_size: Number, recompute: str) -> R
     return count_flops(model, batch_size, recompute).recomputed
 
 
-def there(num_layers: int, time: int, again: bool) -> list[str]:
+def there(num_layers: int, time: int, recomputes: bool) -> list[str]:
     """What memory holds of each layer, from the first up, at a moment counted from 1.
 
-    >>> there(3, 4, again=True)
+    >>> there(3, 4, recomputes=True)
     ['input', 'input', 'again']
     """
-    l, time, again = single("num_layers", num_layers), single("time", time), flag("again", again)
+    l, time, recomputes = (
+        single("num_layers", num_layers),
+        single("time", time),
+        flag("recomputes", recomputes),
+    )
     at_most("num_layers", l, "what can be shown", 10_000)
     at_most("time", time, "2·num_layers", 2 * l)
     at = min(time, 2 * l + 1 - time)  # the layer that is at work
-    kinds = ["input" if again else "kept"] * at
-    if again and time > l:
+    kinds = ["input" if recomputes else "kept"] * at
+    if recomputes and time > l:
         kinds[-1] = "again"
     return kinds
 

@@ -402,8 +402,8 @@ def split_traffic(
 
     # Forward and backward have two all-reduces each, or two trips to the experts and
     # back; full recomputation goes forward once more.
-    again = choice("recompute", recompute, EVERY_RECOMPUTE) == "full"
-    rounds = 6 if again else 4
+    recomputes = choice("recompute", recompute, EVERY_RECOMPUTE) == "full"
+    rounds = 6 if recomputes else 4
     scattered = flag("sequence_parallel", sequence_parallel)
     values = b * (model.sequence_length // c) * model.hidden_size
     of_a_step = m * amount("value_bytes", value_bytes)  # bytes of one value, all m passes
@@ -420,7 +420,7 @@ def split_traffic(
     # GPU sends each of the others only the c-th of its own share.
     others = (c - 1) * b * model.sequence_length * model.head_dim
     if choice("context", context, CONTEXT) == "ring":
-        passed = 8 if again else 6
+        passed = 8 if recomputes else 6
         exchanged = divide(passed * model.num_kv_heads * others, c * t)
     else:
         divides("num_heads", model.num_heads, "tensor_parallel·context_parallel", t * c)
@@ -695,7 +695,7 @@ def ring_at(part: Exchange, accelerator: Accelerator, was: int, stride: int) -> 
     (False, 92)
     """
     size = part.others + 1
-    near, far = (_bandwidth(accelerator, size, apart) for apart in (was, stride))
+    near, far = (_bandwidth(accelerator, size, distance) for distance in (was, stride))
     if near is None or far is None:
         refuse("accelerator", accelerator.name, "has links that are not known")
     return replace(

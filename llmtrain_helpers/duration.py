@@ -68,8 +68,8 @@ def flops_per_parameter(recompute: str) -> int:
     >>> flops_per_parameter("none"), flops_per_parameter("full")
     (6, 8)
     """
-    again = choice("recompute", recompute, RECOMPUTE) == "full"
-    return sum(flops for name, flops in PASSES.items() if again or name != "again")
+    recomputes = choice("recompute", recompute, RECOMPUTE) == "full"
+    return sum(flops for name, flops in PASSES.items() if recomputes or name != "again")
 
 
 def iterations(tokens: Number, global_batch_size: Number, sequence_length: Number) -> Result:

@@ -590,13 +590,15 @@ def tuned_memory(
 
 def _worked_on(layer: Layer, hidden_size: Result, tuning: Tuning, recompute: str) -> Result:
     """Bytes a token of a layer at work in backward: what it keeps again, its MLP's gradients."""
-    again = sum(_kept(layer, hidden_size, tuning, True, 1).values()) if recompute == "full" else 0
+    recomputed = (
+        sum(_kept(layer, hidden_size, tuning, True, 1).values()) if recompute == "full" else 0
+    )
     mlp = layer.mlp
     if mlp is None:
-        return again
+        return recomputed
     inside = [x.matrix for x in sites(mlp, hidden_size, tuning) if x.before]  # down
     gated = any("gate" in m.name for m in mlp.matrices(hidden_size))
-    return again + 2 * (3 if gated else 2) * sum(m.active * m.rows for m in inside)
+    return recomputed + 2 * (3 if gated else 2) * sum(m.active * m.rows for m in inside)
 
 
 # --- what is asked in practice

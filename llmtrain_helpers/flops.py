@@ -133,8 +133,8 @@ def count_flops(
         return sum(x.products() * pairs(s, attention, x) for x in layer.mixers)
 
     def alternate(layer: Layer) -> Result:
-        _, again = layer.every_other(h)
-        return sum(matrix.active * matrix.weights for matrix in again)
+        _, repeated = layer.every_other(h)
+        return sum(matrix.active * matrix.weights for matrix in repeated)
 
     forward = {
         "projections": 2
@@ -203,8 +203,8 @@ def expert_flops(model: Transformer, batch_size: Number, recompute: str) -> Resu
     def of(layer: Layer) -> Result:
         matrices = layer.matrices(model.hidden_size)
         _, every_other = layer.every_other(model.hidden_size)
-        again = {"full": matrices, "alternate": every_other}.get(recompute, ())
-        return 3 * weights(matrices) + weights(again)  # backward is two forwards
+        repeated = {"full": matrices, "alternate": every_other}.get(recompute, ())
+        return 3 * weights(matrices) + weights(repeated)  # backward is two forwards
 
     return 2 * tokens * over_layers(model, of)
 

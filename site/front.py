@@ -28,7 +28,7 @@ from llmtrain_course.kit.controls import DAYS_OF_USE, GPUS, steps
 from llmtrain_course.start_here.handles import Setting
 from llmtrain_course.start_here.pictures import STOPS
 from llmtrain_helpers import published, units
-from teaching.minutes import alone
+from teaching.minutes import solo_minutes
 from tools.notebooks import NOTEBOOKS, chapters
 
 HERE = Path(__file__).parent
@@ -285,7 +285,7 @@ def cards() -> list[dict[str, Any]]:
                 "number": number,
                 "title": name,
                 "question": question[:1].upper() + question[1:],
-                "minutes": alone(path),
+                "minutes": solo_minutes(path),
                 "picture": Markup(sign(path)),
             }
         )

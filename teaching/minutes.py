@@ -96,7 +96,7 @@ def _count(pattern: str, cells: Sequence[str]) -> int:
     return len(re.findall(pattern, "\n".join(cells), re.MULTILINE))
 
 
-def alone(notebook: Path) -> int:
+def solo_minutes(notebook: Path) -> int:
     """Minutes for one person who does everything, to the nearest five, tooltips left out."""
     cells = json.loads(notebook.read_text("utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
@@ -119,7 +119,7 @@ def chapters() -> dict[str, list[Section]]:
 
 def alone_by_number() -> dict[str, int]:
     """The minutes of one person for every chapter, by the number its file begins with."""
-    return {path.name[:2]: alone(path) for path in notebooks.chapters()}
+    return {path.name[:2]: solo_minutes(path) for path in notebooks.chapters()}
 
 
 def line(chapter: list[Section], single: int) -> str:
@@ -243,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         MAP.write_text(with_minutes(MAP.read_text("utf-8")), encoding="utf-8")
         for path in notebooks.chapters():
             page = path.read_text("utf-8")
-            path.write_text(declared(page, alone(path)), encoding="utf-8")
+            path.write_text(declared(page, solo_minutes(path)), encoding="utf-8")
         return
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")  # where a terminal has fewer letters

@@ -278,7 +278,7 @@ GOOD: dict[str, list[Any]] = {
     "num_layers": [12, 2],
     "start_here.flops_on_the_way.passed": [0, 3],
     "time": [3],
-    "again": [True, False],
+    "recomputes": [True, False],
     "keep_gradients": [False, True],
     "plan_run.keep_gradients": [None, False, True],
     "Run.keep_gradients": [None, False, True],

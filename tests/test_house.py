@@ -178,10 +178,10 @@ def test_measure_has_pytorch_beside_it_and_imports_only_downwards(name: str) -> 
 
 def needs_only_the_standard_library() -> list[Path]:
     """What runs in a web page: all but the widget, the figures, and what runs PyTorch."""
-    apart = [COURSE / "kit/widget.py", COURSE / "exercises.py", COURSE / "kit/exercise.py"]
-    apart += [COURSE / "measure" / f"{name}.py" for name in (*PYTORCH, "__init__")]
+    exempt = [COURSE / "kit/widget.py", COURSE / "exercises.py", COURSE / "kit/exercise.py"]
+    exempt += [COURSE / "measure" / f"{name}.py" for name in (*PYTORCH, "__init__")]
     paths = [path for path in everything_imported() if path.name != "figures.py"]
-    return [path for path in paths if path not in apart]
+    return [path for path in paths if path not in exempt]
 
 
 @pytest.mark.parametrize(

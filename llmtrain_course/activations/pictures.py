@@ -546,21 +546,23 @@ def recomputation(num_layers: int, time: int, narrow: bool = False) -> Drawing:
     """
     l, now = int(counts(num_layers=num_layers)[0]), int(counts(time=time)[0])
     lower = _FLOOR + 34 if narrow else 0  # of the second picture
-    second = "".join(_moments_of(l, now, 66 if narrow else 350, "Only inputs are kept", again=True))
+    second = "".join(
+        _moments_of(l, now, 66 if narrow else 350, "Only inputs are kept", recomputes=True)
+    )
     layers = "".join(
         text(58, _FLOOR - (layer - 1) * _RISE - 8, f"layer {layer}", 14, "end") for layer in (1, l)
     )
     if narrow:
         second = f'<g transform="translate(0 {lower})">{second}{layers}</g>'
-    svg = "".join(_moments_of(l, now, 66, "All is kept", again=False)) + second + layers
+    svg = "".join(_moments_of(l, now, 66, "All is kept", recomputes=False)) + second + layers
     key = {"kept": "all of a layer", "input": "its input", "again": "computed again"}
     for place, (kind, label) in enumerate(key.items()):
         x, y = 66 + place * 170, _FLOOR
         if narrow:
             x, y = 66 + place % 2 * 140, lower + _FLOOR + place // 2 * 28
         svg += _tensor(x, y + 40, kind) + text(x + 28, y + 58, label, 15)
-    whole = len(there(l, now, again=False))
-    left = there(l, now, again=True)
+    whole = len(there(l, now, recomputes=False))
+    left = there(l, now, recomputes=True)
     words = (
         f"{l} layers, moment {now} of {2 * l}. If all is kept, {whole} whole layers are "
         f"there. If inputs are kept, {left.count('input')} inputs are there, and "
@@ -569,12 +571,12 @@ def recomputation(num_layers: int, time: int, narrow: bool = False) -> Drawing:
     return Drawing(svg, 352 if narrow else 620, lower + _FLOOR + (104 if narrow else 76), words)
 
 
-def _moments_of(l: int, now: int, x: float, title: str, again: bool) -> Iterator[str]:
+def _moments_of(l: int, now: int, x: float, title: str, recomputes: bool) -> Iterator[str]:
     """A column for each moment, and the turn from forward to backward."""
     wide = 2 * l * _STEP
     yield text(x, 24, title, 16, font_weight=700)
     for time in range(1, 2 * l + 1):
-        for layer, kind in enumerate(there(l, time, again)):
+        for layer, kind in enumerate(there(l, time, recomputes)):
             at = (x + (time - 1) * _STEP, _FLOOR - (layer + 1) * _RISE)
             yield _tensor(*at, kind, time > now)
     middle = x + wide / 2

@@ -660,10 +660,10 @@ def _in_tokens(batch: float, critical: float, narrow: bool) -> str:
     svg += line(at(critical), y - 16, at(critical), y + 8, stroke_width=3)
     anchor = "end" if critical > batch else "start"
     side = "start" if anchor == "end" else "end"
-    apart = 6 if anchor == "start" else -6
-    svg += text(at(critical) - apart, y - 22, "critical batch", 14, side)
+    gap = 6 if anchor == "start" else -6
+    svg += text(at(critical) - gap, y - 22, "critical batch", 14, side)
     svg += circle(at(batch), y, 7, COLORS["gradients"], stroke="currentColor", data_moves="batch")
-    return svg + text(at(batch) + apart, y - 22, "your batch", 14, anchor)
+    return svg + text(at(batch) + gap, y - 22, "your batch", 14, anchor)
 
 
 def _cost_in_words(cost: BatchCost) -> str:

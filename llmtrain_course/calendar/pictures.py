@@ -208,8 +208,8 @@ def calendar_at_a_glance(
             svg += text(at, 214, label, 15, side, font_weight=700)
     svg += text(left, y + 10 * narrow, "likely, part by part", 14)
     usual = {key: part.likely for key, part in days.parts().items()}
-    columns, apart = (2, 172) if narrow else (3, 236)
-    svg += _legend(usual, y + 28 + 10 * narrow, left=left, pitch=apart, columns=columns)
+    columns, pitch = (2, 172) if narrow else (3, 236)
+    svg += _legend(usual, y + 28 + 10 * narrow, left=left, pitch=pitch, columns=columns)
 
     parts_in_words = "; ".join(
         f"{WORDS[key]} {_short(part.least)} to {_short(part.greatest)}, "

@@ -11,7 +11,6 @@ from llmtrain_course.communication.formulas import SharedMlp, beside_backward
 from llmtrain_course.communication.pictures import (
     LONGEST,
     MIB,
-    apart,
     message_rates,
     milliseconds,
     neighbour_grid,
@@ -19,6 +18,7 @@ from llmtrain_course.communication.pictures import (
     ring_circle,
     sending,
     shared_matrices,
+    spread_over_nodes,
     step_bar,
     time_line,
     who_sends,
@@ -295,7 +295,7 @@ def _draw_neighbours(
     plan, most = setting.plan, sending(Neighbours().plan)["tensor"].sent
     old = before.plan if before else None
     picture = neighbour_grid(plan, most, old, replicas=setting.replicas, narrow=narrow)
-    parts = of_first_stage(plan, apart(plan) if setting.replicas else sending(plan))
+    parts = of_first_stage(plan, spread_over_nodes(plan) if setting.replicas else sending(plan))
     if setting.tensor_parallel > 1 and not parts["tensor"].inside:
         far, near = (x["tensor"].seconds for x in (parts, sending(plan)))
         told = f"<b>The sums of the layers cross the network.</b> They take {units.seconds(far)}, "

@@ -79,7 +79,7 @@ def sending(plan: Plan) -> dict[str, Exchange]:
     return exchanges(plan.sent, chip, plan.step.parts(), **ways)
 
 
-def apart(plan: Plan) -> dict[str, Exchange]:
+def spread_over_nodes(plan: Plan) -> dict[str, Exchange]:
     """`sending` of a plan whose nodes hold replicas: those that share matrices stand apart."""
     t, d, chip = plan.split.tensor_parallel, plan.split.data_parallel, plan.run.accelerator
     strides = {"tensor": (1, d), "data": (t, 1)}
@@ -128,7 +128,7 @@ def neighbour_grid(
         for i in range(size):
             gpu = row * size + i
             svg += _numbered(gpu, kinds.get(gpu, ""), 72 + 36 * i, y)
-    parts = of_first_stage(plan, apart(plan) if replicas else sending(plan))
+    parts = of_first_stage(plan, spread_over_nodes(plan) if replicas else sending(plan))
     old = of_first_stage(before, sending(before)) if before else {}
     listed, beside = [], text(376, 26, "bytes it sends in a step", 16, font_weight=600)
     square, places = _SQUARES[narrow]

@@ -267,7 +267,7 @@ class Count(NamedTuple):
 
     name: str
     size: str
-    again: bool
+    repeats: bool
 
 
 def eight_or_six(
@@ -303,7 +303,7 @@ def eight_or_six(
 
 
 def _with(count: Count) -> str:
-    return f"{'with' if count.again else 'without'} what is computed again"
+    return f"{'with' if count.repeats else 'without'} what is computed again"
 
 
 def _passes(y: float, what: str, count: Count, narrow: bool) -> str:
@@ -316,7 +316,7 @@ def _passes(y: float, what: str, count: Count, narrow: bool) -> str:
         svg = text(168, y + 20, what, 15, "end") + text(168, y + 44, count.name, 17, "end", **BOLD)
     for name, flops in PASSES.items():
         wide = each * flops
-        if name == "again" and not count.again:
+        if name == "again" and not count.repeats:
             svg += ghost(x, y, wide - 2, 52, "not counted")
             svg += text(x + wide / 2, y + 32, "not counted", 13 if narrow else 14, "middle")
         else:

@@ -570,8 +570,11 @@ def _draw_speed(setting: Compared, before: Compared | None, width: int = WIDE) -
     first, second = _COMPARED[setting.compared]
     ratios, expected = speed_ratios(first, second), {}
     if second == "full":
-        again = faster_by_flops("full")
-        expected = {"by FLOPs alone": faster_by_flops("none"), "with recomputation": again}
+        with_recomputation = faster_by_flops("full")
+        expected = {
+            "by FLOPs alone": faster_by_flops("none"),
+            "with recomputation": with_recomputation,
+        }
     picture = speed_against_tokens(ratios, expected, _NAMED, width)
     if first == "lora":
         near = sum(1 <= ratio.times < 1.2 for ratio in ratios)

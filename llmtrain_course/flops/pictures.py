@@ -209,10 +209,12 @@ def _bars(counted: FlopCount) -> dict[str, list[tuple[str, float]]]:
     order = ("projections", "mlp", "head", "scores")  # what grows stands at the end
     forward = [(WORDS[part], counted.parts()[part] / 3) for part in order]
     what = "scores" if counted.recomputed == counted.scores // 3 else "layers"
-    again = [(f"the {what} again", float(counted.recomputed))] if counted.recomputed else []
+    repeated_parts = (
+        [(f"the {what} again", float(counted.recomputed))] if counted.recomputed else []
+    )
     return {
         "forward": forward,
-        "recomputed": again,
+        "recomputed": repeated_parts,
         "backward": [(word, 2 * flops) for word, flops in forward],
     }
 
@@ -242,10 +244,10 @@ def passes(
     left, unit, space = (14, 70, 24) if narrow else (_LEFT, _UNIT, _SPACE)
     old = before or counted
     most = max(counted.model, old.model)
-    again: list[str] = []  # the parts whose forward pass is repeated
+    repeated_parts: list[str] = []  # the parts whose forward pass is repeated
     if counted.recomputed:
         only_scores = counted.recomputed == counted.scores // 3
-        again = ["scores"] if only_scores else ["projections", "scores", "mlp"]
+        repeated_parts = ["scores"] if only_scores else ["projections", "scores", "mlp"]
     groups = next((g for g in (2, 3, 5, 7) if num_layers % g == 0), 1)
     stack = _stack(counted, groups, round(height * counted.model / most))
     first, second, third = (left + place * (unit + space) for place in range(3))
@@ -257,16 +259,16 @@ def passes(
     svg += _heading(first + unit / 2, "forward", forward, narrow=narrow)
 
     # the second forward pass: filled where it is done, an outline where not
-    if len(again) < 3:
+    if len(repeated_parts) < 3:
         svg += ghost(second, stack[1][1], unit, bottom - stack[1][1], "not done again")
     for name, y, high in stack:
-        if name in again:
+        if name in repeated_parts:
             label = f"{WORDS[name]}, recomputed"
             svg += _part(second, y, unit, high, "recomputed", label)
-    repeated = units.flops(counted.recomputed) if again else "nothing"
+    repeated = units.flops(counted.recomputed) if repeated_parts else "nothing"
     svg += _heading(second + unit / 2, "recomputed", repeated, narrow=narrow)
     end = second + unit + 14
-    svg += arrow(end, bottom, end, _TOP) if again else ""
+    svg += arrow(end, bottom, end, _TOP) if repeated_parts else ""
 
     end = third + 2 * unit + 14
     svg += _own_pass(third, 2 * unit, stack) + arrow(end, _TOP, end, bottom)
@@ -290,7 +292,7 @@ def passes(
         tall = height * old.model / most
         svg += ghost(first, _TOP, unit, tall) + ghost(third, _TOP, 2 * unit, tall)
 
-    repeated += f" ({', '.join(WORDS[name] for name in again)})" if again else ""
+    repeated += f" ({', '.join(WORDS[name] for name in repeated_parts)})" if repeated_parts else ""
     largest = max(WORDS, key=lambda name: counted.shares()[name])
     words = (
         "A step as passes over the stack of layers, areas to scale: forward "

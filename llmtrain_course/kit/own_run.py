@@ -376,7 +376,7 @@ def _example_alone() -> bool:
 
 
 def _path() -> Path:
-    """The file in the working folder, or beside the notebooks at or above it."""
-    here = Path.cwd()
-    beside = next((folder for folder in (here, *here.parents) if folder.name == "notebooks"), here)
-    return here / NAME if (here / NAME).is_file() else beside / NAME
+    """Return the file in the working folder, or next to the notebooks at or above it."""
+    cwd = Path.cwd()
+    notebooks = next((folder for folder in (cwd, *cwd.parents) if folder.name == "notebooks"), cwd)
+    return cwd / NAME if (cwd / NAME).is_file() else notebooks / NAME

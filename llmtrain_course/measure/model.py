@@ -50,7 +50,7 @@ class Decoder(nn.Module):
             x = x + self.positions.weight[: tokens.shape[1]]
         x = self.dropout(x)
         for layer in self.layers:
-            x = again(layer, x) if self.recompute == "full" else layer(x)
+            x = recomputed_in_backward(layer, x) if self.recompute == "full" else layer(x)
         return self.head(self.norm(x))
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
@@ -110,7 +110,7 @@ class Attention(nn.Module):
             for project in (self.query, self.key, self.value)
         )
         q, k = self.rotary(self.query_norm(q)), self.rotary(self.key_norm(k))
-        mixed = again(self.core, q, k, v) if self.selective else self.core(q, k, v)
+        mixed = recomputed_in_backward(self.core, q, k, v) if self.selective else self.core(q, k, v)
         return self.output(mixed.flatten(2))
 
 
@@ -148,7 +148,7 @@ class LatentAttention(nn.Module):
         k = torch.cat([k, key], -1)
         q = torch.cat([q[..., :plain], self.rotary(q[..., plain:])], -1)
         v = v.contiguous()  # so that what both came from need not stay
-        mixed = again(self.core, q, k, v) if self.selective else self.core(q, k, v)
+        mixed = recomputed_in_backward(self.core, q, k, v) if self.selective else self.core(q, k, v)
         return self.output(mixed.flatten(2))
 
     @property
@@ -369,8 +369,8 @@ def _norm(each: int, size: Any) -> nn.Module:
     return nn.LayerNorm(size, EPS) if each == 2 else RMSNorm(size)
 
 
-def again(part: nn.Module, *inputs: Tensor) -> Tensor:
-    """Run a part that keeps its inputs only, and is computed again for backward."""
+def recomputed_in_backward(part: nn.Module, *inputs: Tensor) -> Tensor:
+    """Run a part that only keeps its inputs and is computed again for backward."""
     return checkpoint(part, *inputs, use_reentrant=False)
 
 

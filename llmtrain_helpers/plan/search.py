@@ -184,7 +184,7 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
     @cache
     def computing(recompute: str, t: int) -> tuple[float, float, float]:
         """Seconds of a sequence, its kernel launches and head, on the GPUs that share a layer."""
-        alone = run.if_even(
+        one_stage = run.if_even(
             num_gpus=t * c,
             global_batch_size=1,
             micro_batch_size=1,
@@ -195,7 +195,7 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
             imbalance=1,
             recompute=recompute,
         )
-        step = None if alone is None else step_parts(alone, run_traffic(alone))
+        step = None if one_stage is None else step_parts(one_stage, run_traffic(one_stage))
         if step is None:
             return 0.0, 0.0, 0.0
         head = 0.0 if run.uneven_stages else float(step.head)

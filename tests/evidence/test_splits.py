@@ -97,8 +97,8 @@ def test_blooms_choice_hangs_on_one_split() -> None:
     assert late.max() == pytest.approx(0.43, abs=0.005)
     rows = groups[late.to_numpy(float).argmax()].sort_values("modelled")
     assert rows["plan"].iloc[0].split.micro_batch_size == 1
-    apart = rows["modelled"].iloc[1] / rows["modelled"].iloc[0] - 1
-    assert apart == pytest.approx(0.01, abs=0.002)
+    difference = rows["modelled"].iloc[1] / rows["modelled"].iloc[0] - 1
+    assert difference == pytest.approx(0.01, abs=0.002)
 
 
 def test_what_the_plans_page_says_of_groups_to_which_nothing_was_fitted() -> None:

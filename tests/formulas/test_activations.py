@@ -438,8 +438,8 @@ def test_what_a_layer_keeps_adds_up_to_the_published_form() -> None:
 
 
 def test_at_the_turn_all_layers_are_there() -> None:
-    assert there(4, 4, again=False) == there(4, 5, again=False) == ["kept"] * 4
-    assert there(4, 5, again=True) == ["input", "input", "input", "again"]
+    assert there(4, 4, recomputes=False) == there(4, 5, recomputes=False) == ["kept"] * 4
+    assert there(4, 5, recomputes=True) == ["input", "input", "input", "again"]
 
 
 @pytest.mark.parametrize("recompute", RECOMPUTE)

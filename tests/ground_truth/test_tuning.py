@@ -78,7 +78,7 @@ def test_flops_are_those_of_the_counter(
     shape = SHAPES[name]
     for reentrant, recompute in product([False, True], ["none", "full"]):
         if reentrant:
-            monkeypatch.setattr(decoder, "again", thoroughly)
+            monkeypatch.setattr(decoder, "recomputed_in_backward", thoroughly)
         how = tuning.replace(reentrant=reentrant)
         measured = counted(shape, how, 3, recompute)
         assert tuned_flops(shape, how, 3, recompute).total - measured == 0, (reentrant, recompute)
@@ -184,7 +184,7 @@ def test_the_table_has_what_is_counted_here(
     how, batch = finetunes.counted_tuning(row), row["micro_batch_size"]
     if row["quantity"] == "FLOPs":
         if how.reentrant:
-            monkeypatch.setattr(decoder, "again", thoroughly)
+            monkeypatch.setattr(decoder, "recomputed_in_backward", thoroughly)
         found = counted(finetunes.COUNTED[row["shape"]], how, batch, row["recompute"])
     else:
         below, both = (kept_by(layers, (64, 160, 4, 2), how, batch) for layers in (2, 3))

@@ -234,7 +234,7 @@ def test_tooltips_are_no_words_of_a_page(tmp_path: Path) -> None:
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), page)
     assert [it.words for it in load("minutes").sections(page)] == [3]
     page.write_text(page.read_text("utf-8").replace("Three four.", "long tip " * 1000), "utf-8")
-    assert load("minutes").alone(page) == 0
+    assert load("minutes").solo_minutes(page) == 0
     for module in (glossary, notebooks):
         assert doctest.testmod(module).failed == 0
         assert doctest.testmod(module).attempted

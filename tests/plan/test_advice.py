@@ -47,8 +47,8 @@ def test_nothing_that_fits_is_cheaper_than_the_advice() -> None:
     last = advise(plan)[-1].plan
     for stage in range(4):
         for b in (1, 2, 4, 8):
-            for again in EVERY_RECOMPUTE:
-                other = plan.replace(zero_stage=stage, micro_batch_size=b, recompute=again)
+            for recompute in EVERY_RECOMPUTE:
+                other = plan.replace(zero_stage=stage, micro_batch_size=b, recompute=recompute)
                 if other.fits:
                     assert other.gpu_hours.likely >= 0.999 * last.gpu_hours.likely
 
@@ -65,8 +65,8 @@ def test_with_experts_no_fewer_gpus_would_do(n, e) -> None:
 
     def fits(num_gpus: int) -> bool:
         runs = (
-            plan.run.if_even(num_gpus=num_gpus, recompute=again, zero_stage=stage)
-            for again, stage in everything
+            plan.run.if_even(num_gpus=num_gpus, recompute=recompute, zero_stage=stage)
+            for recompute, stage in everything
         )
         return any(planned(run).fits for run in runs if run is not None)
 
@@ -74,7 +74,10 @@ def test_with_experts_no_fewer_gpus_would_do(n, e) -> None:
     assert last.fits
     if fits(n):
         assert last.split.num_gpus == n
-        runs = (plan.run.if_even(recompute=again, zero_stage=stage) for again, stage in everything)
+        runs = (
+            plan.run.if_even(recompute=recompute, zero_stage=stage)
+            for recompute, stage in everything
+        )
         for other in map(planned, filter(None, runs)):
             assert not other.fits or other.gpu_hours.likely >= 0.999 * last.gpu_hours.likely
     else:
@@ -104,8 +107,10 @@ def test_recomputation_is_advised_where_nothing_else_helps_and_says_its_price() 
         1.32, abs=0.02
     )
     mixture = plan_of(model=MIXTRAL, accelerator=H100, num_gpus=64, zero_stage=3)
-    again = [step.change.get("recompute") for step in advise(mixture.replace(micro_batch_size=4))]
-    assert "alternate" not in again  # it is counted for attention with an MLP alone
+    recompute = [
+        step.change.get("recompute") for step in advise(mixture.replace(micro_batch_size=4))
+    ]
+    assert "alternate" not in recompute  # it is counted for attention with an MLP alone
 
 
 def test_a_pipeline_is_offered_zero_2_only_if_the_plan_says_how() -> None:

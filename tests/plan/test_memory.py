@@ -46,10 +46,10 @@ def test_on_one_stage_memory_is_states_and_activations(recompute, stage) -> None
     plan = plan_of(recompute=recompute, zero_stage=stage, attention="unfused")
     states = model_state_bytes(count_parameters(LLAMA).total, "bf16", stage, 64)
     none, held = (count_activations(LLAMA, 1, r, "unfused") for r in ("none", recompute))
-    again = (none.layers - held.layers) // 32
+    one_layer = (none.layers - held.layers) // 32
     logits = 8 * 8192 * 128256
     assert plan.memory.activations == held.total
-    assert plan.memory.transient == max(logits, again - held.head)
+    assert plan.memory.transient == max(logits, one_layer - held.head)
     expected = states.total + held.total + plan.memory.transient
     assert plan.memory.total == pytest.approx(expected)
     assert plan.free_memory == A100.memory - plan.memory.total
@@ -63,9 +63,9 @@ def test_what_is_there_for_a_moment_is_the_logits_or_what_is_computed_again() ->
         assert loss_logits(plan.run) == 8 * 8192 * 128256 / plan.split.tensor_parallel
         assert at_the_loss(plan.run, plan.memory)
     small = replace(LLAMA, vocab_size=32000)
-    again = plan_of(model=small, recompute="full", attention="unfused")
-    assert again.memory.transient > loss_logits(again.run)
-    assert not at_the_loss(again.run, again.memory)
+    full = plan_of(model=small, recompute="full", attention="unfused")
+    assert full.memory.transient > loss_logits(full.run)
+    assert not at_the_loss(full.run, full.memory)
 
 
 def test_memory_does_not_depend_on_the_global_batch() -> None:
@@ -253,7 +253,7 @@ def fsdp_of(row: dict) -> float:
     ways = [f"{x}_parallel" for x in ("tensor", "pipeline", "context")]
     split = {name: int(row[name]) for name in ways}
     d = row["num_gpus"] // np.prod([*split.values()])
-    again = {"selective": "alternate"}.get(row["recompute"], row["recompute"])
+    recompute = {"selective": "alternate"}.get(row["recompute"], row["recompute"])
     pieces = 2 if "Interleaved" in row["setup"] else 1
     passes = pieces * split["pipeline_parallel"]  # torchtitan's default
     piped = {"keep_gradients": passes > 1, "uneven_stages": True}
@@ -263,7 +263,7 @@ def fsdp_of(row: dict) -> float:
         num_gpus=row["num_gpus"],
         global_batch_size=int(d * row["local_batch_size"]),
         micro_batch_size=row["local_batch_size"] // passes,
-        recompute=again,
+        recompute=recompute,
         **{**split, **piped, "recipe": "amp", "zero_stage": 3, "sharding": "fsdp"},
     ).memory.total
 
@@ -271,9 +271,9 @@ def fsdp_of(row: dict) -> float:
 def test_fsdps_peaks_come_out_within_seven_percent_and_shared_ones_low() -> None:
     """Ten rows without tensor parallelism; with it torchtitan holds a little more."""
     table = published.measured_memory().dropna(subset="tensor_parallel")
-    alone = table.query("tensor_parallel == 1").to_dict("records")
-    assert len(alone) == 10
-    for row in alone:
+    unsharded = table.query("tensor_parallel == 1").to_dict("records")
+    assert len(unsharded) == 10
+    for row in unsharded:
         assert fsdp_of(row) == pytest.approx(row["peak_bytes"], rel=0.07)
     shared = table.query("tensor_parallel > 1").to_dict("records")
     short = [fsdp_of(row) / row["peak_bytes"] for row in shared]

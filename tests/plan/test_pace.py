@@ -143,8 +143,8 @@ def test_the_stops_are_those_of_four_published_runs() -> None:
     rates |= {"Llama 3.1 405B": 400e12, "PaLM 540B": 0.462 * 275e12}
     hours, more = published.reported_gpu_hours(), []
     for name, X in rates.items():
-        again = "full" if name == "BLOOM-176B" else "none"
-        made = published.run_plan(name, flops_per_gpu=X, recompute=again)
+        recompute = "full" if name == "BLOOM-176B" else "none"
+        made = published.run_plan(name, flops_per_gpu=X, recompute=recompute)
         more.append(float(hours[name] / made.gpu_hours.likely))
     found = (min(more), float(np.median(more)), max(more))
     assert [round(x * 50) / 50 for x in found] == list(STOPS)  # to fiftieths
@@ -158,8 +158,8 @@ def test_a_measured_step_foretells_other_splits_with_its_own_interval() -> None:
     assert step.likely == pytest.approx(1.3 * other.step.total)
     assert step.greatest / step.likely == pytest.approx(OWN_PACE)
     assert step.likely / step.least == pytest.approx(OWN_PACE)
-    again = plan.calibrated(t).replace(recompute="full").seconds_per_iteration
-    assert again.greatest / again.likely == pytest.approx(OWN_PACE)
+    seconds = plan.calibrated(t).replace(recompute="full").seconds_per_iteration
+    assert seconds.greatest / seconds.likely == pytest.approx(OWN_PACE)
     others = other.replace(pace=None).seconds_per_iteration
     assert step.greatest / step.least < others.greatest / others.least
     span = other.days_with_stops

@@ -239,13 +239,13 @@ def test_a_card_that_is_just_full_is_tight_and_one_byte_less_does_not_do() -> No
 
 def test_megatron_core_fuses_the_mlp_unless_it_is_said() -> None:
     plan = plan_of(zero_stage=3)
-    fused, apart = plan.replace(fused_mlp=True), plan.replace(fused_mlp=False)
-    assert fused.memory.activations < apart.memory.activations == plan.memory.activations
+    fused, unfused = plan.replace(fused_mlp=True), plan.replace(fused_mlp=False)
+    assert fused.memory.activations < unfused.memory.activations == plan.memory.activations
     nvidias = plan.replace(software="megatron-core")
     assert nvidias.memory == fused.memory
-    assert nvidias.replace(fused_mlp=False).memory == apart.memory
+    assert nvidias.replace(fused_mlp=False).memory == unfused.memory
     others = plan.replace(software="other", fused_mlp=None)
-    assert others.memory == apart.memory
+    assert others.memory == unfused.memory
 
 
 def test_a_first_run_ends_where_the_slowest_published_runs_do() -> None:

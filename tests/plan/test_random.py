@@ -124,17 +124,17 @@ def test_what_is_advised_fits_and_is_no_dearer_than_anything_tried() -> None:
         if plan.fits:
             continue
         steps, now = advise(plan), plan.run.recompute
-        again = EVERY_RECOMPUTE if now == "none" else {now, "full"}
+        recompute = EVERY_RECOMPUTE if now == "none" else {now, "full"}
         sizes = [b for b in (1, 2, 4) if b <= plan.split.micro_batch_size]
         runs = (
             plan.run.if_even(zero_stage=z, micro_batch_size=b, recompute=r)
-            for z, b, r in product(range(plan.run.zero_stage, 4), sizes, again)
+            for z, b, r in product(range(plan.run.zero_stage, 4), sizes, recompute)
         )
         fitting = [other for other in map(planned, filter(None, runs)) if other.fits]
         last = steps[-1].plan if steps else plan
         changed = {name for name, x in plan.inputs.items() if last.inputs[name] != x}
         assert changed <= {*LEVERS, "num_gpus", "tensor_parallel"}
-        assert last.run.recompute in {now, *again}
+        assert last.run.recompute in {now, *recompute}
         assert last.run.zero_stage >= plan.run.zero_stage
         assert last.split.micro_batch_size <= plan.split.micro_batch_size
         if fitting:

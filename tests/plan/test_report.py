@@ -137,8 +137,8 @@ def test_a_report_names_all_ways_of_sharing_and_what_is_computed_again() -> None
     assert of(PLAN.replace(model=mixtral, **piped).report())["GPUs"].assumption == (
         "tensor 1, pipeline 4, pieces of a stage 2, experts on 8, replicas 16, ZeRO 1"
     )
-    again = of(PLAN.replace(attention="unfused", recompute="selective").report())
-    assert "; scores recomputed: counted here" in again["work"].assumption
+    rows = of(PLAN.replace(attention="unfused", recompute="selective").report())
+    assert "; scores recomputed: counted here" in rows["work"].assumption
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,8 @@ def test_where_nothing_fits_the_nearest_is_told() -> None:
     found = best_split(model, A100, 8, 1024)
     assert not found.fits
     for t in (1, 2, 4, 8):
-        for again in ("none", "full"):
-            other = found.replace(tensor_parallel=t, recompute=again)
+        for recompute in ("none", "full"):
+            other = found.replace(tensor_parallel=t, recompute=recompute)
             assert found.memory.total <= other.memory.total
     with pytest.raises(ValueError, match="is not divisible by"):
         best_split(model, A100, 7, 1024)

@@ -8,11 +8,11 @@ import pytest
 from llmtrain_course.communication.formulas import SharedMlp, beside_backward
 from llmtrain_course.communication.pictures import (
     LONGEST,
-    apart,
     neighbour_grid,
     of_first_stage,
     sending,
     shared_matrices,
+    spread_over_nodes,
     step_bar,
     time_line,
     who_sends,
@@ -62,9 +62,9 @@ def test_those_that_share_with_the_first_gpu_have_their_color(plan, tensor, pipe
 
 
 def test_one_gpu_alone_sends_nothing() -> None:
-    alone = plan_run(MODEL, H100, 1, 1e6, 1, recompute="none")
-    assert who_sends(alone).words.endswith("sends: nothing.")
-    assert sending(alone) == {}
+    one_gpu = plan_run(MODEL, H100, 1, 1e6, 1, recompute="none")
+    assert who_sends(one_gpu).words.endswith("sends: nothing.")
+    assert sending(one_gpu) == {}
 
 
 @pytest.mark.parametrize("plan", [PLAN, PIPED])
@@ -111,7 +111,7 @@ def test_a_node_of_replicas_sends_its_sums_by_network() -> None:
         shared = picture.titled(f"shares {kind}")
         assert len(shared) == 7
         assert {x.top == first.top for x in shared} == {same_row}
-    sums, near = apart(PLAN)["tensor"], sending(PLAN)["tensor"]
+    sums, near = spread_over_nodes(PLAN)["tensor"], sending(PLAN)["tensor"]
     assert (sums.sent, sums.inside, near.inside) == (near.sent, False, True)
 
 

@@ -22,7 +22,7 @@ from llmtrain_course.kit.drawing import COLORS
 from tests.faces.svg import Box, Picture, drawn
 
 YOU = Mark("your run", 8, 32)
-WORK, RATE = Count("6TP", "387 ZFLOP", again=False), Count("HFU", "57.6 PFLOP/s", again=True)
+WORK, RATE = Count("6TP", "387 ZFLOP", repeats=False), Count("HFU", "57.6 PFLOP/s", repeats=True)
 ZERO = [Mark("zero", 384, 90), Mark("zero", 768, 74), Mark("zero", 1536, 74)]
 
 

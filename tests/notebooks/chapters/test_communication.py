@@ -3,7 +3,7 @@
 import pytest
 
 from llmtrain_course.communication.handles import MACHINES, TimeLine
-from llmtrain_course.communication.pictures import apart, sending
+from llmtrain_course.communication.pictures import sending, spread_over_nodes
 from llmtrain_course.panels import HANDLES
 from llmtrain_helpers import all_reduce_seconds, count_parameters, plan_run, published
 from llmtrain_helpers.communication import LATENCY, LINK_SHARE
@@ -47,7 +47,7 @@ def test_a_border_is_cheap_and_shared_layers_are_dear() -> None:
     assert f"{told}, all 80 together {layers / stage:,.0f} times" in evidence
     assert 1000 < layers / stage < 10_000  # thousands of times
     assert "thousands of times smaller" in page
-    near, far = sending(PLAN)["tensor"], apart(PLAN)["tensor"]
+    near, far = sending(PLAN)["tensor"], spread_over_nodes(PLAN)["tensor"]
     works = PLAN.step.total - PLAN.step.tensor - PLAN.step.data
     told = f"works for {works:.0f} seconds in each step, and the sums add {near.visible:.0f} more"
     assert told in page
