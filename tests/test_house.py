@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import venv
 import zipfile
 from collections.abc import Collection
 from dataclasses import FrozenInstanceError, fields, is_dataclass
@@ -191,13 +192,6 @@ def test_the_rest_needs_only_the_standard_library(path: Path) -> None:
     assert foreign(imports(path)) <= {"termcolor"}
 
 
-def test_importing_the_package_brings_nothing_foreign() -> None:
-    code = "import sys, llmtrain_helpers; print(*{name.split('.')[0] for name in sys.modules})"
-    loaded = set(run([sys.executable, "-c", code]).split())
-    heavy = {"numpy", "pandas", "matplotlib", "ipywidgets", "termcolor", "torch"}
-    assert not loaded & heavy
-
-
 def test_the_package_offers_the_same_names_to_python_and_to_type_checkers() -> None:
     tree = ast.parse((PACKAGE / "__init__.py").read_text("utf-8"))
     [typed] = [node for node in tree.body if isinstance(node, ast.If)]
@@ -378,39 +372,77 @@ def test_the_citation_has_the_projects_version() -> None:
 # --- the wheel
 
 
-def test_the_wheel_works_outside_the_checkout_with_its_data(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of `llmtrain_helpers`, built from this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-X", "utf8", "-m", "pip", "wheel", "--quiet", "--no-deps"]
-    command += ["--no-build-isolation", "--no-index", "--wheel-dir", str(tmp_path)]
+    command += ["--no-build-isolation", "--no-index", "--wheel-dir", str(folder)]
     run([*command, str(ROOT)])
-    [wheel] = tmp_path.glob("*.whl")
+    [path] = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def scripts(wheel: Path) -> Path:
+    """The folder of `python` and `llmtrain`, where only the wheel is installed."""
+    environment = wheel.parent / "environment"
+    venv.create(environment, with_pip=False)
+    folder = environment / ("Scripts" if os.name == "nt" else "bin")
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "python")]
+    run([*pip, "install", "--quiet", "--no-index", str(wheel)])
+    return folder
+
+
+def test_the_wheel_has_the_package_and_its_data(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        archive.extractall(tmp_path / "site")
     tables = {path.name for path in (ROOT / "data").rglob("*.csv")}
     assert tables <= {Path(name).name for name in names}
     assert "llmtrain_helpers/py.typed" in names
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"llmtrain_helpers"}
     assert not [name for name in names if "test" in name or "notebooks" in name]
+
+
+def test_the_wheel_alone_reads_its_own_data(scripts: Path) -> None:
     code = (
         "import llmtrain_helpers as h; from llmtrain_helpers import published; "
         "print(h.__file__, published.data_folder(), "
         "h.count_parameters(published.architecture('gpt2')).total)"
     )
-    where = {"PYTHONPATH": str(tmp_path / "site")}
-    told = run([sys.executable, "-c", code], cwd=tmp_path, env=where).split()
-    assert all(str(tmp_path) in path for path in told[:2])
-    assert told[2] == "124439808"
+    package, data, parameters = run(alone(scripts / "python", "-c", code)).split()
+    assert package.startswith(str(scripts.parent))
+    assert data.startswith(str(scripts.parent))
+    assert parameters == "124439808"
 
 
-def run(command: list[str], cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
-    """Run a command; what it printed."""
-    done = subprocess.run(
-        command,
-        check=True,
-        capture_output=True,
-        encoding="utf-8",
-        cwd=cwd,
-        env={**os.environ, **(env or {})},
+def test_the_wheel_alone_plans_a_run(scripts: Path) -> None:
+    version = PROJECT["version"]
+    assert run([str(scripts / "llmtrain"), "--version"]) == f"llmtrain-helpers {version}\n"
+    options = ["plan", "llama-3.1-8b", "--gpus", "64", "--chip", "h100", "--tokens", "1T"]
+    report = run([str(scripts / "llmtrain"), *options])
+    assert "64 H100 SXM train Llama-3.1-8B on 1.00 trillion tokens" in report
+    assert run(alone(scripts / "python", "-m", "llmtrain_helpers", *options)) == report
+
+
+def test_importing_the_package_only_needs_the_standard_library(scripts: Path) -> None:
+    code = (
+        "import sys; before = {*sys.modules}; import llmtrain_helpers as h; "
+        "[getattr(h, name) for name in dir(h)]; "
+        "print(*{name.split('.')[0] for name in {*sys.modules} - before})"
     )
+    for python in (scripts / "python", sys.executable):  # without NumPy, and next to it
+        assert not foreign(run(alone(python, "-c", code)).split())
+
+
+def alone(python: Path | str, *arguments: str) -> list[str]:
+    """The command that runs Python without the folder and the variables of this process."""
+    return [str(python), "-I", *arguments]
+
+
+def run(command: list[str]) -> str:
+    """Run a command and return what it prints."""
+    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")
     return done.stdout
 
 
