@@ -12,8 +12,8 @@ TORCH  ?= torch==2.13.0
 MODELS ?= transformers==5.23.0
 FUZZ   ?= 100000
 
-.PHONY: help lab test unit test-all fuzz snapshots regenerate bench reset lint lock site site-serve site-zip site-test \
-    lite lite-serve lite-test
+.PHONY: help lab test unit test-all fuzz snapshots regenerate bench reset lint types lock \
+    site site-serve site-zip site-test lite lite-serve lite-test
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ lint: $(READY) ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+types: $(PAGES) ## pyright on what a user writes, tests/user_types.py
+	site/node_modules/.bin/pyright --pythonpath $(BIN)/python
 
 snapshots: $(READY) ## write what readers read into tests/words, and review the diff
 	$(BIN)/python -m tests.snapshots
