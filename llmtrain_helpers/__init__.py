@@ -266,13 +266,13 @@ __all__ = [*_HOMES]
 def __getattr__(name: str) -> Any:
     """A public name, or a module of the package, on its first use."""
     if name in _HOMES:
-        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     elif name in _ROOMS:
-        found = import_module(f"{__name__}.{_ROOMS[name]}")
+        value = import_module(f"{__name__}.{_ROOMS[name]}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

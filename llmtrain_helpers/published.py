@@ -215,12 +215,12 @@ def all_reduce_rates(source: str) -> dict[int, float]:
     >>> round(all_reduce_rates("ND_H100")[2**33] / 1e9)
     479
     """
-    made = [row for row in rows("collectives_measured") if row["collective"] == "all-reduce"]
-    sources = sorted({row["source"] for row in made if source in row["source"]})
+    all_reduces = [row for row in rows("collectives_measured") if row["collective"] == "all-reduce"]
+    sources = sorted({row["source"] for row in all_reduces if source in row["source"]})
     if not sources:
         refuse("source", source, "stands in no source of a measured all-reduce")
-    of_it = [row for row in made if row["source"] == sources[0] and row["message_bytes"]]
-    sizes = {int(row["message_bytes"]): float(row["bus_bytes_per_s"]) for row in of_it}
+    series = [row for row in all_reduces if row["source"] == sources[0] and row["message_bytes"]]
+    sizes = {int(row["message_bytes"]): float(row["bus_bytes_per_s"]) for row in series}
     return {size: sizes[size] for size in sorted(sizes) if size > 1e5}
 
 
@@ -351,10 +351,10 @@ def batches_near(tokens: Number, how_many: int = 3) -> dict[str, float]:
     ['DeepSeek-V3']
     """
     T, k = one("tokens", tokens, quantity), single("how_many", how_many)
-    known = {r["name"]: r.get("batch_tokens_end") for r in rows("batch_sizes")}
-    batches = {name: float(size) for name, size in known.items() if size}
-    far = sorted(batches, key=lambda name: max(batches[name] / T, T / batches[name]))
-    return {name: batches[name] for name in far[:k]}
+    final_batches = {r["name"]: r.get("batch_tokens_end") for r in rows("batch_sizes")}
+    batches = {name: float(size) for name, size in final_batches.items() if size}
+    nearest = sorted(batches, key=lambda name: max(batches[name] / T, T / batches[name]))
+    return {name: batches[name] for name in nearest[:k]}
 
 
 def batches_of_size(parameters: Number) -> list[tuple[float, str]]:
@@ -367,16 +367,16 @@ def batches_of_size(parameters: Number) -> list[tuple[float, str]]:
     [(500000.0, 'GPT-3 350M'), (2097152.0, 'Pythia 410M')]
     """
     P = one("parameters", parameters, quantity)
-    known = [row for row in rows("batch_sizes") if {"parameters", "batch_tokens_end"} <= {*row}]
-    like: set[tuple[float, str]] = set()
+    models = [row for row in rows("batch_sizes") if {"parameters", "batch_tokens_end"} <= {*row}]
+    similar: set[tuple[float, str]] = set()
     for factor in (1.5, 2, float("inf")):
-        if len(like) < 2:
-            like = {
+        if len(similar) < 2:
+            similar = {
                 (float(row["batch_tokens_end"]), row["name"].split(" (")[0])
-                for row in known
+                for row in models
                 if max(row["parameters"] / P, P / row["parameters"]) <= factor
             }
-    return sorted(like)
+    return sorted(similar)
 
 
 def reported_gpu_hours() -> Series[float]:
@@ -384,7 +384,7 @@ def reported_gpu_hours() -> Series[float]:
     from pandas import Series
 
     hours = {row["name"]: hours_of(row) for row in rows("training_runs")}
-    return Series({name: known for name, known in hours.items() if known})
+    return Series({name: reported for name, reported in hours.items() if reported})
 
 
 def judged_steps() -> list[dict[str, Any]]:
@@ -406,9 +406,9 @@ def nearest_run(tokens: Number, parameters: Number) -> dict[str, Any]:
     T = one("tokens", tokens, quantity)
     P = one("parameters", parameters, quantity)
     runs = [row | {"gpu_hours": hours_of(row)} for row in rows("training_runs")]
-    known = [row for row in runs if row["gpu_hours"] and "tokens" in row]
-    work = [row["tokens"] * row["active_parameters"] / (T * P) for row in known]
-    return min(zip(work, known, strict=True), key=lambda w: max(w[0], 1 / w[0]))[1]
+    complete = [row for row in runs if row["gpu_hours"] and "tokens" in row]
+    work = [row["tokens"] * row["active_parameters"] / (T * P) for row in complete]
+    return min(zip(work, complete, strict=True), key=lambda w: max(w[0], 1 / w[0]))[1]
 
 
 def hours_of(row: Mapping[str, Any]) -> float:

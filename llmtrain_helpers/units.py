@@ -141,8 +141,8 @@ def duration(seconds: float, significant: int = 3) -> str:
     length, name = _SPANS[0]
     for larger, its_name in _SPANS[1:]:
         start = 10 * larger if its_name == "years" else larger
-        shown = _rounded(seconds / length) * length  # 59.99 s would read 60.0 s
-        if max(seconds, shown) >= start:
+        formatted = _rounded(seconds / length) * length  # 59.99 s would read 60.0 s
+        if max(seconds, formatted) >= start:
             seconds, length, name = max(seconds, start), larger, its_name
     return f"{_digits(seconds / length, significant)} {name}"
 
@@ -222,9 +222,9 @@ def rounded_down(number: float) -> int:
     >>> rounded_down(851_713_000_000)
     850000000000
     """
-    whole = int(amount("number", one("number", number)))
-    size: int = 10 ** max(len(f"{whole}") - 2, 0)
-    return whole // size * size
+    integer = int(amount("number", one("number", number)))
+    size: int = 10 ** max(len(f"{integer}") - 2, 0)
+    return integer // size * size
 
 
 def ratio(number: float) -> str:
@@ -344,9 +344,9 @@ def read_as(text: object, unit: str = "") -> Written:
     number = one("text", over // under if over % under == 0 else over / under)
     if name in ("", unit) or UNITS[name] not in ("time", "memory"):  # TFLOP say it themselves
         return Written(number, name)
-    shown = count(number) if abs(number) >= 10**6 else digits(number)
-    said = f"you wrote {written}, that is {_without_zeros(shown)} {_in_words(unit)}"
-    return Written(number, name, said)
+    formatted = count(number) if abs(number) >= 10**6 else digits(number)
+    message = f"you wrote {written}, that is {_without_zeros(formatted)} {_in_words(unit)}"
+    return Written(number, name, message)
 
 
 def _plain(text: str) -> str:
@@ -354,7 +354,7 @@ def _plain(text: str) -> str:
     if len(text) > 60:
         return ""
     text = re.sub(r"^\s*-\s*\$", "$-", text.translate(_SIGNS))
-    text = re.sub("[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda found: f"**{found[0].translate(_RAISED)}", text)
+    text = re.sub("[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda match: f"**{match[0].translate(_RAISED)}", text)
     return " ".join(text.split())
 
 

@@ -134,12 +134,12 @@ TARGETS = {
 def shape(model: str, sequence_length: int) -> Transformer:
     """The model that a row names, with the row's sequences."""
     if model in NAMED:
-        found = published.config_model(NAMED[model])
+        transformer = published.config_model(NAMED[model])
     elif model in CONFIGS:
-        found = Transformer.from_config(CONFIGS[model])
+        transformer = Transformer.from_config(CONFIGS[model])
     else:
-        found = SHAPES[model]
-    return replace(found, sequence_length=sequence_length)
+        transformer = SHAPES[model]
+    return replace(transformer, sequence_length=sequence_length)
 
 
 def tuning(row: Mapping[str, Any]) -> Tuning:
@@ -172,8 +172,8 @@ def tuning(row: Mapping[str, Any]) -> Tuning:
         if "baseline" in kernels and row["num_gpus"] == 1:
             options["stream_bytes"] = 4
     if row["method"] == "full":
-        wide = "bf16=True" in row["weight_type"] and row["num_gpus"] > 1
-        return Tuning.full("amp" if wide else "pure_bf16", **options)
+        float32_weights = "bf16=True" in row["weight_type"] and row["num_gpus"] > 1
+        return Tuning.full("amp" if float32_weights else "pure_bf16", **options)
     options |= {**adapters, "rank": row["rank"], "dropout": row["dropout"]}
     options["targets"] = TARGETS[row["targets"]]
     if row["model"] == "gpt_bigcode-santacoder":  # its output matrix has another name
@@ -239,8 +239,8 @@ def source_of(row: Mapping[str, Any]) -> str:
 
 def kind_of(row: Mapping[str, Any]) -> str:
     """The kind of a reserve: one GPU or several, with whole logits or fused ones."""
-    whole = "fused" if "liger" in row.get("kernels", "") else "whole"
-    return f"{'one GPU' if row['num_gpus'] == 1 else 'several'}, {whole} logits"
+    logits = "fused" if "liger" in row.get("kernels", "") else "whole"
+    return f"{'one GPU' if row['num_gpus'] == 1 else 'several'}, {logits} logits"
 
 
 @cache
@@ -313,7 +313,7 @@ def speeds() -> DataFrame:
     """
     from pandas import DataFrame
 
-    found = []
+    shares = []
     for row in published.rows("finetune_measured"):
         if not _tells_a_speed(row):
             continue
@@ -321,13 +321,13 @@ def speeds() -> DataFrame:
         model = shape(row["model"], s)
         targets = TARGETS.get(row.get("targets", ""), "all-linear")
         how = Tuning.full() if row["method"] == "full" else Tuning.lora(row.get("rank", 8), targets)
-        again = "full" if row.get("recompute", "").startswith("on") else "none"
-        flops = tuned_flops(model, how, 1, again).total / s
+        recompute = "full" if row.get("recompute", "").startswith("on") else "none"
+        flops = tuned_flops(model, how, 1, recompute).total / s
         peak = published.accelerator(CHIPS[row["accelerator"]]).peak("bf16")
         witness = row["publication"].split()[0]
         share = row["tokens_per_s_per_gpu"] * flops / peak
-        found.append((row["name"], witness, row["method"], share))
-    return DataFrame(found, columns=["name", "witness", "kind", "utilization"])
+        shares.append((row["name"], witness, row["method"], share))
+    return DataFrame(shares, columns=["name", "witness", "kind", "utilization"])
 
 
 def _tells_a_speed(row: Mapping[str, Any]) -> bool:
@@ -346,10 +346,10 @@ def pace() -> Shares:
     """What `plan.pace.TUNED` holds, computed from data/: of one kind, for methods differ less."""
     rows = speeds()
     low, likely, high = (round(float(u), 2) for u in utilizations.spread(rows))
-    told = utilizations.judged(rows)
+    verdicts = utilizations.judged(rows)
     witnesses = rows["witness"]
     evidence = (
-        f"{told['inside'].sum()} of {len(rows)} speeds of {witnesses.nunique()} publications, "
+        f"{verdicts['inside'].sum()} of {len(rows)} speeds of {witnesses.nunique()} publications, "
         f"each judged by the others; {witnesses.value_counts().max()} are of one"
     )
     return Shares((low, likely, high), (low, likely, high), evidence)
@@ -450,13 +450,13 @@ AGAINST_ITSELF = {
 
 def errors() -> dict[str, tuple[int, float, float, float]]:
     """By source: rows, the median error's size, its sign, and the share within 15 %."""
-    found = {}
+    by_source = {}
     for source in dict.fromkeys(row.source for row in judged()):
-        each = [row.error for row in judged() if row.source == source and row.peak]
-        if each:
-            within = sum(abs(error) <= 0.15 for error in each) / len(each)
-            found[source] = len(each), median(map(abs, each)), median(each), within
-    return found
+        values = [row.error for row in judged() if row.source == source and row.peak]
+        if values:
+            within = sum(abs(error) <= 0.15 for error in values) / len(values)
+            by_source[source] = len(values), median(map(abs, values)), median(values), within
+    return by_source
 
 
 class Reserve(NamedTuple):
@@ -473,13 +473,13 @@ def reserves(kinds: Callable[[Judged], str] = attrgetter("kind")) -> dict[str, R
 
     Cache that the allocator would give back is in it, so that the least is what is firm.
     """
-    found = {}
+    by_kind = {}
     for kind in dict.fromkeys(map(kinds, judged())):
         over = [r.shown - r.peak for r in judged() if kinds(r) == kind and r.shown and r.peak]
         if len(over) > 2:
             tenths = quantiles(over, n=10)
-            found[kind] = Reserve(len(over), tenths[0], median(over), tenths[-1])
-    return found
+            by_kind[kind] = Reserve(len(over), tenths[0], median(over), tenths[-1])
+    return by_kind
 
 
 @cache
@@ -506,16 +506,16 @@ def fits() -> dict[str, tuple[int, int, int, int]]:
     more than the card. Of cards whose size is known; the reserve is IBM's for all.
     """
     ways = {kind: reserve.firm for kind, reserve in reserves(_ways).items()}
-    found: dict[str, list[int]] = {}
+    by_source: dict[str, list[int]] = {}
     for row in judged():
         if row.card is None:
             continue
-        held = row.estimate.total + ways[_ways(row)] <= row.card
-        counted = found.setdefault(row.source, [0, 0, 0, 0])
+        predicted = row.estimate.total + ways[_ways(row)] <= row.card
+        counted = by_source.setdefault(row.source, [0, 0, 0, 0])
         place = 0 if row.peak else 2
         counted[place] += 1
-        counted[place + 1] += bool(held == (row.peak is not None))
-    return {source: (a, b, c, d) for source, (a, b, c, d) in found.items()}
+        counted[place + 1] += bool(predicted == (row.peak is not None))
+    return {source: (a, b, c, d) for source, (a, b, c, d) in by_source.items()}
 
 
 def _ways(row: Judged) -> str:
@@ -528,9 +528,9 @@ def main() -> None:
         print(f"{source:24}{rows:4} rows, median error {size:6.1%} ({sign:+.1%})", end="")
         print(f", {within:.0%} within 15 %")
     print()
-    for source, (ran, right, failed, told) in fits().items():
+    for source, (ran, right, failed, refused) in fits().items():
         print(f"{source:24}{right:4} of {ran:3} that ran are said to fit,", end="")
-        print(f"{told:4} of {failed:3} that did not are said not to")
+        print(f"{refused:4} of {failed:3} that did not are said not to")
     print()
     for kind, reserve in (reserves() | reserves(_ways)).items():
         firm, likely, most = (f"{size / 1e9:5.1f}" for size in reserve[1:])

@@ -54,7 +54,7 @@ FITTED = "vtrain_a100_single_node"
 """The table to which `KERNEL_LAUNCH` is fitted: it judges no seconds."""
 
 
-HELD = 0.8
+COVERED = 0.8
 """The share of known steps that an interval of paces is made to hold."""
 
 
@@ -64,15 +64,18 @@ def paces() -> dict[tuple[str, str], tuple[utilizations.Span, str]]:
     By dense or experts, and whose software: low, likely and high, and how many steps lie
     in the interval that the others make.
     """
-    found = {}
+    by_software = {}
     for (layers, software), rows in steps_by_software().items():
-        made = SPREADS[layers]
-        low, likely, high = (round(float(pace), 2) for pace in made(rows))
-        inside = utilizations.judged(rows, made)["inside"].sum()
+        spread_of = SPREADS[layers]
+        low, likely, high = (round(float(pace), 2) for pace in spread_of(rows))
+        inside = utilizations.judged(rows, spread_of)["inside"].sum()
         who = "models" if layers == "experts" else "publications"
         evidence = f"{inside} of {len(rows)} steps of {rows['witness'].nunique()} {who}"
-        found[layers, software] = (low, likely, high), f"{evidence}, each judged by the others"
-    return found
+        by_software[layers, software] = (
+            (low, likely, high),
+            f"{evidence}, each judged by the others",
+        )
+    return by_software
 
 
 def judged_steps() -> DataFrame:
@@ -98,9 +101,9 @@ def steps_by_software() -> dict[tuple[str, str], DataFrame]:
     """
     table = judged_steps()
     experts = table["kind"] == "experts"
-    told = table.assign(utilization=(table["by_software"] / table["seconds"]).astype(float))
+    own = table.assign(utilization=(table["by_software"] / table["seconds"]).astype(float))
     named = {
-        ("dense", software): told[~experts & (told["software"] == software)]
+        ("dense", software): own[~experts & (own["software"] == software)]
         for software in SOFTWARE
         if software != "any"
     }
@@ -111,15 +114,15 @@ def spread(rows: DataFrame) -> utilizations.Span:
     """Low, likely and high pace, each publication weighed alike.
 
     Likely is the median of the publications' own medians; low and high are a factor
-    below and above, the least that holds `HELD` of the weight of all rows.
+    below and above, the least that holds `COVERED` of the weight of all rows.
     """
     pace = rows["utilization"]
-    of_each = pace.groupby(rows["witness"])
-    likely = of_each.median().median()
-    away = (pace / likely).combine(likely / pace, max)
-    order = away.sort_values(kind="stable").index
-    held = (1 / of_each.transform("size"))[order].cumsum() / of_each.ngroups
-    factor = away[order][held >= HELD - 1e-9].iloc[0]
+    by_witness = pace.groupby(rows["witness"])
+    likely = by_witness.median().median()
+    factors = (pace / likely).combine(likely / pace, max)
+    order = factors.sort_values(kind="stable").index
+    weight = (1 / by_witness.transform("size"))[order].cumsum() / by_witness.ngroups
+    factor = factors[order][weight >= COVERED - 1e-9].iloc[0]
     return likely / factor, likely, likely * factor
 
 
@@ -131,10 +134,10 @@ SPREADS: dict[str, Callable[[DataFrame], utilizations.Span]] = {
 
 
 def by_kind(
-    rows: DataFrame, made: Callable[[DataFrame], utilizations.Span]
+    rows: DataFrame, spread_of: Callable[[DataFrame], utilizations.Span]
 ) -> Iterator[tuple[str, dict[str, float]]]:
     """How well others foretell each kind of step in rows that make an interval together."""
-    for kind, own in utilizations.judged(rows, made).groupby("kind"):
+    for kind, own in utilizations.judged(rows, spread_of).groupby("kind"):
         yield str(kind), utilizations.verdicts(own)
 
 
@@ -174,10 +177,10 @@ def fp8_gains() -> DataFrame:
 
     steps = published.judged_steps()
     seconds = measured_splits("software_steps").set_index("name")["by_software"].to_dict()
-    wide = {_unscaled(x): x for x in steps if x["format"] != "fp8"}
+    unquantised = {_unscaled(x): x for x in steps if x["format"] != "fp8"}
     pairs = []
     for row in steps:
-        other = wide.get(_unscaled(row))
+        other = unquantised.get(_unscaled(row))
         if row["format"] != "fp8" or other is None:
             continue
         if any(row.get(name) != other.get(name) for name in SAME):
@@ -210,10 +213,10 @@ def _tokens_a_second(row: Mapping[str, Any]) -> float:
     return float(tokens / _seconds(row))
 
 
-def own_pace(held: float = 0.85) -> float:
+def own_pace(covered: float = 0.85) -> float:
     """How far a split lies from what a measured step of the same model foretells.
 
-    A factor that a share `held` of the pairs in a group of at least five splits keep
+    A factor that a share `covered` of the pairs in a group of at least five splits keep
     to: the median over a source's groups, the mean of sources. `plan.OWN_PACE` holds it.
     """
     import numpy as np
@@ -227,7 +230,7 @@ def own_pace(held: float = 0.85) -> float:
             pace = (rows["modelled"] / rows["seconds"]).to_numpy(float)
             ratio = np.maximum.outer(pace, pace) / np.minimum.outer(pace, pace)
             pairs = ratio[~np.eye(len(pace), dtype=bool)]  # of two different splits
-            factors.append(float(np.quantile(pairs, held)))
+            factors.append(float(np.quantile(pairs, covered)))
         of_sources.append(np.median(factors))
     return float(np.mean(of_sources))
 
@@ -291,8 +294,8 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
             continue
         batch = row["global_batch_size"] / plan.run.global_batch_size
         software = utilizations.whose(row["software"])
-        told = plan.replace(software=software) if software != "other" else plan  # then they agree
-        assert told.step is not None  # as little as the plan's own
+        own = plan.replace(software=software) if software != "other" else plan  # then they agree
+        assert own.step is not None  # as little as the plan's own
         steps.append(
             {
                 "source": source,
@@ -303,7 +306,7 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
                 "seconds": row["seconds_per_iteration"] / batch,
                 "modelled": plan.step.total,
                 "software": software,
-                "by_software": told.step.total,
+                "by_software": own.step.total,
                 "plan": plan,
             }
         )
@@ -337,8 +340,8 @@ def _plan(row: Mapping[str, Any]) -> Plan:
     model, b = row.get("shape") or _shape(row), int(row["micro_batch_size"])
     n = int(row["num_gpus"])
     t, p, c = (split[f"{x}_parallel"] for x in ("tensor", "pipeline", "context"))
-    whole = n // (t * p * c) * b
-    B = max(1, round(row["global_batch_size"] / whole)) * whole
+    sequences = n // (t * p * c) * b
+    B = max(1, round(row["global_batch_size"] / sequences)) * sequences
     stage = int(row.get("zero_stage") or 0)
     return plan_run(
         model,
@@ -418,16 +421,16 @@ def _bridge(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _simumax(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """A few layers of a known model on a node of B200, sharded with nothing overlapped."""
-    whole = published.config_model(row["model"], row["sequence_length"])
-    layers, left = [], row["num_layers"]
-    for how_many, layer in whole.layers:
-        taken = min(how_many, left)
-        layers += [(taken, layer)] if taken else []
-        left -= taken
+    model = published.config_model(row["model"], row["sequence_length"])
+    layers, remaining = [], row["num_layers"]
+    for how_many, layer in model.layers:
+        depth = min(how_many, remaining)
+        layers += [(depth, layer)] if depth else []
+        remaining -= depth
     ways = row["tensor_parallel"] * row["pipeline_parallel"] * row["context_parallel"]
     yield {
         **row,
-        "shape": replace(whole, layers=tuple(layers)),
+        "shape": replace(model, layers=tuple(layers)),
         "global_batch_size": row["micro_batches"] * row["num_gpus"] // ways,
     }
 
@@ -469,8 +472,8 @@ def _seconds(row: Mapping[str, Any]) -> float:
         return float(row["seconds_per_iteration"])
     if "tokens_per_s_per_gpu" in row:
         return float(tokens / row["tokens_per_s_per_gpu"])
-    each = count_flops(row["shape"], 1, "none").total / row["sequence_length"]
-    return float(tokens * each / row["published_value"])
+    flops_per_token = count_flops(row["shape"], 1, "none").total / row["sequence_length"]
+    return float(tokens * flops_per_token / row["published_value"])
 
 
 _BRIDGE = {
@@ -523,19 +526,19 @@ def main() -> None:
     print(f"overhead {fit_kernel_launch() * 1e3:.2f} ms a layer and forward pass")
     print(f"{'':28}{'pace':20}{'rows':>6}{'by':>4}{'inside':>8}{'alike':>7}", end="")
     print(f"{'width':>7}{'error':>7}{'alike':>7}")
-    known = paces()
+    spans = paces()
     for (layers, software), rows in steps_by_software().items():
-        made, (span, _) = SPREADS[layers], known[layers, software]
-        told = utilizations.verdicts(utilizations.judged(rows, made))
+        spread_of, (span, _) = SPREADS[layers], spans[layers, software]
+        verdicts = utilizations.verdicts(utilizations.judged(rows, spread_of))
         print(f"{layers + ', ' + software:28}{' to '.join(map(str, span)):20}", end="")
-        print(_in_columns(told))
-        kinds = dict(by_kind(rows, made))
-        for kind, told in kinds.items() if len(kinds) > 1 else ():
-            print(f"{'  ' + kind + ', ' + software:48}{_in_columns(told)}")
+        print(_in_columns(verdicts))
+        kinds = dict(by_kind(rows, spread_of))
+        for kind, verdicts in kinds.items() if len(kinds) > 1 else ():
+            print(f"{'  ' + kind + ', ' + software:48}{_in_columns(verdicts)}")
 
 
-def _in_columns(told: Mapping[str, float]) -> str:
+def _in_columns(verdicts: Mapping[str, float]) -> str:
     """Numbers of verdicts under the heading that `main` prints."""
-    counts = f"{told['rows']:6}{told['witnesses']:4}"
-    shares = f"{told['inside']:8.0%}{told['inside, alike']:7.0%}{told['width']:7.2f}"
-    return f"{counts}{shares}{told['error']:7.0%}{told['error, alike']:7.0%}"
+    counts = f"{verdicts['rows']:6}{verdicts['witnesses']:4}"
+    shares = f"{verdicts['inside']:8.0%}{verdicts['inside, alike']:7.0%}{verdicts['width']:7.2f}"
+    return f"{counts}{shares}{verdicts['error']:7.0%}{verdicts['error, alike']:7.0%}"

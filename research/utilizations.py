@@ -21,7 +21,7 @@ from llmtrain_helpers.plan.plan import Plan
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-HELD = 0.85
+COVERED = 0.85
 """The share of the known figures that an interval is made to hold."""
 
 Span = tuple[float, float, float]
@@ -80,14 +80,14 @@ def _by_software() -> DataFrame:
     for row in published.judged_steps():
         counted = count_flops(row["shape"], 1, "none")
         layers = (counted.total - counted.head) / 3  # of a forward pass
-        each = counted.total + row["recompute_share"] * layers
+        flops = counted.total + row["recompute_share"] * layers
         s, n = row["sequence_length"], row["num_gpus"]
         if "tokens_per_s_per_gpu" in row:
-            rate = row["tokens_per_s_per_gpu"] / s * each
+            rate = row["tokens_per_s_per_gpu"] / s * flops
         elif "seconds_per_iteration" in row:
-            rate = row["global_batch_size"] / n / row["seconds_per_iteration"] * each
+            rate = row["global_batch_size"] / n / row["seconds_per_iteration"] * flops
         else:
-            rate = row["published_value"] * each / counted.total
+            rate = row["published_value"] * flops / counted.total
         p, t, c = (row[f"{way}_parallel"] for way in ("pipeline", "tensor", "context"))
         sequences = row.get("global_batch_size", n) * t * p * c / n  # of a replica
         m = max(sequences / row.get("micro_batch_size", 1), 1)
@@ -118,8 +118,8 @@ def _flops_per_gpu(table: Any) -> Any:
     by_setting = {setting: gpt_flops(l, h, V, s, B, setting) for setting in RECOMPUTE}
     flops = by_setting["none"].copy()
     for setting, counted in by_setting.items():
-        here = (table["recompute"] == setting).to_numpy(dtype=bool)
-        flops[here] = counted[here]
+        rows = (table["recompute"] == setting).to_numpy(dtype=bool)
+        flops[rows] = counted[rows]
     return flops / (table["seconds"] * table["num_gpus"]).astype(float)
 
 
@@ -141,8 +141,8 @@ def _of_both_settings(table: DataFrame) -> DataFrame:
 
 def _of_bloom(table: DataFrame) -> DataFrame:
     """Rows with shape and time; those of 8 GPUs print a batch that was another."""
-    known = table.dropna(subset=["num_layers", "seconds_per_iteration"])
-    return _with_seconds(known.query("num_gpus > 8"))
+    complete = table.dropna(subset=["num_layers", "seconds_per_iteration"])
+    return _with_seconds(complete.query("num_gpus > 8"))
 
 
 def _with_seconds(table: DataFrame) -> DataFrame:
@@ -247,8 +247,8 @@ def others_days(plan: Plan) -> list[OtherRun]:
     likely = UTILIZATIONS["16-bit dense"].runs[1]
     runs = []
     for row in published.rows("training_runs"):
-        hours, known = published.hours_of(row), {"kind", "tokens"} <= row.keys()
-        if hours and known and row["name"] not in DERIVED:
+        hours, complete = published.hours_of(row), {"kind", "tokens"} <= row.keys()
+        if hours and complete and row["name"] not in DERIVED:
             p, m, v = (row.get(x, 1) for x in ("pipeline_parallel", "micro_batches", "interleave"))
             share = run_share(row["name"]) * (1 + (p - 1) / (m * v))
             days = float(plan.days.likely) * likely / share
@@ -274,21 +274,21 @@ def spread(table: DataFrame) -> Span:
 
     Likely is the median of the witnesses' own medians: whoever published two hundred
     rows has one voice, as who published two. Low and high are a factor f below and
-    above, which holds `HELD` of the rows: of n, the ⌈HELD·(n + 1)⌉-th from within, or
+    above, which holds `COVERED` of the rows: of n, the ⌈COVERED·(n + 1)⌉-th from within, or
     all of them where they are few.
     """
     shares = table["utilization"]
     likely = shares.groupby(table["witness"]).median().median()
-    away = sorted(max(x / likely, likely / x) for x in shares)
-    f = away[min(math.ceil(HELD * (len(away) + 1)), len(away)) - 1]
+    factors = sorted(max(x / likely, likely / x) for x in shares)
+    f = factors[min(math.ceil(COVERED * (len(factors) + 1)), len(factors)) - 1]
     return likely / f, likely, likely * f
 
 
-def judged(table: DataFrame, made: Callable[[DataFrame], Span] = spread) -> DataFrame:
+def judged(table: DataFrame, spread_of: Callable[[DataFrame], Span] = spread) -> DataFrame:
     """Each row with the interval that all other witnesses make, and whether it lies inside."""
     table = table.copy()
     witness = table["witness"]
-    spans = {name: made(table[witness != name]) for name in witness.unique()}
+    spans = {name: spread_of(table[witness != name]) for name in witness.unique()}
     low, likely, high = zip(*table["witness"].map(spans), strict=True)
     table = table.assign(low=low, likely=likely, high=high)
     table["inside"] = table["utilization"].between(table["low"], table["high"])
@@ -306,15 +306,15 @@ def verdicts(judged: DataFrame) -> dict[str, float]:
     and the median `error` of its middle.
     """
     error = (judged["utilization"] / judged["likely"] - 1).abs()
-    of_each = judged.assign(error=error, width=judged["high"] / judged["low"]).groupby("witness")
+    by_witness = judged.assign(error=error, width=judged["high"] / judged["low"]).groupby("witness")
     return {
         "rows": len(judged),
-        "witnesses": of_each.ngroups,
+        "witnesses": by_witness.ngroups,
         "inside": judged["inside"].mean(),
-        "inside, alike": of_each["inside"].mean().mean(),
-        "width": of_each["width"].first().median(),
+        "inside, alike": by_witness["inside"].mean().mean(),
+        "width": by_witness["width"].first().median(),
         "error": error.median(),
-        "error, alike": of_each["error"].median().median(),
+        "error, alike": by_witness["error"].median().median(),
     }
 
 
@@ -337,9 +337,9 @@ def coverage(tables: Mapping[str, DataFrame] | None = None) -> DataFrame:
         }
         if row["witnesses"] > 1:
             rows_judged = judged(table)
-            told = verdicts(rows_judged)
-            row["inside"], row["width without"] = rows_judged["inside"].sum(), told["width"]
-            row |= {name: told[name] for name in ("inside, alike", *ERRORS)}
+            summary = verdicts(rows_judged)
+            row["inside"], row["width without"] = rows_judged["inside"].sum(), summary["width"]
+            row |= {name: summary[name] for name in ("inside, alike", *ERRORS)}
         rows[name] = row
     return DataFrame.from_dict(rows, orient="index")
 
@@ -379,12 +379,12 @@ def shares() -> dict[str, Shares]:
     runs["16-bit dense"] = of_runs
 
     table: Any = coverage()
-    whole = table.loc["whole runs, 16-bit dense"]
+    whole_runs_row = table.loc["whole runs, 16-bit dense"]
     experts = _in_words(table.loc["steps, experts"], "models")
     few = table.loc["steps, fp4 dense", "rows"]
     evidence = {
         "16-bit dense": f"{_in_words(table.loc['steps, 16-bit dense'], 'publications')}; "
-        f"{whole['inside']:.0f} of {whole['rows']:.0f} whole runs",
+        f"{whole_runs_row['inside']:.0f} of {whole_runs_row['rows']:.0f} whole runs",
         "fp8 dense": _in_words(table.loc["steps, fp8 dense"], "publications"),
         "fp4 dense": f"untested: {few:.0f} steps, all of one team",
         **{
