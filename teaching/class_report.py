@@ -153,17 +153,17 @@ def verdicts(notebook: Any) -> Marks:
     for cell in _list(_dict(notebook).get("cells")):
         code = current(_text(_dict(cell).get("source")))
         for output in _list(_dict(cell).get("outputs")):
-            for sign, id, text in _VERDICT.findall(_COLOR.sub("", _shown(output))):
+            for sign, id, text in _VERDICT.findall(_COLOR.sub("", _output_text(output))):
                 id = current(id)
                 if id in code and (id in EXERCISES or id in PREDICTIONS):
-                    taken = sign == "→" and id in EXERCISES  # a recommendation: nobody judges it
-                    state = "passed" if taken else STATES[sign]
+                    unjudged = sign == "→" and id in EXERCISES  # a recommendation: nobody judges it
+                    state = "passed" if unjudged else STATES[sign]
                     mark = Mark(state, plain(text[:LONGEST]))
                     marks[id] = better(marks.get(id), mark)
     return marks
 
 
-def _shown(output: Any) -> str:
+def _output_text(output: Any) -> str:
     """The text of an output: of a value that was shown, or of what was printed."""
     data = _dict(_dict(output).get("data"))
     return _text(data.get("text/plain")) or _text(_dict(output).get("text"))
@@ -274,13 +274,13 @@ def notebooks(folder: Path, left_out: list[str]) -> Iterator[Path]:
     """All notebooks of learners below a folder; what cannot be read goes to `left_out`."""
 
     def unreadable(problem: OSError) -> None:
-        where = os.path.relpath(problem.filename, folder)
-        left_out.append(plain(f"{where}: {problem.strerror}"))
+        path = os.path.relpath(problem.filename, folder)
+        left_out.append(plain(f"{path}: {problem.strerror}"))
 
-    for here, folders, files in os.walk(folder, onerror=unreadable):
+    for parent, folders, files in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(name for name in folders if name not in SKIPPED and name[0] != ".")
         notes = sorted(name for name in files if name.endswith(".ipynb"))
-        for path in (Path(here, name) for name in [*folders, *notes]):
+        for path in (Path(parent, name) for name in [*folders, *notes]):
             if path.is_symlink():
                 below = path.relative_to(folder)
                 left_out.append(plain(f"{below}: a link, not followed"))
@@ -296,14 +296,14 @@ def table(room: Room, width: int = 100) -> str:
     chapters: dict[str, list[str]] = {}
     for id in room.ids():
         chapters.setdefault(chapter_of(id), []).append(id)
-    blocks, beside = [], list[list[str]]()
+    blocks, chapters_in_row = [], list[list[str]]()
     for ids in chapters.values():
-        lines = _block(room, [*beside, ids]).splitlines()
-        if beside and max(wide(line) for line in lines) > width:
-            blocks.append(_block(room, beside))
-            beside = []
-        beside.append(ids)
-    return "\n\n".join([*blocks, _block(room, beside)])
+        lines = _block(room, [*chapters_in_row, ids]).splitlines()
+        if chapters_in_row and max(wide(line) for line in lines) > width:
+            blocks.append(_block(room, chapters_in_row))
+            chapters_in_row = []
+        chapters_in_row.append(ids)
+    return "\n\n".join([*blocks, _block(room, chapters_in_row)])
 
 
 def _block(room: Room, chapters: Sequence[list[str]]) -> str:

@@ -51,14 +51,14 @@ SOCKETS = tempfile.TemporaryDirectory(prefix="hub-", dir="/tmp" if LINUX else No
 
 def give_notebooks(spawner: Any) -> None:
     """Copy into a learner's home what is not there yet; overwrite nothing, ever."""
-    for path in given():
+    for path in course_files():
         copy = HOMES / spawner.user.name / path.relative_to(COURSE)
         if not copy.exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
 
 
-def given() -> list[Path]:
+def course_files() -> list[Path]:
     """The notebooks as they lie in the course, and the files that they link to."""
     return [*all_notebooks(), *(COURSE / name for name in LINKED)]
 

@@ -72,8 +72,8 @@ def sections(notebook: Path) -> list[Section]:
         if cell["cell_type"] == "code":
             codes[-1].append(source)
             continue
-        before, *headed = re.split(r"^## (.+)$", source, flags=re.MULTILINE)
-        texts[-1] += f" {before}"
+        introduction, *headed = re.split(r"^## (.+)$", source, flags=re.MULTILINE)
+        texts[-1] += f" {introduction}"
         for title, text in zip(headed[::2], headed[1::2], strict=True):
             titles.append(title)
             texts.append(text)
@@ -164,16 +164,16 @@ REST = "Questions"
 
 def written(guide: str) -> str:
     """The guide with all its minutes as they are now."""
-    known, single = chapters(), alone_by_number()
+    by_chapter, single = chapters(), alone_by_number()
     parts = re.split(r"^(?=### )", guide, flags=re.MULTILINE)
-    return "".join(_part(part, known, single) for part in parts)
+    return "".join(_part(part, by_chapter, single) for part in parts)
 
 
-def _part(part: str, known: dict[str, list[Section]], single: dict[str, int]) -> str:
+def _part(part: str, by_chapter: dict[str, list[Section]], single: dict[str, int]) -> str:
     """A chapter or a route with its minutes; anything else as it is."""
     if heading := CHAPTER.match(part):
-        listed = line(known[heading[1]], single[heading[1]])
-        chapter = known[heading[1]]
+        listed = line(by_chapter[heading[1]], single[heading[1]])
+        chapter = by_chapter[heading[1]]
         part = re.sub(
             r"^\*\*Minutes\.\*\*.*$", lambda _: f"**Minutes.** {listed}", part, flags=re.MULTILINE
         )
@@ -184,20 +184,20 @@ def _part(part: str, known: dict[str, list[Section]], single: dict[str, int]) ->
             flags=re.MULTILINE,
         )
     if heading := ROUTE.match(part):
-        return _route(part, int(heading[1]), known)
+        return _route(part, int(heading[1]), by_chapter)
     return part
 
 
-def _route(part: str, time: int, known: dict[str, list[Section]]) -> str:
+def _route(part: str, time: int, by_chapter: dict[str, list[Section]]) -> str:
     """A route's rows with their minutes; what is left goes to the questions."""
 
     def minutes(row: re.Match[str]) -> int:
-        return of_items(row[3], known[row[2]]) if row[2] else int(row[1])
+        return of_items(row[3], by_chapter[row[2]]) if row[2] else int(row[1])
 
-    taken = sum(minutes(m) for m in ROW.finditer(part) if m[3] != REST)
+    total = sum(minutes(m) for m in ROW.finditer(part) if m[3] != REST)
 
     def updated(row: re.Match[str]) -> str:
-        number = time - taken if row[3] == REST else minutes(row)
+        number = time - total if row[3] == REST else minutes(row)
         return f"| {number:>3} | {row[2]:2} | {row[3]} |"
 
     return ROW.sub(updated, part)

@@ -46,19 +46,19 @@ def names(course: Path = COURSE) -> list[str]:
     return [path.stem for path in notebooks if path.suffix == ".ipynb"]
 
 
-def which(said: str, known: Sequence[str]) -> str:
+def which(text: str, choices: Sequence[str]) -> str:
     """The notebook that is meant: `03`, `03_duration`, or with folder and ending.
 
     >>> which("notebooks/03_duration.ipynb", ["02_flops", "03_duration"])
     '03_duration'
     """
-    name = Path(said.strip()).name.removesuffix(".ipynb")
-    listed = "\n  ".join(["", *known])
+    name = Path(text.strip()).name.removesuffix(".ipynb")
+    listed = "\n  ".join(["", *choices])
     if not name:
         raise ResetError(f"Say which: make reset NOTEBOOK=NAME, where NAME is{listed}")
-    matches = [notebook for notebook in known if name in (notebook, notebook[:2], notebook[3:])]
+    matches = [notebook for notebook in choices if name in (notebook, notebook[:2], notebook[3:])]
     if len(matches) != 1:
-        near = get_close_matches(name, known, 1, 0.5)
+        near = get_close_matches(name, choices, 1, 0.5)
         perhaps = f" Is {near[0]} meant?" if near else ""
         raise ResetError(f"There is no notebook {name!r}.{perhaps} There are{listed}")
     return matches[0]
@@ -75,9 +75,9 @@ def free_name(notebook: Path) -> Path:
         number += 1
 
 
-def reset(said: str, course: Path = COURSE) -> str:
+def reset(text: str, course: Path = COURSE) -> str:
     """Put a notebook back as it was; a sentence about what was done."""
-    name = which(said, names(course))
+    name = which(text, names(course))
     notebook = course / "notebooks" / f"{name}.ipynb"
     fresh = git("show", f"HEAD:./notebooks/{name}.ipynb", course=course)
     if notebook.is_file() and notebook.read_bytes() == fresh:

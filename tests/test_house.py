@@ -410,7 +410,7 @@ def test_the_wheel_alone_reads_its_own_data(scripts: Path) -> None:
         "print(h.__file__, published.data_folder(), "
         "h.count_parameters(published.architecture('gpt2')).total)"
     )
-    package, data, parameters = run(alone(scripts / "python", "-c", code)).split()
+    package, data, parameters = run(isolated(scripts / "python", "-c", code)).split()
     assert package.startswith(str(scripts.parent))
     assert data.startswith(str(scripts.parent))
     assert parameters == "124439808"
@@ -422,7 +422,7 @@ def test_the_wheel_alone_plans_a_run(scripts: Path) -> None:
     options = ["plan", "llama-3.1-8b", "--gpus", "64", "--chip", "h100", "--tokens", "1T"]
     report = run([str(scripts / "llmtrain"), *options])
     assert "64 H100 SXM train Llama-3.1-8B on 1.00 trillion tokens" in report
-    assert run(alone(scripts / "python", "-m", "llmtrain_helpers", *options)) == report
+    assert run(isolated(scripts / "python", "-m", "llmtrain_helpers", *options)) == report
 
 
 def test_importing_the_package_only_needs_the_standard_library(scripts: Path) -> None:
@@ -432,10 +432,10 @@ def test_importing_the_package_only_needs_the_standard_library(scripts: Path) ->
         "print(*{name.split('.')[0] for name in {*sys.modules} - before})"
     )
     for python in (scripts / "python", sys.executable):  # without NumPy, and next to it
-        assert not foreign(run(alone(python, "-c", code)).split())
+        assert not foreign(run(isolated(python, "-c", code)).split())
 
 
-def alone(python: Path | str, *arguments: str) -> list[str]:
+def isolated(python: Path | str, *arguments: str) -> list[str]:
     """The command that runs Python without the folder and the variables of this process."""
     return [str(python), "-I", *arguments]
 

@@ -27,9 +27,9 @@ def entries() -> dict[str, str]:
     """The glossary: each term, and what stands under it."""
     cells = nbformat.read(GLOSSARY, as_version=4).cells
     text = "\n".join(cell.source for cell in cells)
-    found = re.split(r"^### (.+)$", text, flags=re.MULTILINE)[1:]
-    bodies = [re.split(r"^## |^\*\*Sources", it, flags=re.MULTILINE)[0] for it in found[1::2]]
-    return dict(zip(found[::2], map(str.strip, bodies), strict=True))
+    parts = re.split(r"^### (.+)$", text, flags=re.MULTILINE)[1:]
+    bodies = [re.split(r"^## |^\*\*Sources", it, flags=re.MULTILINE)[0] for it in parts[1::2]]
+    return dict(zip(parts[::2], map(str.strip, bodies), strict=True))
 
 
 def tooltip(entry: str) -> str:
@@ -38,10 +38,10 @@ def tooltip(entry: str) -> str:
     >>> tooltip("A **stage**, its $h$ (or two): $2(d-1)/d$ of it. ZeRO has some too. [08](x.ipynb)")
     'A stage, its h.'
     """
-    said = re.split(r" In formulas and code: | \[\d\d\]\(", entry)[0]
-    said = re.sub(r"\$(\w+)\$", r"\1", said.replace("**", "").replace("`", ""))
-    said = re.sub(r" \([^()$]*\)", "", said)  # what stands in brackets can be skipped
-    sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z“])", said)[0].replace('"', "”")
+    text = re.split(r" In formulas and code: | \[\d\d\]\(", entry)[0]
+    text = re.sub(r"\$(\w+)\$", r"\1", text.replace("**", "").replace("`", ""))
+    text = re.sub(r" \([^()$]*\)", "", text)  # what stands in brackets can be skipped
+    sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z“])", text)[0].replace('"', "”")
     for separator in (r"(?<=[:;])\s+", r"(?<=[,:;])\s+"):
         clauses = re.split(separator, sentence)
         while len(clauses) > 1 and not fits(" ".join(clauses)):
@@ -55,39 +55,39 @@ def fits(text: str) -> bool:
     return len(text) <= LONGEST and "$" not in text
 
 
-def titled(text: str, known: dict[str, str]) -> str:
+def titled(text: str, glossary: dict[str, str]) -> str:
     """Markdown whose links to the glossary have the tooltips of their entries.
 
     >>> titled("a [chip](glossary.ipynb#GPU)", {"GPU": "The chip."})
     'a [chip](glossary.ipynb#GPU "The chip.")'
     """
-    by_anchor = {term.replace(" ", "-"): tooltip(entry) for term, entry in known.items()}
+    by_anchor = {term.replace(" ", "-"): tooltip(entry) for term, entry in glossary.items()}
 
-    def link(found: re.Match[str]) -> str:
-        place, anchor = found.groups()
+    def link(match: re.Match[str]) -> str:
+        place, anchor = match.groups()
         if anchor not in by_anchor:
             raise ValueError(f"{place}{anchor}: the glossary has no such entry")
-        return f'{found[0][0]}({place}{anchor} "{by_anchor[anchor]}")'
+        return f'{match[0][0]}({place}{anchor} "{by_anchor[anchor]}")'
 
     return LINK.sub(link, text)
 
 
-def behind(path: Path, known: dict[str, str]) -> str:
+def behind(path: Path, glossary: dict[str, str]) -> str:
     """A notebook's text with all tooltips, or nothing where it has them already."""
     notebook = nbformat.read(path, as_version=4)
     changed = False
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            before, cell.source = cell.source, titled(cell.source, known)
-            changed |= cell.source != before
+            source, cell.source = cell.source, titled(cell.source, glossary)
+            changed |= cell.source != source
     return nbformat.writes(notebook) + "\n" if changed else ""
 
 
 def update(check: bool = False) -> int:
     """Write the tooltips of all notebooks, or name those that are behind; how many were."""
-    known, count = entries(), 0
+    glossary, count = entries(), 0
     for path in all_notebooks():
-        if text := behind(path, known):
+        if text := behind(path, glossary):
             count += 1
             print(f"{'tooltips are behind' if check else 'tooltips written'}: {path.name}")
             if not check:

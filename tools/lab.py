@@ -38,8 +38,8 @@ def main(options: Sequence[str]) -> int:
     """Trust the course's notebooks, then run JupyterLab until it ends; its exit status."""
     refuse_another_copy(__file__)
     if why := untrusted():
-        told = "In a dark theme pictures stay light until their cells run"
-        print(f"{told}: the notebooks are not trusted ({why}).", file=sys.stderr)
+        message = "In a dark theme pictures stay light until their cells run"
+        print(f"{message}: the notebooks are not trusted ({why}).", file=sys.stderr)
     server = subprocess.Popen(command(options))
     signal.signal(signal.SIGTERM, lambda *_: server.terminate())
     while True:
@@ -60,9 +60,9 @@ def command(options: Sequence[str] = (), root: Path = ROOT) -> list[str]:
         "--LabApp.default_url": FIRST,
         "--LabApp.app_settings_dir": SETTINGS,
     }
-    given = {option.partition("=")[0] for option in options}
-    settings = [f"{name}={value}" for name, value in own.items() if name not in given]
-    if getattr(os, "geteuid", lambda: 1)() == 0 and "--allow-root" not in given:
+    names = {option.partition("=")[0] for option in options}
+    settings = [f"{name}={value}" for name, value in own.items() if name not in names]
+    if getattr(os, "geteuid", lambda: 1)() == 0 and "--allow-root" not in names:
         settings.append("--allow-root")
     return [sys.executable, "-m", "jupyterlab", *settings, *options]
 
@@ -76,8 +76,8 @@ def untrusted() -> str:
         notary.store.close()
     except (OSError, ValueError, sqlite3.Error) as error:
         return str(error) or type(error).__name__
-    kept = getattr(notary.store, "db_file", ":memory:") != ":memory:"
-    return "" if kept else "Jupyter's folder cannot be written"
+    saved = getattr(notary.store, "db_file", ":memory:") != ":memory:"
+    return "" if saved else "Jupyter's folder cannot be written"
 
 
 if __name__ == "__main__":

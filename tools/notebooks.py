@@ -36,11 +36,11 @@ def refuse_another_copy(script: str) -> None:
 
     A copied folder would otherwise be served, tested or written out of the one it came from.
     """
-    here, root = Path(script).resolve().parents[1], NOTEBOOKS.parent
-    if here == root:
+    copy, root = Path(script).resolve().parents[1], NOTEBOOKS.parent
+    if copy == root:
         return
     remedy = "`make lab` makes its own."
-    if Path(sys.prefix).is_relative_to(here):  # it was copied as well
+    if Path(sys.prefix).is_relative_to(copy):  # it was copied as well
         remedy = f"delete {sys.prefix}, and `make lab` makes a new one."
     sys.exit(f"This environment is that of another copy, {root}: {remedy}")
 

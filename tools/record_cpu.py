@@ -38,8 +38,8 @@ def product_seconds() -> dict[int, float]:
         for _ in range(in_a_row[n]):
             torch.mm(matrices[n], matrices[n])
 
-    taken = compared({n: partial(products, n) for n in SIZES}, 3, 40, process_time)
-    return {n: min(taken[n].seconds) / in_a_row[n] for n in SIZES}
+    times = compared({n: partial(products, n) for n in SIZES}, 3, 40, process_time)
+    return {n: min(times[n].seconds) / in_a_row[n] for n in SIZES}
 
 
 def step_seconds(width: int) -> dict[str, float]:
@@ -59,8 +59,8 @@ def step_seconds(width: int) -> dict[str, float]:
         updates.append(end - middle)
     profiles = [profiled(shape, BATCH, "fp32", RECOMPUTED, ATTENTION) for _ in range(ROUNDS)]
     products = [[x.seconds for x in one.operators if x.matrix_product] for one in profiles]
-    whole = [one for one in products if len(one) == max(map(len, products))]  # none lost
-    shortest = sum(map(min, zip(*whole, strict=True)))
+    complete = [one for one in products if len(one) == max(map(len, products))]  # none lost
+    shortest = sum(map(min, zip(*complete, strict=True)))
     return {"seconds": min(steps), "products": shortest, "update": min(updates)}
 
 
@@ -74,7 +74,7 @@ def process_bytes(width: int) -> int:
     return 1024 * int(getrusage(RUSAGE_SELF).ru_maxrss - before)
 
 
-def _alone(width: int) -> int:
+def _in_own_process(width: int) -> int:
     """The memory of a step in a process of its own."""
     command = [sys.executable, __file__, "--memory", str(width)]
     return int(subprocess.run(command, check=True, capture_output=True).stdout)
@@ -82,18 +82,18 @@ def _alone(width: int) -> int:
 
 def main(path: Path, machine: str) -> None:
     """Measure all rows and write them to a file."""
-    grown = {width: _alone(width) for width in WIDTHS}  # first: a child inherits our peak
+    grown = {width: _in_own_process(width) for width in WIDTHS}  # first: a child inherits our peak
     rows = [{"kind": "product", "size": n, "seconds": x} for n, x in product_seconds().items()]
     for width in WIDTHS:
         seconds = step_seconds(width)
         rows.append({"kind": "step", "size": width, **seconds, "process_bytes": grown[width]})
-    told = f"measured: {machine}, PyTorch {torch.__version__}, fp32, the processor's own time"
+    source = f"measured: {machine}, PyTorch {torch.__version__}, fp32, the processor's own time"
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         table.writeheader()
         for row in rows:
             digits = {key: f"{x:.4g}" if isinstance(x, float) else x for key, x in row.items()}
-            table.writerow({"name": f"{row['kind']} {row['size']}", "source": told, **digits})
+            table.writerow({"name": f"{row['kind']} {row['size']}", "source": source, **digits})
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ NEED_TORCH = [NOTEBOOKS / f"{place}11_measure.ipynb" for place in ("", "evidence
 def run(path: Path) -> str:
     """The notebook's text after all of its cells ran in a fresh kernel."""
     notebook = nbformat.read(path, as_version=4)
-    before = nbformat.read(path, as_version=4)
+    earlier = nbformat.read(path, as_version=4)
     NotebookClient(
         notebook,
         timeout=120,
@@ -51,30 +51,30 @@ def run(path: Path) -> str:
         store_widget_state=False,
         resources={"metadata": {"path": str(path.parent)}},
     ).execute(env=environment())
-    return as_text(keep_live_pictures(clean(notebook), clean(before)))
+    return as_text(keep_live_pictures(clean(notebook), clean(earlier)))
 
 
 def environment() -> dict[str, str]:
     """The environment with the example's run, without MPLBACKEND, which hides figures."""
-    kept = {name: it for name, it in os.environ.items() if name != "MPLBACKEND"}
-    return kept | {"LLMTRAIN_RUN": "example"}
+    variables = {name: it for name, it in os.environ.items() if name != "MPLBACKEND"}
+    return variables | {"LLMTRAIN_RUN": "example"}
 
 
-def keep_live_pictures(after: NotebookNode, before: NotebookNode) -> NotebookNode:
+def keep_live_pictures(after: NotebookNode, earlier: NotebookNode) -> NotebookNode:
     """Pictures of times as they were, where the words beside them are the same."""
-    shown = {cell.id: cell for cell in before.cells if "# live" in cell.source}
+    live = {cell.id: cell for cell in earlier.cells if "# live" in cell.source}
     for cell in after.cells:
-        old = shown.get(cell.id)
-        if old and old.source == cell.source and words(old) == words(cell):
-            cell.outputs = old.outputs
+        saved = live.get(cell.id)
+        if saved and saved.source == cell.source and words(saved) == words(cell):
+            cell.outputs = saved.outputs
     return after
 
 
 def words(cell: NotebookNode) -> list[str]:
     """What a cell printed, and the words of what it showed."""
     printed = [output.text for output in cell.outputs if "text" in output]
-    shown = [o.data["text/plain"] for o in cell.outputs if "text/plain" in o.get("data", {})]
-    return printed + shown
+    values = [o.data["text/plain"] for o in cell.outputs if "text/plain" in o.get("data", {})]
+    return printed + values
 
 
 def clean(notebook: NotebookNode) -> NotebookNode:

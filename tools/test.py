@@ -61,17 +61,17 @@ def environment() -> dict[str, str]:
 
 def names_a_path(arguments: list[str]) -> bool:
     """Whether files or folders are among pytest's options (`-k tests` names none)."""
-    for before, each in zip(["", *arguments], arguments, strict=False):
-        word = each.startswith("-") or before in ("-k", "-m", "-o", "-p", "-n", "-W")
-        if not word and (ROOT / each.partition("::")[0]).exists():
+    for previous, argument in zip(["", *arguments], arguments, strict=False):
+        word = argument.startswith("-") or previous in ("-k", "-m", "-o", "-p", "-n", "-W")
+        if not word and (ROOT / argument.partition("::")[0]).exists():
             return True
     return False
 
 
-def side_by_side(streamed: list[str], kept: list[str]) -> list[int]:
+def side_by_side(streamed: list[str], buffered: list[str]) -> list[int]:
     """Both exit codes; the second command's output is printed after the first has ended."""
     with TemporaryFile() as output:
-        second = subprocess.Popen(kept, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+        second = subprocess.Popen(buffered, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
         first = subprocess.Popen(streamed, cwd=ROOT)
         try:
             first.wait()
