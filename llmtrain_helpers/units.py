@@ -283,13 +283,13 @@ def read(text: object) -> Any:
 class Written:
     """A number that somebody wrote, in the unit that was asked for.
 
-    `unit` is the one that stood behind it, as `UNITS` has it ("" for none); `said` says
-    what was understood where that is another one than was asked for ("" elsewhere).
+    `unit` is the one that stood behind it, as `UNITS` has it ("" for none). If
+    that's another one than was asked for, `message` says how it was understood.
     """
 
     number: Any
     unit: str = ""
-    said: str = ""
+    message: str = ""
 
 
 def read_as(text: object, unit: str = "") -> Written:
@@ -305,7 +305,7 @@ def read_as(text: object, unit: str = "") -> Written:
 
     >>> read_as("22.4 days", "days").number, read_as("16 GiB", "bytes").number
     (22.4, 17179869184)
-    >>> read_as("538 hours", "days").said
+    >>> read_as("538 hours", "days").message
     'you wrote 538 hours, that is 22.4 days'
     >>> read_as("22.4 days", "bytes")
     Traceback (most recent call last):
@@ -444,7 +444,7 @@ def spellings(unit: str) -> list[str]:
     instance("unit", unit, str)
     if unit not in UNITS:
         refuse("unit", unit, "is no unit that is read here")
-    return [words for words, known in _SPELLED.items() if known == unit]
+    return [words for words, name in _SPELLED.items() if name == unit]
 
 
 def short(number: float) -> str:

@@ -209,14 +209,15 @@ def estimate(row: Mapping[str, Any]) -> TunedMemory:
 
 @dataclass(frozen=True)
 class Judged:
-    """A measured row and its estimate, in bytes; `peak` and `shown` are None where not known."""
+    """A measured row and its estimate, in bytes; `peak` and `driver`, which counts the
+    allocator's cache too, are None if they weren't published."""
 
     name: str
     source: str
     kind: str
     estimate: TunedMemory
     peak: float | None
-    shown: float | None
+    driver: float | None
     card: float | None
 
     @property
@@ -475,7 +476,7 @@ def reserves(kinds: Callable[[Judged], str] = attrgetter("kind")) -> dict[str, R
     """
     by_kind = {}
     for kind in dict.fromkeys(map(kinds, judged())):
-        over = [r.shown - r.peak for r in judged() if kinds(r) == kind and r.shown and r.peak]
+        over = [r.driver - r.peak for r in judged() if kinds(r) == kind and r.driver and r.peak]
         if len(over) > 2:
             tenths = quantiles(over, n=10)
             by_kind[kind] = Reserve(len(over), tenths[0], median(over), tenths[-1])

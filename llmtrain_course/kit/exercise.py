@@ -245,7 +245,7 @@ def _understood(answer: Answer) -> str:
     if not isinstance(answer, Mapping):
         return ""
     said = [
-        f"{name}: {units.read_as(value, UNITS[name]).said}"
+        f"{name}: {units.read_as(value, UNITS[name]).message}"
         for name, value in answer.items()
         if name in UNITS and isinstance(value, str)
     ]
@@ -355,7 +355,7 @@ class Numeric(Exercise):
             problem = f"these are {written.unit}; {self.asked} are asked"
             return False, f"{problem}, as a number without a unit."
         ok, text = self.grade_number(number)
-        return ok, f"{written.said}: {text}" if written.said else text
+        return ok, f"{written.message}: {text}" if written.message else text
 
     def grade_number(self, number: float) -> Grade:
         """Grade a number in the unit that was asked for."""
@@ -622,7 +622,7 @@ class Prediction:
             return f"you said {_option(guess, self.options)!r}"
         written = self._read(guess)
         shown = guess.strip() if isinstance(guess, str) else f"{written.number:,}"
-        return written.said or f"you said {shown}"
+        return written.message or f"you said {shown}"
 
     def _read(self, guess: Answer) -> units.Written:
         """A guess as a number; what is none is told so as one would say it."""

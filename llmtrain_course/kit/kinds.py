@@ -48,7 +48,7 @@ class Estimate(Exercise):
             return False, "this is an array: give one number."
         written = read_written(answer, self.asked)
         number, key = float(quantity("answer", written.number)), float(self.key())
-        said = f"{written.said}: " if written.said else ""
+        said = f"{written.message}: " if written.message else ""
         ratio = number / key
         off = max(ratio, 1 / ratio)
         side = "high" if ratio > 1 else "low"

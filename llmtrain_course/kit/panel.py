@@ -91,7 +91,7 @@ class Control:
         bare = self.unit == "%" and isinstance(written, str) and not read.unit
         if bare and 0 < value < 1:  # a share: 0.337 is 33.7 %, and is said back
             value = round(100 * value, 10)
-        elif read.said and not self.whole:  # of another unit; its field is short
+        elif read.message and not self.whole:  # of another unit; its field is short
             value = float(f"{value:.6g}")
         if self.whole and value % 1:
             raise ValueError(f"{self.label}: {show(written)} is not a whole number.")
