@@ -62,8 +62,8 @@ def _hours() -> float:
 
 def _peak(**options: Any) -> str:
     """The peak of adapters of rank 16 on Llama 3.1 8B, layers recomputed, with other options."""
-    made = Tuning.qlora if options.pop("bits", 16) == 4 else Tuning.lora
-    tuning = made(**{"rank": 16, "dropout": 0.05, "optimizer": "adamw_fused", **options})
+    make = Tuning.qlora if options.pop("bits", 16) == 4 else Tuning.lora
+    tuning = make(**{"rank": 16, "dropout": 0.05, "optimizer": "adamw_fused", **options})
     model = architecture("Llama-3.1-8B", 4096)
     return units.gigabytes(
         float(tuned_memory(model, tuning, 1, "full", accumulation_steps=16).total)
@@ -164,24 +164,24 @@ class OwnTuning(Exercise):
                 f"step has {OWN_ROWS * gpus}: more texts, or shorter rows."
             )
         plan = adapted(way, gpus, length, texts)
-        peak, room = plan.memory.total, plan.run.accelerator.memory - plan.reserve
+        peak, capacity = plan.memory.total, plan.run.accelerator.memory - plan.reserve
         holds = f"{units.gigabytes(float(peak))} at the peak"
         if not plan.fits:
-            free = units.gigabytes(float(room))
+            free = units.gigabytes(float(capacity))
             return False, (
                 f"it does not fit: {holds}, of {free} that the reserve leaves. Shorter rows, "
                 "more GPUs or fewer bits need less."
             )
         slower = times_as_long_in_4_bits(length) if way == "qlora" else 1
-        taken = slower * float(plan.seconds.greatest)
-        summary = f"they may take {units.duration(taken, 2)} of your {HOURS} hours."
-        if taken > 1.015 * HOURS * units.HOUR:
+        seconds = slower * float(plan.seconds.greatest)
+        summary = f"they may take {units.duration(seconds, 2)} of your {HOURS} hours."
+        if seconds > 1.015 * HOURS * units.HOUR:
             return False, f"too many texts: {summary}"
-        if taken < HOURS * units.HOUR / 2:
+        if seconds < HOURS * units.HOUR / 2:
             return False, f"you leave time: {summary}"
         assert plan.cost is not None
         return True, (
-            f"right: {holds}, and {texts:,} texts in {units.duration(taken, 2)} at the slow "
+            f"right: {holds}, and {texts:,} texts in {units.duration(seconds, 2)} at the slow "
             f"end, for {units.dollars(float(plan.cost.greatest), 2)}."
         )
 

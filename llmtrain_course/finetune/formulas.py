@@ -30,32 +30,32 @@ def tuned_states(model: Transformer, tuning: Tuning) -> dict[str, Result]:
     return {"weights": update.weights - ours, "adapters": adapters}
 
 
-class Placed(NamedTuple):
+class Placement(NamedTuple):
     """Where a text stands when texts are packed: its row, and the tokens before it."""
 
     row: int
     start: int
 
 
-def packed_rows(lengths: Sequence[int], row_length: int) -> tuple[Placed, ...]:
+def packed_rows(lengths: Sequence[int], row_length: int) -> tuple[Placement, ...]:
     """Each text in the first row that still has room for it, and whole: first fit.
 
     A row is a sequence of `row_length` tokens. ValueError for a longer text, and for none.
 
     >>> packed_rows([1500, 900, 400], row_length=2048)
-    (Placed(row=0, start=0), Placed(row=1, start=0), Placed(row=0, start=1500))
+    (Placement(row=0, start=0), Placement(row=1, start=0), Placement(row=0, start=1500))
     """
-    room = single("row_length", row_length)
+    capacity = single("row_length", row_length)
     if not isinstance(lengths, (list, tuple)):
         refuse("lengths", lengths, "are no list of texts")
     filled: list[int] = []
     places = []
     for length in lengths:
         tokens = single("lengths", length)
-        at_most("lengths", tokens, "row_length", room)
-        row = next((i for i, full in enumerate(filled) if full + tokens <= room), len(filled))
+        at_most("lengths", tokens, "row_length", capacity)
+        row = next((i for i, used in enumerate(filled) if used + tokens <= capacity), len(filled))
         if row == len(filled):
             filled.append(0)
-        places.append(Placed(row, filled[row]))
+        places.append(Placement(row, filled[row]))
         filled[row] += tokens
     return tuple(places) or refuse("lengths", lengths, "is empty")

@@ -49,8 +49,8 @@ def tuning_of(way: str, rank: int = 16, loss_kernel: str = "transformers") -> Tu
     options: dict[str, Any] = {"optimizer": "adamw_fused", "loss_kernel": loss_kernel}
     if way == FULL:
         return Tuning.full(**options)
-    made = Tuning.qlora if way == IN_4_BITS else Tuning.lora
-    return made(rank, **options)
+    make = Tuning.qlora if way == IN_4_BITS else Tuning.lora
+    return make(rank, **options)
 
 
 # --- the panel
@@ -154,15 +154,15 @@ class Setting:
         return rows / texts
 
     @property
-    def held_more(self) -> float:
-        """Times the count that one program's runs held, where that would no longer fit; else 0."""
+    def litgpt_excess(self) -> float:
+        """The factor by which litgpt needed more than the count, if that no longer fits; else 0."""
         times = 0.0
         if self.way == IN_4_BITS:
             times = litgpt_held("qlora", several=False)
         elif self.way == ADAPTERS and self.num_gpus > 1:
             times = litgpt_held("lora", several=True)
-        peak, room = float(self.plan.memory.total), float(self.plan.run.accelerator.memory)
-        return times if peak <= room < times * peak + float(self.plan.reserve) else 0
+        peak, capacity = float(self.plan.memory.total), float(self.plan.run.accelerator.memory)
+        return times if peak <= capacity < times * peak + float(self.plan.reserve) else 0
 
     @property
     def ways(self) -> dict[str, TunedMemory]:
@@ -289,7 +289,7 @@ def _notes(setting: Setting) -> list[str]:
             f"<b>Too slow:</b> attention is counted over whole rows. Within texts of "
             f"{setting.tokens_each:,} tokens it is less, and the time is {over:.1f} times shorter."
         )
-    if more := setting.held_more:
+    if more := setting.litgpt_excess:
         notes.append(
             f"<b>It may not fit:</b> in one program, litgpt, such runs held {more:.1f} times what "
             "is counted. Elsewhere the count was near. Try a step before you trust it."
@@ -329,10 +329,10 @@ def _table(setting: Setting) -> str:
 
 
 def _code(setting: Setting) -> str:
-    made = {FULL: "full(recipe='amp', ", ADAPTERS: "lora(", IN_4_BITS: "qlora("}[setting.way]
+    call = {FULL: "full(recipe='amp', ", ADAPTERS: "lora(", IN_4_BITS: "qlora("}[setting.way]
     rank = "" if setting.way == FULL else f"{setting.rank}, "
     return (
-        f"tuning = Tuning.{made}{rank}optimizer='adamw_fused', "
+        f"tuning = Tuning.{call}{rank}optimizer='adamw_fused', "
         f"loss_kernel={_LOSSES[setting.loss]!r})\n"
         f"model = published.architecture({setting.model!r}, {setting.length})\n"
         f"plan_run(model, {setting.chip!r}, {setting.num_gpus}, {setting.tokens}, "
@@ -375,16 +375,16 @@ def _draw_ways(setting: Adapted, before: Adapted | None, width: int = WIDE) -> s
     }
     each = {way: weight_bytes(tuning) for way, tuning in tunings.items()}
     picture = bytes_of_ways(each, states, _CARDS, setting.model, width)
-    told = f"The adapters weigh <b>{units.gigabytes(states[ADAPTERS]['adapters'])}</b>, with all "
-    told += "that Adam keeps for them. "
+    text = f"The adapters weigh <b>{units.gigabytes(states[ADAPTERS]['adapters'])}</b>, with all "
+    text += "that Adam keeps for them. "
     smallest = next((way for way in WAYS if sum(states[way].values()) < _CARDS["24 GB"]), "")
     if smallest == FULL:
-        told += "Even all weights would leave room on a card of 24 GB."
+        text += "Even all weights would leave room on a card of 24 GB."
     elif smallest:
-        told += f"On a card of 24 GB, <b>{smallest.replace(', ', ' in ')}</b> leave room for more."
+        text += f"On a card of 24 GB, <b>{smallest.replace(', ', ' in ')}</b> leave room for more."
     else:
-        told += "A card of 24 GB is too small for any of the three."
-    return common.pictured(picture, told)
+        text += "A card of 24 GB is too small for any of the three."
+    return common.pictured(picture, text)
 
 
 THREE_WAYS = common.Handle(
@@ -452,19 +452,19 @@ def _draw_layer(setting: Learning, before: Learning | None, width: int = WIDE) -
     _, layer = architecture("Llama-3.1-8B").layers[0]
     all_sites = (site for part in layer.parts for site in sites(part, h, tuning))
     learning = {site.matrix.name for site in all_sites if site.adapted or tuning.is_full}
-    now, full = kept_by_layers(tuning), kept_by_layers(Tuning.full())
-    picture = layer_kept(matrices, learning, now, full, not tuning.is_full, width)
-    less = sum(full.values()) - sum(now.values())
-    told = f"The layers keep <b>{units.gigabytes(sum(now.values()))}</b> of a text of "
-    told += f"{_TEXT:,} tokens. "
+    current, full = kept_by_layers(tuning), kept_by_layers(Tuning.full())
+    picture = layer_kept(matrices, learning, current, full, not tuning.is_full, width)
+    saving = sum(full.values()) - sum(current.values())
+    text = f"The layers keep <b>{units.gigabytes(sum(current.values()))}</b> of a text of "
+    text += f"{_TEXT:,} tokens. "
     if tuning.is_full:
-        told += "Every matrix needs what it reads, for its own gradient."
-    elif less > 0:
-        told += f"That is {units.percent(less / sum(full.values()))} less than in full training."
+        text += "Every matrix needs what it reads, for its own gradient."
+    elif saving > 0:
+        text += f"That is {units.percent(saving / sum(full.values()))} less than in full training."
     else:
-        more = units.percent(-less / sum(full.values()))
-        told += f"That is <b>{more} more</b> than in full training."
-    return common.pictured(picture, told)
+        increase = units.percent(-saving / sum(full.values()))
+        text += f"That is <b>{increase} more</b> than in full training."
+    return common.pictured(picture, text)
 
 
 FROZEN_LAYER = common.Handle(
@@ -509,13 +509,13 @@ def _draw_spike(setting: Spike, before: Spike | None, width: int = WIDE) -> str:
     picture = step_phases(phases, began, _CARD, width)
     loss, peak = phases[0], max(phases, key=lambda phase: phase.total)
     if setting.loss != "whole":
-        told = "Logits are never whole, and nothing stands on top at the loss."
+        text = "Logits are never whole, and nothing stands on top at the loss."
     else:
         share = units.percent(float(loss.transient / loss.weights))
-        told = f"The logits take <b>{units.gigabytes(float(loss.transient))}</b>, {share} of what "
-        told += "the weights do."
+        text = f"The logits take <b>{units.gigabytes(float(loss.transient))}</b>, {share} of what "
+        text += "the weights do."
     stays = "stays below" if peak.total <= _CARD else "goes beyond"
-    return common.pictured(picture, f"{told} The step {stays} the 24 GB of the card.")
+    return common.pictured(picture, f"{text} The step {stays} the 24 GB of the card.")
 
 
 LOSS_SPIKE = common.Handle(
@@ -577,14 +577,14 @@ def _draw_speed(setting: Compared, before: Compared | None, width: int = WIDE) -
         }
     picture = speed_against_tokens(ratios, expected, _NAMED, width)
     if first == "lora":
-        near = sum(1 <= ratio.times < 1.2 for ratio in ratios)
-        told = f"Adapters were faster in all {len(ratios)} pairs, but in <b>{near}</b> of them by "
-        told += "less than a fifth."
+        close = sum(1 <= ratio.times < 1.2 for ratio in ratios)
+        text = f"Adapters were faster in all {len(ratios)} pairs, but in <b>{close}</b> of them by "
+        text += "less than a fifth."
     else:
         few = [ratio.times for ratio in ratios if ratio.tokens < 4096]
-        told = f"With fewer than 4,096 tokens at once, 4 bits were slower in <b>all {len(few)}</b> "
-        told += f"pairs, down to {min(few):.2f} times the speed."
-    return common.pictured(picture, told)
+        text = f"With fewer than 4,096 tokens at once, 4 bits were slower in <b>all {len(few)}</b> "
+        text += f"pairs, down to {min(few):.2f} times the speed."
+    return common.pictured(picture, text)
 
 
 TUNED_SPEED = common.Handle(
@@ -618,18 +618,18 @@ def _draw_packing(setting: Packing, before: Packing | None, width: int = WIDE) -
     picture = texts_in_rows(LENGTHS, places, ROW, width)
     rows = len({place.row for place in places}) + len(LENGTHS) - k
     if k == 0:
-        told = "Each text has a row of its own, filled up with <b>pads</b> that teach nothing."
+        text = "Each text has a row of its own, filled up with <b>pads</b> that teach nothing."
     elif k < len(LENGTHS):
         moved = places[-1].start > 0
-        told = (
+        text = (
             f"Text {k} stays where it is."
             if not moved
             else (f"Text {k} moves behind others, and <b>its row is saved</b>.")
         )
     else:
         times = units.digits(len(LENGTHS) / rows, 2)
-        told = f"The same texts in <b>{times} times</b> fewer rows."
-    return common.pictured(picture, told)
+        text = f"The same texts in <b>{times} times</b> fewer rows."
+    return common.pictured(picture, text)
 
 
 PACKING = common.Handle(

@@ -7,7 +7,7 @@ from math import log2
 from operator import attrgetter
 from statistics import median
 
-from llmtrain_course.finetune.formulas import Placed
+from llmtrain_course.finetune.formulas import Placement
 from llmtrain_course.kit.drawing import (
     COLORS,
     GREY,
@@ -121,12 +121,12 @@ def bytes_of_ways(
     for card, memory in cards.items():
         svg += text(left + memory * scale, top + (6 if beside else -8), card, 14, "middle")
     key, last = _key(["weights", "gradients", "optimizer", "adapters"], foot + 22, width)
-    told = "; ".join(
+    summary = "; ".join(
         f"{way}, {units.digits(sum(each[way].values()))} bytes and "
         f"{units.gigabytes(sum(parts.values()))}"
         for way, parts in whole.items()
     )
-    words = f"One weight of {model} and the whole of it, where these learn: {told}."
+    words = f"One weight of {model} and the whole of it, where these learn: {summary}."
     return Drawing(svg + key, width, int(last) + 22, words)
 
 
@@ -184,8 +184,8 @@ def layer_kept(
         y += 62
     key, last = _key(["norms", "attention", "mlp", "adapters"], y + 22, width)
     listed = ", ".join(f"{name} {state.what}" for name, state in matrices.items())
-    told = " and ".join(units.gigabytes(sum(x.values())) for x in (full, kept))
-    words = f"What a layer's matrices keep: {listed}. All layers, all learning and now: {told}."
+    totals = " and ".join(units.gigabytes(sum(x.values())) for x in (full, kept))
+    words = f"What a layer's matrices keep: {listed}. All layers, all learning and now: {totals}."
     return Drawing(svg + key, width, int(last) + 22, words)
 
 
@@ -193,8 +193,8 @@ def _of_matrix(state: MatrixKept, y: float, width: int) -> str:
     """A bar of what a matrix keeps of a token, and what that is."""
     wide = float(state.size) * (width - 166) / _MOST_OF_MATRIX
     copied = state.what in (COPY, MASKED)
-    told = f"{state.what}: {float(state.size):,.0f} bytes"
-    svg = rect(156, y + 3, wide, 21, COLORS["context" if copied else "activations"], told)
+    title = f"{state.what}: {float(state.size):,.0f} bytes"
+    svg = rect(156, y + 3, wide, 21, COLORS["context" if copied else "activations"], title)
     if wide > 110:
         return svg + text(164, y + 19, state.what, 15, fill=_WHITE)
     quiet: Style = {} if wide else {"opacity": 0.8}
@@ -243,8 +243,8 @@ def step_phases(
     svg += text(width - 8, y - 7, units.gigabytes(card).replace(".0", ""), 15, "end", **_BOLD)
     names = ["weights", "gradients", "optimizer", "activations", "transient"]
     key, last = _key(names, _P_FOOT + 100, width)
-    told = ", ".join(f"{x.phase} {units.gigabytes(x.total)}" for x in phases)
-    words = f"A step at four moments: {told}. The peak is the {peak.phase}."
+    summary = ", ".join(f"{x.phase} {units.gigabytes(x.total)}" for x in phases)
+    words = f"A step at four moments: {summary}. The peak is the {peak.phase}."
     return Drawing(svg + key, width, int(last) + 22, words)
 
 
@@ -317,7 +317,7 @@ _R_TOP, _R_HIGH, _R_PITCH = 14, 22, 26
 
 
 def texts_in_rows(
-    lengths: Sequence[int], places: Sequence[Placed], row_length: int, width: int = WIDE
+    lengths: Sequence[int], places: Sequence[Placement], row_length: int, width: int = WIDE
 ) -> Drawing:
     """Texts in rows of one length: each where it stands, what is left of a row hatched.
 
@@ -334,23 +334,23 @@ def texts_in_rows(
         if row not in used:
             svg += ghost(left, y, right - left, _R_HIGH, "a row that is saved")
             continue
-        here = [i for i, where in enumerate(at) if where == row]
-        end = left + scale * max(starts[i] + lengths[i] for i in here)
+        members = [i for i, where in enumerate(at) if where == row]
+        end = left + scale * max(starts[i] + lengths[i] for i in members)
         svg += rect(end, y, right - end, _R_HIGH, GREY, "pads", opacity=0.25)
         svg += hatched(end, y, right - end, _R_HIGH)
-        for i in here:
+        for i in members:
             color = _TEXTS[i % len(_TEXTS)]
             wide = lengths[i] * scale
-            told = f"text {i + 1}: {lengths[i]:,} tokens"
-            svg += rect(left + starts[i] * scale, y, wide - 1, _R_HIGH, color, told)
+            title = f"text {i + 1}: {lengths[i]:,} tokens"
+            svg += rect(left + starts[i] * scale, y, wide - 1, _R_HIGH, color, title)
             if wide > 34:
                 middle = left + starts[i] * scale + wide / 2
                 svg += text(middle, y + 16, f"{lengths[i]:,}", 14, "middle", _WHITE)
     foot = _R_TOP + _R_PITCH * len(lengths) + 22
     through, texts = row_length * len(used), sum(lengths)
-    told = f"{units.plural(len(used), 'row')}, {through:,} tokens"
+    size = f"{units.plural(len(used), 'row')}, {through:,} tokens"
     share = f"{units.percent(texts / through)} are text"
-    svg += text(left, foot, told, 16, **_BOLD)
+    svg += text(left, foot, size, 16, **_BOLD)
     if width == WIDE:
         svg += text(right, foot, share, 16, "end", **_BOLD)
     else:
@@ -358,7 +358,7 @@ def texts_in_rows(
         svg += text(left, foot, share, 16, **_BOLD)
     words = (
         f"{len(lengths)} texts in rows of {row_length:,} tokens, {len(places)} of them packed: "
-        f"{told} go through the model, of which {share}."
+        f"{size} go through the model, of which {share}."
     )
     return Drawing(svg, width, foot + 18, words)
 
@@ -404,8 +404,8 @@ def ways_on_a_card(
         svg += text(left, 20, f"dashed: {card}", 15, **_BOLD)
     names = ["weights", "gradients", "optimizer", "activations", "transient"]
     key, last = _key(names, foot + 18, width)
-    told = "; ".join(f"{way} {units.gigabytes(peak.total)}" for way, peak in ways.items())
+    peaks = "; ".join(f"{way} {units.gigabytes(peak.total)}" for way, peak in ways.items())
     words = (
-        f"At the peak on each GPU: {told}. {card}, of which {units.gigabytes(reserve)} stay free."
+        f"At the peak on each GPU: {peaks}. {card}, of which {units.gigabytes(reserve)} stay free."
     )
     return Drawing(svg + key, width, int(last) + 22, words)
