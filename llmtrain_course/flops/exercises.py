@@ -158,8 +158,8 @@ def _mistake() -> str:
 
 def both_mistakes() -> float:
     """The colleague's share if the log counts the recomputed work as well."""
-    found = readings()
-    return found["recomputation"] * found["sparse peak"] / found["none"]
+    shares = readings()
+    return shares["recomputation"] * shares["sparse peak"] / shares["none"]
 
 
 @dataclass(frozen=True)
@@ -255,10 +255,10 @@ class OwnBatch(Exercise):
         if batch is None:
             return NOT_YET
         chip = published.accelerator(*chips or ["A100 80GB SXM"])
-        known = known_model(model)
+        shape = known_model(model)
         n = int(count("my_gpus", read_as("my_gpus", gpus)))
         B = int(count("my_batch", read_as("my_batch", batch)))
-        seconds = own_seconds(known, n, B, chip.name)
+        seconds = own_seconds(shape, n, B, chip.name)
         summary = f"a step of {units.plural(B, 'sequence')} takes {units.digits(seconds)} s"
         if LEAST <= seconds <= MOST:
             a_day = units.count(units.DAY / seconds)
@@ -267,7 +267,7 @@ class OwnBatch(Exercise):
             return True, f"right: {summary}, and fewer there are not. More GPUs would help."
         if seconds < LEAST:
             return False, f"{summary}, less than {LEAST:g}. {HINT}"
-        why = _why_longer(known, n, B, chip.name)
+        why = _why_longer(shape, n, B, chip.name)
         return False, f"{summary}, more than {MOST:g}.{why} {HINT}"
 
 

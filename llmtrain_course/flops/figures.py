@@ -43,11 +43,11 @@ def flops_per_parameter(hidden_sizes: Sequence[int] = (1024, 4096, 12288)) -> Fi
     for h, color in zip(hidden_sizes, cycle((GREEN, VERMILION, BLUE)), strict=False):
         for recompute, dashes in {"none": "-", "full": "--"}.items():
             ys = per_parameter_and_token(h, recompute)
-            shown = ys <= 20
+            visible = ys <= 20
             name = f"h = {h:,}, recompute {recompute}"
-            [line] = axes.plot(LENGTHS[shown], ys[shown], color=color, label=name)
+            [line] = axes.plot(LENGTHS[visible], ys[visible], color=color, label=name)
             line.set(linestyle=dashes, marker=MARKERS[color])
-        label_line(axes, f"h = {h:,}", LENGTHS[shown][-1], ys[shown][-1], color)
+        label_line(axes, f"h = {h:,}", LENGTHS[visible][-1], ys[visible][-1], color)
     for level in (6, 8):
         axes.axhline(level, color="black", linewidth=1)
     axes.set(xscale="log", ylim=(4, 21), yticks=[6, 8, 12, 16, 20])

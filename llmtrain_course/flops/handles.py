@@ -146,17 +146,17 @@ def render(
     """The panel's answer as HTML: sentence, passes and bar, table, call in code."""
     work, rate, peak = setting.work, setting.rate, setting.peak
     layers = int(model_shape(setting.model).num_layers)
-    old, narrow = before.work if before else None, unit == TELEPHONE
-    stack = passes(work, layers, height=170, before=old, narrow=narrow).inline_svg()
+    previous, narrow = before.work if before else None, unit == TELEPHONE
+    stack = passes(work, layers, height=170, before=previous, narrow=narrow).inline_svg()
     if rate > peak:  # on the scale of the others, where there is room
         unit = unit if rate < 1.36 * peak else 0
         return _impossible(setting, past_peak(work, rate, peak, unit, narrow).inline_svg() + stack)
-    ghost = before.shares if before and before != setting else None
+    previous_shares = before.shares if before and before != setting else None
     parts = common.table(["part", "FLOP a step", "share"], common.shares(work, units.flops))
     return "".join(
         [
             common.sentence(_sentence(setting)),
-            filled(work, rate, peak, ghost, unit).inline_svg(),
+            filled(work, rate, peak, previous_shares, unit).inline_svg(),
             stack,
             common.folded("The work, part by part", parts),
             common.folded("The same in code", common.call(_code(setting))),
@@ -194,20 +194,20 @@ def _seconds_of_presets(setting: Setting) -> Iterator[common.Offer]:
 
 def _mistakes(setting: Setting) -> Iterator[common.Offer]:
     """Usual slips, each undone alone, if that brings the share below the peak."""
-    undone: list[tuple[str, common.Value, common.Value]] = [
+    changes: list[tuple[str, common.Value, common.Value]] = [
         ("sequence_length", setting.sequence_length, setting.sequence_length // 2),
         ("batch_size", setting.batch_size, setting.batch_size // 2),
         ("num_gpus", setting.num_gpus, 2 * setting.num_gpus),
         ("recompute", setting.recompute, "none"),
         ("chip", setting.chip, "H100 SXM"),
     ]
-    for name, was, value in undone:
-        if not value or value == was:
+    for name, current, value in changes:
+        if not value or value == current:
             continue
         hfu = common.changed(setting, {name: value}).shares[1]
         if hfu <= 1:
-            now, then = (x if isinstance(x, str) else units.exact(x) for x in (value, was))
-            change = f"{_CONTROLS[name].label} {now}, not {then}"
+            right, wrong = (x if isinstance(x, str) else units.exact(x) for x in (value, current))
+            change = f"{_CONTROLS[name].label} {right}, not {wrong}"
             yield f"{change}: HFU {units.percent(hfu)}", {name: value}
 
 
@@ -237,8 +237,8 @@ def _sentence(setting: Setting) -> str:
 def _has_windows(model: str) -> bool:
     """Whether a token of some layer looks back less far than the longest sequence."""
     shape = model_shape(model)
-    dense, seen = (count_flops(shape, 1, "none", pairs).scores for pairs in ATTENTION)
-    return bool(seen < 0.49 * dense)  # without windows it is a little more than half
+    dense, windowed = (count_flops(shape, 1, "none", pairs).scores for pairs in ATTENTION)
+    return bool(windowed < 0.49 * dense)  # without windows it is a little more than half
 
 
 @cache
@@ -252,11 +252,11 @@ def highest_hfu() -> float:
 def _code(setting: Setting) -> str:
     source = "config_model" if setting.model in names("configs") else "architecture"
     pairs = "" if setting.attention == ALL else ', attention="causal"'
-    wide = "model = without_windows(model)\n" if setting.attention == BACK else ""
+    windows_off = "model = without_windows(model)\n" if setting.attention == BACK else ""
     return (
         f"model = published.{source}({setting.model!r}, "
         f"{common.in_code(setting.sequence_length)})\n"
-        f"{wide}F = count_flops(model, {common.in_code(setting.batch_size)}, "
+        f"{windows_off}F = count_flops(model, {common.in_code(setting.batch_size)}, "
         f"recompute={setting.recompute!r}{pairs}).total\n"
         f"X = achieved_flops_per_gpu(F, {setting.seconds:g}, {setting.num_gpus})\n"
         f"chip = published.accelerator({setting.chip!r})\n"
@@ -319,16 +319,16 @@ _SQUARE = {
 
 def draw_square(setting: Square, before: Square | None = None, narrow: bool = False) -> str:
     """The square of queries and keys, and how many of its pairs count."""
-    found = setting.pairs
-    many = f"<b>{units.exact(found.counted)} of {units.exact(found.dense)} pairs</b>"
-    told = f"{many} are multiplied: {units.share(found.share)}."
+    pairs = setting.pairs
+    many = f"<b>{units.exact(pairs.counted)} of {units.exact(pairs.dense)} pairs</b>"
+    text = f"{many} are multiplied: {units.share(pairs.share)}."
     if not setting.causal:
-        told = f"{many}: every token with every token, as most papers count."
+        text = f"{many}: every token with every token, as most papers count."
     elif 0 < setting.window < setting.tokens:
-        told += f" A token sees {units.plural(setting.window, 'token')} at the most."
+        text += f" A token sees {units.plural(setting.window, 'token')} at the most."
     else:
-        told += " A token sees itself and those before it."
-    return common.pictured(attention_square(found, narrow), told)
+        text += " A token sees itself and those before it."
+    return common.pictured(attention_square(pairs, narrow), text)
 
 
 ATTENTION_SQUARE = common.Handle(
@@ -425,17 +425,17 @@ LONGEST = 2**16
 
 def _draw_step(step: Step, before: Step | None, narrow: bool = False) -> str:
     longest = Step(LONGEST, "none").work
-    old = before.work if before else None
-    picture = step_work(step.work, 2 * longest.model / 3, old, narrow)
+    previous = before.work if before else None
+    picture = step_work(step.work, 2 * longest.model / 3, previous, narrow)
     parameters = run("GPT-3 175B")["active_parameters"]
     each = step.work.total / (STEP_TOKENS * parameters)
-    told = (
+    text = (
         f"{units.plural(STEP_TOKENS // step.sequence_length, 'sequence')} of "
         f"{units.exact(step.sequence_length)} tokens. The scores are "
         f"{units.percent(step.work.scores / step.work.model)} of the model's own work. "
         f"<b>{units.digits(each)} FLOP for each parameter and token.</b>"
     )
-    return common.pictured(picture, told)
+    return common.pictured(picture, text)
 
 
 STEP_WORK = common.Handle(
@@ -469,10 +469,10 @@ def _draw_timed(timed: Timed, before: Timed | None, unit: float = PEAK) -> str:
     mfu, hfu = setting.shares
     rate = units.flops_per_second(setting.rate)
     if hfu > 1:
-        told = f"{rate} on each GPU: <b>past the peak</b>. No chip does that."
-        return common.pictured(past_peak(setting.work, setting.rate, setting.peak, unit), told)
-    told = f"{rate} on each GPU. <b>MFU {units.percent(mfu)}, HFU {units.percent(hfu)}.</b>"
-    return common.pictured(filled(setting.work, setting.rate, setting.peak, unit=unit), told)
+        text = f"{rate} on each GPU: <b>past the peak</b>. No chip does that."
+        return common.pictured(past_peak(setting.work, setting.rate, setting.peak, unit), text)
+    text = f"{rate} on each GPU. <b>MFU {units.percent(mfu)}, HFU {units.percent(hfu)}.</b>"
+    return common.pictured(filled(setting.work, setting.rate, setting.peak, unit=unit), text)
 
 
 ACHIEVED = common.Handle(

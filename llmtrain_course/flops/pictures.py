@@ -83,16 +83,16 @@ def two_tokens(step: int, flops_each: float, narrow: bool = False) -> Drawing:
             outs_known = token < came if place == 0 else step > 2
             across, down = x - 76 + _CELL * token, y + _CELL * (_ROWS + 0.5 + token)
             for j, number in enumerate(ins):
-                said = f"{number}" if ins_known else ""
-                svg += _cell(across, y + _CELL * j, _ink(left), said, acts)
+                label = f"{number}" if ins_known else ""
+                svg += _cell(across, y + _CELL * j, _ink(left), label, acts)
             for i, number in enumerate(outs):
-                said = f"{number}" if outs_known else ""
-                svg += _cell(x + _CELL * i, down, _ink(below), said, acts)
+                label = f"{number}" if outs_known else ""
+                svg += _cell(x + _CELL * i, down, _ink(below), label, acts)
         fill = COLORS["gradients" if place == 2 else "weights"]
         for i in range(_COLUMNS):
             for j in range(_ROWS):
-                said = _at_weight(place, now, j, i)
-                svg += _cell(x + _CELL * i, y + _CELL * j, fill, said, bool(now))
+                label = _at_weight(place, now, j, i)
+                svg += _cell(x + _CELL * i, y + _CELL * j, fill, label, bool(now))
         at, down = (x + 192, y + _CELL * 4 + 4) if narrow else (x + 2 * _CELL, y + _CELL * 5.5 + 20)
         svg += text(at, down, below, 15, "middle")
         sums = " + ".join([f"{flops_each:g}"] * came) or "nothing yet"
@@ -102,8 +102,8 @@ def two_tokens(step: int, flops_each: float, narrow: bool = False) -> Drawing:
     svg += rect(x, y, unit * step, 28, COLORS["useful"]) if step else ""
     svg += rect(x, y, 6 * unit, 28, stroke="currentColor", rx=3)
     svg += "".join(line(x + 2 * unit * i, y, x + 2 * unit * i, y + 28) for i in (1, 2))
-    at, down, held = (x + 6 * unit, y - 10, "end") if narrow else (576, 330, "start")
-    svg += text(at, down, f"{step * flops_each:g} FLOP", 18, held, **_BOLD)
+    at, down, anchor = (x + 6 * unit, y - 10, "end") if narrow else (576, 330, "start")
+    svg += text(at, down, f"{step * flops_each:g} FLOP", 18, anchor, **_BOLD)
     words = (
         "Two tokens of 3 numbers meet a matrix of 3 × 4 weights, three times: forward, "
         "backward to pass on, and backward to learn. Each weight multiplies once "
@@ -128,7 +128,7 @@ def _at_weight(place: int, now: int, j: int, i: int) -> str:
 _BOLD: Style = {"font_weight": "bold"}
 
 
-def _cell(x: float, y: float, fill: str, said: str, acts: bool) -> str:
+def _cell(x: float, y: float, fill: str, label: str, acts: bool) -> str:
     """A square of a matrix or a vector with its number; filled where it acts."""
     svg = (
         rect(x + 1, y + 1, _CELL - 2, _CELL - 2, fill, rx=3)
@@ -136,7 +136,7 @@ def _cell(x: float, y: float, fill: str, said: str, acts: bool) -> str:
         else rect(x + 2, y + 2, _CELL - 4, _CELL - 4, "none", rx=3, stroke=fill, stroke_width=1.5)
     )
     ink = "white" if acts else "currentColor"
-    return svg + (text(x + _CELL / 2, y + 22, said, 14, "middle", ink) if said else "")
+    return svg + (text(x + _CELL / 2, y + 22, label, 14, "middle", ink) if label else "")
 
 
 def _ink(name: str) -> str:
@@ -158,9 +158,9 @@ def step_work(
     svg, unit, listed, moved = "", long / most, [], False
     for row, (name, parts) in enumerate(_bars(counted).items()):
         y, x = 18 + pitch * row + above, float(left)
-        at, held = (left, "start") if narrow else (118, "end")
+        at, anchor = (left, "start") if narrow else (118, "end")
         down = y - 8 if narrow else y + 27
-        svg += text(at, down, name, 16, held, **_BOLD)
+        svg += text(at, down, name, 16, anchor, **_BOLD)
         for word, flops in parts:
             wide = unit * flops
             svg += _part(x, y, wide, 42, word, f"{word}: {units.flops(flops)}")
@@ -272,8 +272,8 @@ def passes(
 
     end = third + 2 * unit + 14
     svg += _own_pass(third, 2 * unit, stack) + arrow(end, _TOP, end, bottom)
-    told = (backward, "= 2 × forward") if narrow else (f"{backward} = 2 × forward",)
-    svg += _heading(third + unit, "backward", *told, narrow=narrow)
+    lines = (backward, "= 2 × forward") if narrow else (f"{backward} = 2 × forward",)
+    svg += _heading(third + unit, "backward", *lines, narrow=narrow)
     svg += "" if narrow else _labels(counted, stack, symbols)
 
     # the arrow of time, and what the stack stands for
@@ -335,10 +335,10 @@ def _own_pass(x: float, wide: float, stack: Sequence[Strip]) -> str:
     return svg
 
 
-def _heading(centre: float, name: str, *told: str, narrow: bool = False) -> str:
+def _heading(centre: float, name: str, *lines: str, narrow: bool = False) -> str:
     top, size, row = (16, 14, 18) if narrow else (26, 17, 22)
     svg = text(centre, top, name, size, "middle", font_weight="bold")
-    for place, words in enumerate(told, 1):
+    for place, words in enumerate(lines, 1):
         svg += text(centre, top + place * row, words, 15, "middle")
     return svg
 
@@ -534,12 +534,12 @@ _PAIR, _MOST = 12, 32
 """A pair of tokens, in pixels, and the longest sequence that has room: the scale is fixed."""
 
 
-def attention_square(found: AttentionPairs, narrow: bool = False) -> Drawing:
+def attention_square(pairs: AttentionPairs, narrow: bool = False) -> Drawing:
     """The square of queries and keys, to one scale: filled pairs count, hollow ones do not.
 
     Twice the tokens are four times the area; the dashed square is the longest sequence.
     """
-    s, pair = len(found.keys), 9 if narrow else _PAIR
+    s, pair = len(pairs.keys), 9 if narrow else _PAIR
     (left, top), side = (60 if narrow else 88, 44), pair * _MOST
     edge = 20 if narrow else 38
     svg = text(left + side / 2, 20, "keys: the tokens that are looked at", 15, "middle")
@@ -551,15 +551,15 @@ def attention_square(found: AttentionPairs, narrow: bool = False) -> Drawing:
         svg += text(left + at, top - 8, f"{tick}", 14, "middle") if tick < 32 else ""
         svg += text(left - 9, top + at + 5, f"{tick}", 14, "end")
     cells = {True: "", False: ""}
-    for query, keys in enumerate(found.keys):
+    for query, keys in enumerate(pairs.keys):
         for key in range(s):
             x, y = left + pair * key + 1, top + pair * query + 1
             cells[key in keys] += f"M{x} {y}h{pair - 2}v{pair - 2}h{2 - pair}z"
     svg += f'<path d="{cells[True]}" fill="{COLORS["attention"]}"/>'
     if cells[False]:
         svg += f'<path d="{cells[False]}" fill="none" stroke="{GREY}"/>'
-    counted, dense = units.exact(found.counted), units.exact(found.dense)
-    share = units.share(found.share)
+    counted, dense = units.exact(pairs.counted), units.exact(pairs.dense)
+    share = units.share(pairs.share)
     if narrow:  # below the square
         y = top + side + 34
         svg += text(left, y, counted, 26, font_weight=700)
