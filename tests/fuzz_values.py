@@ -272,7 +272,7 @@ GOOD: dict[str, list[Any]] = {
     "Law.source": ["here"],
     "text": [None],
     "fitted": [{"parameters": (1e6, 1e9)}],
-    "known": [FORMATS["bf16"], FORMATS["fp8_e4m3"]],
+    "number_format": [FORMATS["bf16"], FORMATS["fp8_e4m3"]],
     "weight": [1.0, -0.37],
     "update": [0.001, 1e-9],
     "num_layers": [12, 2],

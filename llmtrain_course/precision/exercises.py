@@ -177,16 +177,16 @@ def _cause(stated: float, weighs: float, mistakes: Mapping[str, float]) -> str:
 
 def _fitting(by_stage: Sequence[float], stage: int, memory: float) -> tuple[bool, str]:
     """Whether a stage is the first that leaves a third of the memory, all in GB."""
-    weighs, room = by_stage[stage], _ROOM * memory
+    weighs, limit = by_stage[stage], _ROOM * memory
     summary = f"{units.digits(weighs)} GB of {units.digits(memory)}"
-    if weighs > room:
-        no_stage = "" if by_stage[3] <= room else " No stage does on so few GPUs."
+    if weighs > limit:
+        no_stage = "" if by_stage[3] <= limit else " No stage does on so few GPUs."
         return False, f"{summary} leave less than a third free.{no_stage} {HINT}"
-    lowest = next(z for z, held in enumerate(by_stage) if held <= room)
+    lowest = next(z for z, size in enumerate(by_stage) if size <= limit)
     if lowest < stage:
         return False, f"{summary}: it fits, but stage {lowest} already does. {HINT}"
-    left = units.digits(memory - weighs)
-    return True, f"right: {summary}, and {left} GB are left for activations."
+    remaining = units.digits(memory - weighs)
+    return True, f"right: {summary}, and {remaining} GB are left for activations."
 
 
 def _sums(recipe: str) -> str:
@@ -308,8 +308,8 @@ def _destination() -> str:
 
 def _lighter() -> str:
     """The option that names what mixed precision leaves of fp32's bytes."""
-    left = RECIPES["bf16"].total / RECIPES["fp32"].total
-    return {0.5: "half", 0.75: "three quarters", 1: "the same"}.get(left, "more")
+    ratio = RECIPES["bf16"].total / RECIPES["fp32"].total
+    return {0.5: "half", 0.75: "three quarters", 1: "the same"}.get(ratio, "more")
 
 
 PREDICTIONS: dict[str, Prediction] = {

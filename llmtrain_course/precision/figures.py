@@ -35,18 +35,18 @@ def bit_layouts() -> Figure:
         "Exponent bits make the range, mantissa bits the precision", "bits", "format"
     )
     names = [*FORMATS][::-1]
-    known = [FORMATS[name] for name in names]
-    left = np.zeros(len(known))
+    formats = [FORMATS[name] for name in names]
+    starts = np.zeros(len(formats))
     parts = {
-        "sign": [1] * len(known),
-        "exponent": [f.exponent_bits for f in known],
-        "mantissa": [f.mantissa_bits for f in known],
+        "sign": [1] * len(formats),
+        "exponent": [f.exponent_bits for f in formats],
+        "mantissa": [f.mantissa_bits for f in formats],
     }
     for (part, sizes), color in zip(parts.items(), (BLACK, VERMILION, BLUE), strict=True):
-        bars = axes.barh(names, sizes, left=left, color=color, label=part)
+        bars = axes.barh(names, sizes, left=starts, color=color, label=part)
         label = [f"{part} {n}" if n > 6 else f"{n}" for n in sizes]
         axes.bar_label(bars, label, label_type="center", color="white", fontsize=12)
-        left = left + sizes
+        starts = starts + sizes
     axes.grid(visible=False)
     figure.set_size_inches(9, 3.4)
     return figure
@@ -59,14 +59,14 @@ def ranges() -> Figure:
         "bf16 reaches nearly as far as fp32; fp16 and fp8 do not", "power of two", "format"
     )
     names = [*FORMATS][::-1]
-    known = [FORMATS[name] for name in names]
-    low = np.log2([f.min_subnormal for f in known])
-    normal = np.log2([f.min_normal for f in known])
-    high = np.log2([f.max for f in known])
+    formats = [FORMATS[name] for name in names]
+    low = np.log2([f.min_subnormal for f in formats])
+    normal = np.log2([f.min_normal for f in formats])
+    high = np.log2([f.max for f in formats])
     pale: Any = {"color": BLUE, "alpha": 0.4, "label": "subnormal numbers"}
     axes.barh(names, normal - low, left=low, **pale)
     axes.barh(names, high - normal, left=normal, color=BLUE, label="normal numbers")
-    for place, f in enumerate(known):
+    for place, f in enumerate(formats):
         axes.text(high[place] + 3, place, f"{f.max:.3g}", va="center", fontsize=12)
     axes.axvline(0, color="black", linewidth=1)
     axes.set_xlim(-155, 165)
@@ -83,10 +83,10 @@ def spacings(names: Sequence[str] = ("bf16", "fp16", "fp8_e4m3", "fp8_e5m2")) ->
     )
     numbers = 2.0 ** np.arange(-24, 17)
     for name, color in zip(names, COLORS, strict=False):
-        known = FORMATS[name]
-        inside = (numbers >= known.min_subnormal) & (numbers <= known.max)
+        number_format = FORMATS[name]
+        inside = (numbers >= number_format.min_subnormal) & (numbers <= number_format.max)
         xs = numbers[inside]
-        ys = known.spacing(xs) / xs
+        ys = number_format.spacing(xs) / xs
         axes.plot(xs, ys, color=color, label=name)
         label_line(axes, name, xs[-1], ys[-1], color)
     axes.set_xscale("log", base=2)

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, isfinite
-from typing import TYPE_CHECKING
 
 from llmtrain_helpers.checks import at_most, finite, instance, one, quantity, refuse, single
 from llmtrain_helpers.precision import FORMATS, NumberFormat
 
-if TYPE_CHECKING:
-    pass
 
-
-def half_spacing(known: NumberFormat, weight: float) -> float:
+def half_spacing(number_format: NumberFormat, weight: float) -> float:
     """Half the way from a weight up to the next number: what is lost of an update.
 
     >>> half_spacing(FORMATS["bf16"], 1), half_spacing(FORMATS["bf16"], -1)
     (0.00390625, 0.001953125)
     """
-    instance("known", known, NumberFormat)
-    w = float(known.round(one("weight", weight)))
-    if not abs(w) <= known.max:
-        refuse("weight", weight, f"is more than {known.name} holds: {known.max:g}")
-    return (known.shifted(w, 1) - w) / 2
+    instance("number_format", number_format, NumberFormat)
+    w = float(number_format.round(one("weight", weight)))
+    if not abs(w) <= number_format.max:
+        refuse("weight", weight, f"is more than {number_format.name} holds: {number_format.max:g}")
+    return (number_format.shifted(w, 1) - w) / 2
 
 
 @dataclass(frozen=True)
@@ -39,24 +35,26 @@ class UpdatedWeight:
     copy: float
 
 
-def updated(known: NumberFormat, weight: float, update: float, updates: int) -> UpdatedWeight:
+def updated(
+    number_format: NumberFormat, weight: float, update: float, updates: int
+) -> UpdatedWeight:
     """Where a weight stands after so many equal updates, without a main weight and with one.
 
     >>> after = updated(FORMATS["bf16"], 1, 0.003, updates=4)
     >>> after.alone, after.copy
     (1.0, 1.015625)
     """
-    instance("known", known, NumberFormat)
+    instance("number_format", number_format, NumberFormat)
     n = single("updates", updates, least=0)
     at_most("updates", n, "what this goes through one by one", 100_000)
     start, step = one("weight", weight, finite), one("update", update, finite)
-    alone, main = known.round(start), FORMATS["fp32"].round(start)
+    alone, main = number_format.round(start), FORMATS["fp32"].round(start)
     for _ in range(n):
-        alone, main = known.round(alone + step), FORMATS["fp32"].round(main + step)
-    return UpdatedWeight(alone, main, known.round(main))
+        alone, main = number_format.round(alone + step), FORMATS["fp32"].round(main + step)
+    return UpdatedWeight(alone, main, number_format.round(main))
 
 
-def sum_of_ones(known: NumberFormat, ones: int) -> float:
+def sum_of_ones(number_format: NumberFormat, ones: int) -> float:
     """What a format makes of so many ones that are added one after the other.
 
     It stops where 1 is half the way to the next number.
@@ -64,12 +62,13 @@ def sum_of_ones(known: NumberFormat, ones: int) -> float:
     >>> sum_of_ones(FORMATS["bf16"], 1000), sum_of_ones(FORMATS["fp16"], 10_000)
     (256.0, 2048.0)
     """
-    instance("known", known, NumberFormat)
+    instance("number_format", number_format, NumberFormat)
     ones = single("ones", ones, least=0)
-    return float(known.round(min(ones, 2 / known.eps)))  # there the next number is 2 away
+    stall = 2 / number_format.eps  # there the next number is 2 away
+    return float(number_format.round(min(ones, stall)))
 
 
-def gradient_window(known: NumberFormat, scale: float = 1.0) -> tuple[float, float]:
+def gradient_window(number_format: NumberFormat, scale: float = 1.0) -> tuple[float, float]:
     """What a gradient must exceed to be kept, and where it overflows, at this loss scale.
 
     Half the smallest number of the format, over the scale, and half a step past its
@@ -78,49 +77,49 @@ def gradient_window(known: NumberFormat, scale: float = 1.0) -> tuple[float, flo
     >>> gradient_window(FORMATS["fp16"], 1024) == (2**-35, 65520 / 1024)
     True
     """
-    instance("known", known, NumberFormat)
+    instance("number_format", number_format, NumberFormat)
     scale = one("scale", scale, quantity)
-    beyond = known.max + known.spacing(known.max) / 2
-    return known.min_subnormal / 2 / scale, beyond / scale
+    beyond = number_format.max + number_format.spacing(number_format.max) / 2
+    return number_format.min_subnormal / 2 / scale, beyond / scale
 
 
-def scaled_back(known: NumberFormat, value: float, scale: float) -> float:
+def scaled_back(number_format: NumberFormat, value: float, scale: float) -> float:
     """What comes back of a value that is scaled, stored in a format, and divided again.
 
     >>> fp16 = FORMATS["fp16"]
     >>> [scaled_back(fp16, 2.0**-26, scale) for scale in (1, 1024)] == [0, 2.0**-26]
     True
     """
-    instance("known", known, NumberFormat)
+    instance("number_format", number_format, NumberFormat)
     scale = one("scale", scale, quantity)
-    return float(known.round(finite("value·scale", one("value", value) * scale))) / scale
+    return float(number_format.round(finite("value·scale", one("value", value) * scale))) / scale
 
 
 EXAMPLE_GRADIENTS = {k: exp(-(((k + 24) / 6) ** 2) / 2) for k in range(-42, -5)}
 """A drawn example of a model's gradients: how many are of each power of two."""
 
 
-def gradient_fates(known: NumberFormat, scale: float) -> dict[int, str]:
+def gradient_fates(number_format: NumberFormat, scale: float) -> dict[int, str]:
     """What becomes of a gradient of each power of two: "lost", "kept" or "too large".
 
     >>> fates = gradient_fates(FORMATS["fp16"], 1024)
     >>> fates[-36], fates[-35 + 1], fates[-6]
     ('lost', 'kept', 'kept')
     """
-    backs = {k: scaled_back(known, 2.0**k, scale) for k in EXAMPLE_GRADIENTS}
+    backs = {k: scaled_back(number_format, 2.0**k, scale) for k in EXAMPLE_GRADIENTS}
     return {
         k: "lost" if back == 0 else "kept" if isfinite(back) else "too large"
         for k, back in backs.items()
     }
 
 
-def fate_shares(known: NumberFormat, scale: float) -> dict[str, float]:
+def fate_shares(number_format: NumberFormat, scale: float) -> dict[str, float]:
     """The shares of the example's gradients that are lost, kept, and too large.
 
     >>> round(fate_shares(FORMATS["fp16"], 1)["lost"], 2)
     0.47
     """
     shares = {"lost": 0.0, "kept": 0.0, "too large": 0.0}
-    for k, fate in gradient_fates(known, scale).items():
+    for k, fate in gradient_fates(number_format, scale).items():
         shares[fate] += EXAMPLE_GRADIENTS[k] / sum(EXAMPLE_GRADIENTS.values())
     return shares

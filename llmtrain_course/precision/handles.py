@@ -113,17 +113,17 @@ def render(
 
 def _sentence(setting: Setting, memory: float) -> str:
     total = setting.states.total
-    told = f"<b>{units.gigabytes(total)}</b> of model states on each GPU of "
-    told += f"{units.gigabytes(memory)}: "
+    text = f"<b>{units.gigabytes(total)}</b> of model states on each GPU of "
+    text += f"{units.gigabytes(memory)}: "
     if total <= memory:
-        return told + f"<b>fits</b>, {units.gigabytes(memory - total)} left."
+        return text + f"<b>fits</b>, {units.gigabytes(memory - total)} left."
     try:
         enough = smallest_data_parallel(
             setting.parameters, setting.recipe, setting.zero_stage, memory
         )
     except ValueError:
-        return told + "<b>does not fit</b>, with any number of replicas at this stage."
-    return told + f"<b>does not fit</b>; {units.exact(enough)} replicas would do."
+        return text + "<b>does not fit</b>, with any number of replicas at this stage."
+    return text + f"<b>does not fit</b>; {units.exact(enough)} replicas would do."
 
 
 def _refusal(setting: Setting, missing: str) -> common.Answer:
@@ -221,11 +221,11 @@ class Updates:
 
 def _draw_updates(updates: Updates, before: Updates | None, width: int = WIDTH) -> str:
     after, name = updates.after, updates.format
-    known, exact = FORMATS[name], 1 + updates.updates * updates.update
-    picture = update_lines(known, 1, updates.update, updates.updates, after, width)
+    number_format, exact = FORMATS[name], 1 + updates.updates * updates.update
+    picture = update_lines(number_format, 1, updates.update, updates.updates, after, width)
     if not updates.updates:
         return common.pictured(picture, "No update has come yet. <b>Both weights are 1.</b>")
-    moved = float(known.round(after.alone + updates.update)) - after.alone
+    moved = float(number_format.round(after.alone + updates.update)) - after.alone
     fate = f"its next update counts as {number(moved, 3)}" if moved else "its next update is lost"
     return common.pictured(
         picture,
@@ -286,16 +286,16 @@ class _PowerOfTwo(common.Control):
 
 
 def _draw_gradients(scaled: Scaled, before: Scaled | None, width: int = WIDTH) -> str:
-    known = FORMATS[scaled.format]
-    shares = fate_shares(known, scaled.scale)
-    told = f"<b>{units.share(shares['lost'])} of these gradients become 0.</b>"
+    number_format = FORMATS[scaled.format]
+    shares = fate_shares(number_format, scaled.scale)
+    text = f"<b>{units.share(shares['lost'])} of these gradients become 0.</b>"
     if not shares["lost"]:
-        told = "<b>None of these gradients becomes 0.</b>"
+        text = "<b>None of these gradients becomes 0.</b>"
     elif shares["lost"] < 0.01:
-        told = "<b>Fewer than 1 % of these gradients become 0.</b>"
+        text = "<b>Fewer than 1 % of these gradients become 0.</b>"
     if shares["too large"]:
-        told += " The largest overflow, so this step is thrown away."
-    return common.pictured(gradient_bars(known, scaled.scale, width), told)
+        text += " The largest overflow, so this step is thrown away."
+    return common.pictured(gradient_bars(number_format, scaled.scale, width), text)
 
 
 GRADIENTS = common.Handle(
@@ -329,14 +329,14 @@ class Sum:
 
 
 def _draw_sum(ones: Sum, before: Sum | None, width: int = WIDTH) -> str:
-    known = FORMATS[ones.format]
-    total = sum_of_ones(known, ones.ones)
-    told = f"{units.exact(ones.ones)} ones make <b>{units.exact(int(total))}</b>."
-    if known.round(total + 1) == total:
-        told += " From here on, adding 1 changes nothing."
+    number_format = FORMATS[ones.format]
+    total = sum_of_ones(number_format, ones.ones)
+    text = f"{units.exact(ones.ones)} ones make <b>{units.exact(int(total))}</b>."
+    if number_format.round(total + 1) == total:
+        text += " From here on, adding 1 changes nothing."
     else:
-        told += " One more still counts."
-    return common.pictured(sum_line(known, ones.ones, total, width), told)
+        text += " One more still counts."
+    return common.pictured(sum_line(number_format, ones.ones, total, width), text)
 
 
 STALLED_SUM = common.Handle(
@@ -394,13 +394,13 @@ class Kept:
 
 
 def _draw_bytes(kept: Kept, before: Kept | None, width: int = WIDTH) -> str:
-    name, told = _RECIPES[kept.recipe]
+    name, text = _RECIPES[kept.recipe]
     recipe = RECIPES[name]
     weighs = units.gigabytes(8e9 * recipe.total)
     picture = parameter_bytes(recipe, RECIPES["fp32"], width)
     return common.pictured(
         picture,
-        f"{told} <b>{recipe.total} bytes a parameter, {weighs} for 8 billion.</b> "
+        f"{text} <b>{recipe.total} bytes a parameter, {weighs} for 8 billion.</b> "
         f"In code the recipe is <code>{name!r}</code>.",
     )
 
@@ -427,7 +427,7 @@ class Sharding:
     gpus: int = 4
 
     @property
-    def held(self) -> ModelStateBytes:
+    def states(self) -> ModelStateBytes:
         """What each GPU keeps."""
         return replace(Setting(), zero_stage=self.stage, data_parallel=self.gpus).states
 
@@ -442,12 +442,12 @@ _LEFT = (
 
 def _draw_slices(sharding: Sharding, before: Sharding | None, width: int = WIDTH) -> str:
     whole = Setting().states
-    held, memory = sharding.held, float(accelerator(_A100).memory)
-    picture = slices(whole.parts(), held.parts(), sharding.gpus, memory, width)
-    fits = "fits" if held.total <= memory else "does not fit"
+    states, memory = sharding.states, float(accelerator(_A100).memory)
+    picture = slices(whole.parts(), states.parts(), sharding.gpus, memory, width)
+    fits = "fits" if states.total <= memory else "does not fit"
     return common.pictured(
         picture,
-        f"{_LEFT[sharding.stage]} <b>{units.gigabytes(held.total)} of "
+        f"{_LEFT[sharding.stage]} <b>{units.gigabytes(states.total)} of "
         f"{units.gigabytes(memory)}: it {fits}.</b>",
     )
 

@@ -69,17 +69,17 @@ _LONGEST = 16
 
 
 def eight_bits(
-    known: NumberFormat, value: float, before: float | None = None, width: int = WIDTH
+    number_format: NumberFormat, value: float, before: float | None = None, width: int = WIDTH
 ) -> Drawing:
     """The bits of a number of 8 bits, what each group means, and all its fellows up to 16.
 
     `before` is the number of the last picture: bits that differ are outlined, and a ring
     stands where it stood.
     """
-    sign, exponent, fraction = known.split(value)
-    groups = _bits(known, value)
-    old = _bits(known, value if before is None else before)
-    k, parts = exponent - known.bias, 2**known.mantissa_bits
+    sign, exponent, fraction = number_format.split(value)
+    groups = _bits(number_format, value)
+    old = _bits(number_format, value if before is None else before)
+    k, parts = exponent - number_format.bias, 2**number_format.mantissa_bits
     means = {
         "sign": "−" if sign else "+",
         "exponent": power(k),
@@ -87,7 +87,7 @@ def eight_bits(
     }
     sources = {
         "sign": "",
-        "exponent": f"{exponent} − {known.bias} = {k}".replace("-", "−"),
+        "exponent": f"{exponent} − {number_format.bias} = {k}".replace("-", "−"),
         "fraction": f"1 + {fraction}/{parts}",
     }
     narrow = width < WIDTH
@@ -116,14 +116,14 @@ def eight_bits(
 
     axis = 274 if narrow else 236
     svg += line(at(0), axis, at(_LONGEST), axis)
-    for y in known.between(0, _LONGEST):
+    for y in number_format.between(0, _LONGEST):
         mark = y == 0 or (y >= 1 and log2(y).is_integer())
         svg += line(at(y), axis - (12 if mark else 7), at(y), axis + (12 if mark else 7))
         svg += text(at(y), axis + 32, f"{y:g}", 15, "middle") if mark else ""
     if before is not None and before != value:
         svg += circle(at(before), axis, 7, "none", "before", stroke="currentColor", stroke_width=2)
     svg += circle(at(value), axis, 8, COLORS["fraction"], number(value))
-    step = known.spacing(value)
+    step = number_format.spacing(value)
     y = axis - 26
     svg += line(at(value), y, at(value + step), y, stroke=COLORS["fraction"], stroke_width=4)
     for end in (value, value + step):
@@ -134,20 +134,20 @@ def eight_bits(
     if narrow:
         label, y = min(at(value), width - 8.4 * len(words)), y - 18
     svg += text(label, y + 5, words, 15, "start" if near else "end")
-    told = ", ".join(f"{name} {x}" for name, x in zip(_GROUPS, groups, strict=True))
+    bits = ", ".join(f"{name} {x}" for name, x in zip(_GROUPS, groups, strict=True))
     return Drawing(
         svg,
         width,
         axis + 44,
-        f"A number of 8 bits: {told}. It is {means['sign']}{means['exponent']} × "
+        f"A number of 8 bits: {bits}. It is {means['sign']}{means['exponent']} × "
         f"{means['fraction']} = {number(value)}, and the next one is {number(step)} away.",
     )
 
 
-def _bits(known: NumberFormat, value: float) -> tuple[str, str, str]:
+def _bits(number_format: NumberFormat, value: float) -> tuple[str, str, str]:
     """Sign, exponent and fraction, as 0 and 1."""
-    sign, exponent, fraction = known.split(value)
-    sizes = known.exponent_bits, known.mantissa_bits
+    sign, exponent, fraction = number_format.split(value)
+    sizes = number_format.exponent_bits, number_format.mantissa_bits
     return f"{sign}", f"{exponent:0{sizes[0]}b}", f"{fraction:0{sizes[1]}b}"
 
 
@@ -157,7 +157,7 @@ _LOW, _HIGH = 0.995, 1.0825
 
 
 def update_lines(
-    known: NumberFormat,
+    number_format: NumberFormat,
     start: float,
     update: float,
     updates: int,
@@ -175,11 +175,12 @@ def update_lines(
     def at(x: float) -> float:
         return left_end + (right_end - left_end) * (x - _LOW) / (_HIGH - _LOW)
 
-    marks, weight = known.between(_LOW, _HIGH), COLORS["weights"]
+    marks, weight = number_format.between(_LOW, _HIGH), COLORS["weights"]
     top, low = (104, 262) if narrow else (92, 228)
     raised = 24 if narrow else 0  # labels stand above the marks that they have no room beside
-    svg = text(left_end, 24, f"kept in {known.name} alone", 16, **_BOLD)
-    copy = f"the {known.name} copy of a main weight{'' if narrow else ' in fp32'}"
+    name = number_format.name
+    svg = text(left_end, 24, f"kept in {name} alone", 16, **_BOLD)
+    copy = f"the {name} copy of a main weight{'' if narrow else ' in fp32'}"
     svg += text(left_end, low - 70 - raised / 2, copy, 16, **_BOLD)
     for y in (top, low):
         svg += line(left_end, y, right_end, y)
@@ -189,7 +190,7 @@ def update_lines(
             svg += text(at(x), y + 32, f"{x:g}", 15, "middle")
 
     # alone: what is rounded back, the next update, and where it leads
-    below, above = known.neighbours(after.alone)
+    below, above = number_format.neighbours(after.alone)
     left, right = ((after.alone + x) / 2 for x in (below, above))
     if updates:  # before the first one it would answer what the page asks
         svg += hatched(at(left), top - 14, at(right) - at(left), 28, 5)
@@ -197,10 +198,10 @@ def update_lines(
     svg += line(at(after.alone), top - 26, end, top - 26, stroke=ink, stroke_width=4)
     svg += line(end, top - 33, end, top - 10, stroke=ink, stroke_width=3)
     anchor, spot = ("end", at(after.alone) - 12) if end > 480 else ("start", end + 12)
-    told = f"the next update: + {number(update)}"
+    label = f"the next update: + {number(update)}"
     if narrow:
-        anchor, spot = "start", min(at(after.alone), width - 8 * len(told))
-    svg += text(spot, top - 24 - raised, told, 15, anchor)
+        anchor, spot = "start", min(at(after.alone), width - 8 * len(label))
+    svg += text(spot, top - 24 - raised, label, 15, anchor)
     svg += circle(at(after.alone), top, 8, weight, f"{number(after.alone)}")
 
     # with a main weight: every update is a dot, and the copy stands on a mark
@@ -219,8 +220,8 @@ def update_lines(
         width,
         low + 48,
         f"A weight of {number(start)} after {units.plural(updates, 'update')} of "
-        f"{number(update)}: in {known.name} alone it is {number(after.alone)}. A main weight "
-        f"in fp32 is {number(after.main, 5)}, and its {known.name} copy {number(after.copy)}.",
+        f"{number(update)}: in {name} alone it is {number(after.alone)}. A main weight "
+        f"in fp32 is {number(after.main, 5)}, and its {name} copy {number(after.copy)}.",
     )
 
 
@@ -229,7 +230,7 @@ def update_lines(
 _FIRST, _LAST = -44, 24
 
 
-def gradient_bars(known: NumberFormat, scale: float, width: int = WIDTH) -> Drawing:
+def gradient_bars(number_format: NumberFormat, scale: float, width: int = WIDTH) -> Drawing:
     """Gradients by their size, times a loss scale, before the window that a format keeps.
 
     The window stands still, and the bars move; their first place is dotted. Hatched ones
@@ -242,14 +243,15 @@ def gradient_bars(known: NumberFormat, scale: float, width: int = WIDTH) -> Draw
         return left + each * (min(max(exponent, _FIRST), _LAST) - _FIRST)
 
     base = 208
-    low, high = (log2(x) for x in gradient_window(known))
+    low, high = (log2(x) for x in gradient_window(number_format))
     kept = COLORS["saving"]
     svg = rect(at(low), top, at(high) - at(low), base - top, kept, fill_opacity=0.13)
     for edge in (low, high):
         if _FIRST < edge < _LAST:
             svg += line(at(edge), top, at(edge), base, stroke=kept, stroke_width=3)
     middle = (at(low) + at(high)) / 2
-    svg += text(middle, 20 if narrow else 26, f"what {known.name} keeps", 16, "middle", **_BOLD)
+    name = number_format.name
+    svg += text(middle, 20 if narrow else 26, f"what {name} keeps", 16, "middle", **_BOLD)
     beside = 42 if narrow else 56
     if low > _FIRST:
         svg += text(at(low) - 10, beside, "become 0", 15, "end")
@@ -258,7 +260,7 @@ def gradient_bars(known: NumberFormat, scale: float, width: int = WIDTH) -> Draw
         svg += text(spot, beside, "overflow", 15)
     tallest, moved = max(EXAMPLE_GRADIENTS.values()), log2(scale)
     outline = []
-    for k, fate in gradient_fates(known, scale).items():
+    for k, fate in gradient_fates(number_format, scale).items():
         tall = (base - 66) * EXAMPLE_GRADIENTS[k] / tallest
         x, y, wide = at(k + moved) - each / 2 + 1, base - tall, each - 2
         outline.append(f"{at(k):.1f},{y:.1f}")
@@ -276,13 +278,13 @@ def gradient_bars(known: NumberFormat, scale: float, width: int = WIDTH) -> Draw
     for k in range(-40, 21, 10):
         svg += line(at(k), base, at(k), base + 7) + text(at(k), base + 25, power(k), 15, "middle")
     svg += text(width / 2, base + 52, "size of a gradient, as it is stored", 15, "middle")
-    shares = fate_shares(known, scale).items()
+    shares = fate_shares(number_format, scale).items()
     words = ", ".join(f"{units.share(part)} {fate}" for fate, part in shares if part)
     return Drawing(
         svg,
         width,
         268,
-        f"Gradients times {number(scale, 9)} before the window of {known.name}, from "
+        f"Gradients times {number(scale, 9)} before the window of {name}, from "
         f"{power_near(low)} to {power_near(high)}. Of them: {words}.",
     )
 
@@ -297,7 +299,7 @@ def power_near(exponent: float) -> str:
 _ONES = 4096
 
 
-def sum_line(known: NumberFormat, ones: int, total: float, width: int = WIDTH) -> Drawing:
+def sum_line(number_format: NumberFormat, ones: int, total: float, width: int = WIDTH) -> Drawing:
     """The sum of ones beside how many there were, and the numbers above it, enlarged.
 
     `total` is what the format makes of so many `ones` added one after the other.
@@ -333,7 +335,7 @@ def sum_line(known: NumberFormat, ones: int, total: float, width: int = WIDTH) -
     def beside(x: float) -> float:
         return left + 16 + 48 * (x - total)
 
-    step = known.spacing(total)
+    step = number_format.spacing(total)
     svg += text(left, y, "close up: add one more", 15, **_BOLD)
     svg += line(left, y + 80, left + 230, y + 80)
     if 48 * step >= 3:
@@ -343,9 +345,9 @@ def sum_line(known: NumberFormat, ones: int, total: float, width: int = WIDTH) -
     else:
         svg += rect(left + 16, y + 70, 192, 20, ink, "closer than can be drawn", fill_opacity=0.35)
     svg += text(beside(total), y + 116, f"{total:,.0f}", 15, "middle", **_BOLD)
-    shown = max(step, 2)
-    svg += text(beside(total + shown), y + 116, f"{total + shown:,.0f}", 15, "middle")
-    after = known.round(total + 1)
+    next_one = max(step, 2)
+    svg += text(beside(total + next_one), y + 116, f"{total + next_one:,.0f}", 15, "middle")
+    after = number_format.round(total + 1)
     svg += arrow(beside(total), y + 40, beside(total + 1), y + 40, stroke=COLORS["gradients"])
     svg += text(beside(total + 1) + 10, y + 45, "+ 1", 15)
     svg += line(beside(total + 1), y + 40, beside(after), y + 74, stroke=COLORS["gradients"])
@@ -355,8 +357,8 @@ def sum_line(known: NumberFormat, ones: int, total: float, width: int = WIDTH) -
         svg,
         width,
         y + 164 if narrow else 292,
-        f"{ones:,} ones added one by one in {known.name} make {total:,.0f}. The next number is "
-        f"{number(step, 4)} away, and one more makes {after:,.0f}.",
+        f"{ones:,} ones added one by one in {number_format.name} make {total:,.0f}. "
+        f"The next number is {number(step, 4)} away, and one more makes {after:,.0f}.",
     )
 
 
@@ -455,14 +457,14 @@ def _cells(
 
 def slices(
     whole: Mapping[str, float],
-    held: Mapping[str, float],
+    kept: Mapping[str, float],
     replicas: int,
     memory: float,
     width: int = WIDTH,
 ) -> Drawing:
     """GPUs side by side, each with the slices of the states that it keeps; below, their bytes.
 
-    `whole` are the bytes of each part, and `held` what one GPU keeps of it. A slice that
+    `whole` are the bytes of each part, and `kept` what one GPU keeps of it. A slice that
     has left is an outline. The axis of bytes ends at all states, and has the GPU's memory.
     """
     total, svg = sum(whole.values()), ""
@@ -477,7 +479,7 @@ def slices(
         svg += text(x + across / 2, 24, name, 13 if room < 22 else 15, "middle")
         for part, size in whole.items():
             tall = 190 * size / total
-            if held[part] < size:
+            if kept[part] < size:
                 svg += rect(
                     x + 1,
                     y,
@@ -488,7 +490,7 @@ def slices(
                     stroke=part_color(part),
                     stroke_dasharray="2 3",
                 )
-                own = tall * held[part] / size
+                own = tall * kept[part] / size
                 svg += rect(x, y + own * gpu, across, max(own - 1, 1), part_color(part), part)
             elif size:
                 svg += rect(x, y, across, tall - 2, part_color(part), part)
@@ -497,21 +499,21 @@ def slices(
     y = 302 + down
     svg += text(left, y - 10, "on each GPU", 15, **_BOLD)
     x = float(left)
-    for part, size in held.items():
+    for part, size in kept.items():
         wide = long * size / total
         svg += rect(x, y, wide, 34, part_color(part), part) if size else ""
         x += wide
     svg += rect(left, y, long, 34, stroke="currentColor", stroke_width=1)
     spot = left + long * memory / total
     svg += line(spot, y - 8, spot, y + 42, stroke_width=3)
-    told = f"its memory: {units.gigabytes(memory)}"
-    svg += text(spot, y + 60, told, 15, "end" if narrow else "middle")
+    limit = f"its memory: {units.gigabytes(memory)}"
+    svg += text(spot, y + 60, limit, 15, "end" if narrow else "middle")
     svg += text(width - left, y + 60, units.gigabytes(total), 15, "end")
     svg += text(left, y + 60, "0", 15, "middle")
-    mine = sum(held.values())
+    mine = sum(kept.values())
     svg += text(width - left, y - 10, units.gigabytes(mine), 18, "end", **_BOLD)
     listed = ", ".join(
-        f"{part.replace('_', ' ')} {units.gigabytes(held[part])} of {units.gigabytes(size)}"
+        f"{part.replace('_', ' ')} {units.gigabytes(kept[part])} of {units.gigabytes(size)}"
         for part, size in whole.items()
         if size
     )
