@@ -194,8 +194,8 @@ def _cheapest() -> str:
 
 def _sentence_on_proposal(name: str) -> str:
     """What a proposal holds and costs, and the belief behind it."""
-    plan, before = _proposed(name), long_sequences()
-    extra_cost = float(plan.gpu_hours.likely / before.gpu_hours.likely - 1)
+    plan, original = _proposed(name), long_sequences()
+    extra_cost = float(plan.gpu_hours.likely / original.gpu_hours.likely - 1)
     return (
         f"{'right' if name == _cheapest() else 'no'}: "
         f"{units.gigabytes(plan.memory.total)} on each GPU, "
@@ -347,7 +347,7 @@ def _planned(design: Design) -> Plan:
 EXERCISES: dict[str, Exercise] = {
     "plan-memory": FillIn(
         key=_held,
-        unit=lambda held: f"{units.gigabytes(held)} on each GPU",
+        unit=lambda size: f"{units.gigabytes(size)} on each GPU",
         hint=(
             "Which of the three do the GPUs share?",
             "Each GPU keeps the activations of its own sequence.",

@@ -197,13 +197,13 @@ def planned(setting: Setting) -> Plan:
 def render(setting: Setting, before: Setting | None = None, layout: Layout = WIDE) -> common.Answer:
     """Sentence, picture, tables and the call in code; and advice to be taken."""
     plan, days = planned(setting), setting.days
-    old = planned(before) if before else None
+    previous = planned(before) if before else None
     advice = advise(plan)
     offers = (*_fitting(advice), *_sooner(plan, days))
     html = "".join(
         [
-            common.sentence(_sentence(plan, days, old)),
-            drawings.answers(plan, days, old, layout).inline_svg(),
+            common.sentence(_sentence(plan, days, previous)),
+            drawings.answers(plan, days, previous, layout).inline_svg(),
             f"<p>{_money(plan)}</p>",
             '<div style="display:flex;flex-wrap:wrap;column-gap:32px">',
             common.folded("The numbers", _tables(plan)),
@@ -220,32 +220,32 @@ def _days(plan: Plan) -> str:
     return drawings.in_days(plan.first_run.greatest)
 
 
-def _sentence(plan: Plan, days: float, old: Plan | None) -> str:
+def _sentence(plan: Plan, days: float, previous: Plan | None) -> str:
     """The two answers: the days to promise, and whether a GPU's memory is enough."""
     result = f"Promise <b>{_days(plan)}</b>"
-    if old and _days(old) != _days(plan):
-        result += f" (dashed: {_days(old)})"
-    held = units.gigabytes(plan.memory.total)
+    if previous and _days(previous) != _days(plan):
+        result += f" (dashed: {_days(previous)})"
+    memory = units.gigabytes(plan.memory.total)
     result += (
-        f"; you have {days:,g} {'day' if days == 1 else 'days'}. Each GPU holds <b>{held}</b>: "
+        f"; you have {days:,g} {'day' if days == 1 else 'days'}. Each GPU holds <b>{memory}</b>: "
     )
     if plan.fits:
         return f"{result}<b>fits</b>, {units.gigabytes(plan.free_memory)} free."
     if plan.tight:
         reserve = units.gigabytes(plan.reserve)
-        left = f"{units.gigabytes(max(plan.free_memory, 0))} free, where {reserve} should stay so"
-        return f"{result}<b>tight</b>, with {left}."
+        free = f"{units.gigabytes(max(plan.free_memory, 0))} free, where {reserve} should stay so"
+        return f"{result}<b>tight</b>, with {free}."
     return f"{result}<b>does not fit</b>, {units.gigabytes(-plan.free_memory)} too much."
 
 
 def _money(plan: Plan) -> str:
     """What to set aside for the promise: a GPU that waits costs as much."""
     hours = gpu_hours(plan.first_run.greatest * units.DAY, plan.split.num_gpus)
-    told = f"Set aside {units.about(hours)} GPU-hours"
+    text = f"Set aside {units.about(hours)} GPU-hours"
     price = plan.run.price_per_gpu_hour
     if price is None:
-        return f"{told}."
-    return f"{told}: {units.about(hours * price, units.dollars)} at {units.dollars(price)} each."
+        return f"{text}."
+    return f"{text}: {units.about(hours * price, units.dollars)} at {units.dollars(price)} each."
 
 
 # --- the numbers
@@ -281,7 +281,7 @@ def _tables(plan: Plan) -> str:
 def _spans(plan: Plan) -> list[list[str]]:
     """Time, GPU-hours, cost and energy: least, likely and greatest."""
     energy = plan.energy and plan.energy.times(1 / 3.6e6)
-    known = {
+    intervals = {
         "a step, without stops": (plan.seconds_per_iteration, units.duration),
         "the run": (plan.seconds, units.duration),
         "GPU-hours": (plan.gpu_hours, units.count),
@@ -290,7 +290,7 @@ def _spans(plan: Plan) -> list[list[str]]:
     }
     return [
         [name, *(unit(x) for x in (span.least, span.likely, span.greatest))]
-        for name, (span, unit) in known.items()
+        for name, (span, unit) in intervals.items()
         if isinstance(span, Interval)  # cost and energy may not be known
     ]
 
@@ -378,8 +378,8 @@ def _price(plan: Plan, other: Plan) -> str:
     if abs(extra_cost) >= 0.01:
         hours = f"{'+' if extra_cost > 0 else ''}{units.digits(100 * extra_cost, 2)} % GPU-hours"
     # at a given rate, or over unknown links, the seconds do not follow the split
-    known = plan.step is not None and plan.run.flops_per_gpu is None
-    return f"{hours} if {'the network keeps up' if known else 'each stays as fast'}"
+    modelled = plan.step is not None and plan.run.flops_per_gpu is None
+    return f"{hours} if {'the network keeps up' if modelled else 'each stays as fast'}"
 
 
 def _in_time(plan: Plan, days: float, **change: int) -> Plan | None:
@@ -395,24 +395,24 @@ def _in_time(plan: Plan, days: float, **change: int) -> Plan | None:
 
 
 def _code(setting: Setting, plan: Plan) -> str:
-    given = {**setting.mesh, "recipe": setting.recipe}
+    options = {**setting.mesh, "recipe": setting.recipe}
     if setting.experts > 1:
-        given["expert_parallel"] = setting.experts
-    given["keep_gradients"] = setting.keeps_gradients
-    given["price_per_gpu_hour"] = setting.price or None
+        options["expert_parallel"] = setting.experts
+    options["keep_gradients"] = setting.keeps_gradients
+    options["price_per_gpu_hour"] = setting.price or None
     if setting.software != "any":
-        given["software"] = setting.software
+        options["software"] = setting.software
     if setting.format:
-        given["format"] = setting.format
+        options["format"] = setting.format
     if plan.run.flops_per_gpu is not None:
-        given["flops_per_gpu"] = plan.run.flops_per_gpu
-    options = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        options["flops_per_gpu"] = plan.run.flops_per_gpu
+    written = ", ".join(f"{name}={value!r}" for name, value in options.items())
     path, step = setting.config.strip(), setting.seconds_per_iteration
     model = f"read_config({path!r}" if path else f"architecture({setting.model!r}"
     call = (
         f"plan_run(model, chip, {setting.num_gpus}, "
         f"{common.in_code(setting.tokens)}, {setting.global_batch_size},"
-        f"\n    {options})"
+        f"\n    {written})"
     )
     if step:
         call = f"plan = {call}\nplan = plan.calibrated({step:g})"
@@ -454,8 +454,8 @@ DAYS = Setting().days
 
 
 def _draw_month(now: Month, before: Month | None = None, layout: Layout = WIDE) -> str:
-    old = before.plan if before and before != now else None
-    picture = drawings.answers(now.plan, DAYS, old, layout)
+    previous = before.plan if before and before != now else None
+    picture = drawings.answers(now.plan, DAYS, previous, layout)
     return common.pictured(picture, _sentence(now.plan, DAYS, None))
 
 
@@ -497,18 +497,18 @@ class Promise:
 def _draw_promise(now: Promise, before: Promise | None, layout: Layout = WIDE) -> str:
     plan, others = now.plan, others_days(planned(Setting()))
     if now.seconds:
-        told = (
+        text = (
             f"The run's steps take {units.duration(plan.days.likely * units.DAY)}, with "
             f"u = {units.share(plan.hfu)}, and stops add to that. <b>Promise {_days(plan)}.</b>"
         )
     else:
-        kept = sum(run.days <= plan.first_run.greatest for run in others)
-        told = (
-            f"Nothing is measured. <b>Promise {_days(plan)}</b>: {kept} of {len(others)} "
+        faster = sum(run.days <= plan.first_run.greatest for run in others)
+        text = (
+            f"Nothing is measured. <b>Promise {_days(plan)}</b>: {faster} of {len(others)} "
             "published runs would have kept it. "
             f"Then u = {units.share(plan.share_of_peak(plan.first_run.greatest))}."
         )
-    return common.pictured(drawings.promise(plan, now.unmeasured, others, DAYS, layout), told)
+    return common.pictured(drawings.promise(plan, now.unmeasured, others, DAYS, layout), text)
 
 
 PROMISE = common.Handle(
@@ -567,17 +567,17 @@ def _draw_pipeline(now: Pipeline, before: Pipeline | None, layout: Layout = WIDE
     schedules = [
         pipeline_schedule(x.stages, x.batches, interleave=x.pieces) for x in (now, before) if x
     ]
-    kept = schedules[0].in_flight(0)
-    told = (
+    in_flight = schedules[0].in_flight(0)
+    text = (
         f"Each stage waits for <b>{units.share(schedules[0].idle)} of the step</b>. Stage 1 "
-        f"keeps activations of {kept:.3g} micro-batch{'es' if kept != 1 else ''} at once"
+        f"keeps activations of {in_flight:.3g} micro-batch{'es' if in_flight != 1 else ''} at once"
     )
-    told += f", a piece counted as 1/{now.pieces}." if now.pieces > 1 else "."
+    text += f", a piece counted as 1/{now.pieces}." if now.pieces > 1 else "."
     if now.most_pieces < 2 <= now.stages:
-        told += f" Pieces need a multiple of {now.stages} micro-batches."
+        text += f" Pieces need a multiple of {now.stages} micro-batches."
     size = now.stages, now.batches, now.pieces
-    old = schedules[1] if before else None
-    return common.pictured(drawings.pipeline(*size, old, layout), told)
+    previous = schedules[1] if before else None
+    return common.pictured(drawings.pipeline(*size, previous, layout), text)
 
 
 PIPELINE = common.Handle(
@@ -639,13 +639,13 @@ def _draw_levers(now: Levers, before: Levers | None, layout: Layout = WIDE) -> s
     plan, start = now.plan, Levers().plan
     verdict = drawings.memory_verdict(plan)[2:]
     extra_cost = float(plan.gpu_hours.likely / start.gpu_hours.likely) - 1
-    more = (
+    comparison = (
         "as many GPU-hours as"
         if extra_cost < 0.0005
         else f"{units.percent(extra_cost)} more GPU-hours than"
     )
-    told = f"<b>{verdict[0].upper()}{verdict[1:]}</b>. It takes {more} at the start."
-    return common.pictured(drawings.price_of_fitting(plan, start, layout), told)
+    text = f"<b>{verdict[0].upper()}{verdict[1:]}</b>. It takes {comparison} at the start."
+    return common.pictured(drawings.price_of_fitting(plan, start, layout), text)
 
 
 LEVERS = common.Handle(

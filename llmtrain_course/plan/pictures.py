@@ -166,10 +166,10 @@ def time_verdict(plan: Plan, days: float) -> str:
 def _time_in_words(plan: Plan, days: float) -> str:
     span = span_in_words(plan.days_with_stops)
     if plan.measured:
-        made = f"{in_days(plan.days.likely)} of computing, with stops {span}"
+        estimate = f"{in_days(plan.days.likely)} of computing, with stops {span}"
     else:
-        made = f"As busy as in other runs it takes {span}"
-    return f"{made}; promise {in_days(plan.first_run.greatest)}. You have {days:,g} days."
+        estimate = f"As busy as in other runs it takes {span}"
+    return f"{estimate}; promise {in_days(plan.first_run.greatest)}. You have {days:,g} days."
 
 
 def _time(plan: Plan, days: float, before: Plan | None, layout: Layout) -> str:
@@ -227,10 +227,10 @@ def _memory(plan: Plan, before: Plan | None, top: float, layout: Layout) -> str:
     edge, free = axis.at(chip / 1e9), axis.at((chip - plan.reserve) / 1e9)
     svg += rect(free, y, edge - free, 30, GREY, "the reserve", opacity=0.15)
     svg += hatched(free, y, edge - free, 30, 10)
-    held = 0.0
+    filled = 0.0
     for word, size in parts_of(plan).items():
-        x, held = axis.at(held / 1e9), held + size
-        wide = axis.at(held / 1e9) - x
+        x, filled = axis.at(filled / 1e9), filled + size
+        wide = axis.at(filled / 1e9) - x
         svg += rect(x, y, wide, 30, COLORS[word], f"{word}: {units.gigabytes(size)}")
         near = edge - x if x < edge < x + wide else wide  # of a part across the chip's line
         if fits(word, near - 10, 14):
