@@ -112,8 +112,8 @@ class Setting:
     @property
     def shape(self) -> dict[str, common.Value]:
         """The arguments of `make` that describe the shape by hand."""
-        takes = signature(self.make).parameters
-        shape = {name: value for name, value in vars(self).items() if name in takes}
+        arguments = signature(self.make).parameters
+        shape = {name: value for name, value in vars(self).items() if name in arguments}
         if self.kind == GPT:
             del shape["intermediate_size"]
             if self.hidden_size % self.num_heads:
@@ -236,18 +236,18 @@ _CONTROLS = {
 def render(setting: Setting, before: Setting | None = None, across: float = ACROSS) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     model, count = setting.counted, count_parameters(setting.counted)
-    old = before.counted if before and before.model == setting.model else None
+    previous = before.counted if before and before.model == setting.model else None
     result = _sentence(count)
     if setting.by_hand:
         result += _kept_sizes(setting, before)
-        picture = stack(model, "", old, across)
+        picture = stack(model, "", previous, across)
         below, code = _by_formula(model, count), _shape_in_code(setting)
     else:
         name = setting.model
         if count.prediction:
             result += f" Beside them: {units.count(count.prediction)} to predict further tokens, "
             result += "which the total leaves out."
-        picture = stack(model, "" if name == PASTED else name, old, across)
+        picture = stack(model, "" if name == PASTED else name, previous, across)
         below = _source(name)
         reading = 'read_config("config.json")' if name == PASTED else f"config_model({name!r})"
         code = f"count_parameters(published.{reading})"
@@ -277,11 +277,13 @@ def _kept_sizes(setting: Setting, before: Setting | None) -> str:
 
 def _shape_in_code(setting: Setting) -> str:
     """The call that counts the shape, without what is the default."""
-    takes = signature(setting.make).parameters
-    given = [
-        f"{name}={value!r}" for name, value in setting.shape.items() if value != takes[name].default
+    defaults = signature(setting.make).parameters
+    arguments = [
+        f"{name}={value!r}"
+        for name, value in setting.shape.items()
+        if value != defaults[name].default
     ]
-    return f"count_parameters(Transformer.{setting.kind.lower()}({', '.join(given)}))"
+    return f"count_parameters(Transformer.{setting.kind.lower()}({', '.join(arguments)}))"
 
 
 def _by_formula(model: Transformer, count: ParameterCount) -> str:
@@ -455,18 +457,18 @@ class Wider:
 
 
 def _draw_wider(now: Wider, before: Wider | None, narrow: bool = False) -> str:
-    old = before if before != now else None
+    previous = before if before != now else None
     shape = (now.hidden_size, now.num_layers)
-    start = (old.hidden_size, old.num_layers) if old else None
-    told = f"{now.num_layers} layers, each of 12 squares of {now.hidden_size:,} × "
-    told += f"{now.hidden_size:,}: <b>{units.count(now.count.total)}</b> in all."
-    if old:
-        inside = [x.attention + x.mlp for x in (now.count, old.count)]
+    start = (previous.hidden_size, previous.num_layers) if previous else None
+    text = f"{now.num_layers} layers, each of 12 squares of {now.hidden_size:,} × "
+    text += f"{now.hidden_size:,}: <b>{units.count(now.count.total)}</b> in all."
+    if previous:
+        inside = [x.attention + x.mlp for x in (now.count, previous.count)]
         layers = _times(inside[0] / inside[1])
-        tables = _times(now.count.embedding / old.count.embedding)
-        told = f"Parameters, beside the start: in the layers <b>{layers}</b>, in the tables "
-        told += f"{tables}."
-    return common.pictured(drawings.bricks(now.count, shape, start, narrow), told)
+        tables = _times(now.count.embedding / previous.count.embedding)
+        text = f"Parameters, beside the start: in the layers <b>{layers}</b>, in the tables "
+        text += f"{tables}."
+    return common.pictured(drawings.bricks(now.count, shape, start, narrow), text)
 
 
 def _times(ratio: float) -> str:
@@ -523,18 +525,18 @@ class Mended:
 
 def _draw_mended(now: Mended, before: Mended | None, narrow: bool = False) -> str:
     whole, model = architecture("Llama-3.1-8B"), now.shape
-    there, here = count_parameters(whole).total, count_parameters(model).total
+    target, current = count_parameters(whole).total, count_parameters(model).total
     start = now == Mended()
     if start:  # whether that is too many or too few has just been guessed
-        told = "Llama's numbers in a GPT's matrices. Set a switch, and see what changes."
-    elif here == there:
-        told = f"<b>{units.exact(here)}</b>, to the last one what Meta's files hold."
+        text = "Llama's numbers in a GPT's matrices. Set a switch, and see what changes."
+    elif current == target:
+        text = f"<b>{units.exact(current)}</b>, to the last one what Meta's files hold."
     else:
-        side = "missing" if here < there else "too many"
-        told = f"<b>{units.count(here)}</b>: {units.count(abs(there - here))} {side}. "
-        first = there - count_parameters(Mended().shape).total
-        told += f"At the start {units.count(first)} were missing."
-    return common.pictured(drawings.mended(model, whole, marked=not start, narrow=narrow), told)
+        side = "missing" if current < target else "too many"
+        text = f"<b>{units.count(current)}</b>: {units.count(abs(target - current))} {side}. "
+        missing = target - count_parameters(Mended().shape).total
+        text += f"At the start {units.count(missing)} were missing."
+    return common.pictured(drawings.mended(model, whole, marked=not start, narrow=narrow), text)
 
 
 INTO_A_LLAMA = common.Handle(
@@ -569,20 +571,20 @@ class Routed:
     @property
     def shape(self) -> Transformer:
         """Mixtral with so many experts; a token meets no more than there are."""
-        met = min(self.experts_per_token, self.num_experts)
+        active = min(self.experts_per_token, self.num_experts)
         mixtral = Setting.of("Mixtral-8x7B")
-        return replace(mixtral, num_experts=self.num_experts, experts_per_token=met).shaped
+        return replace(mixtral, num_experts=self.num_experts, experts_per_token=active).shaped
 
 
 def _draw_routed(now: Routed, before: Routed | None, narrow: bool = False) -> str:
     model = now.shape
     counted = count_parameters(model)
-    told = (
+    text = (
         f"A token meets {model.experts_per_token} of {units.plural(now.num_experts, 'expert')} "
         f"in a layer, and <b>{units.percent(counted.active / counted.total)}</b> of all "
         "parameters."
     )
-    return common.pictured(drawings.experts(model, now.token - 1, narrow=narrow), told)
+    return common.pictured(drawings.experts(model, now.token - 1, narrow=narrow), text)
 
 
 EXPERTS = common.Handle(

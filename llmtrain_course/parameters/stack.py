@@ -50,13 +50,13 @@ class Kind:
     def in_words(self, hidden_size: Any) -> list[tuple[str, str]]:
         """The layer's parts: the word of each one's colour, its parameters and what it is."""
         h, mlp = hidden_size, self.layer.mlp
-        found = [
+        parts = [
             ("attention", f"{units.count(mixer.parameters(h))}: {of_mixer(mixer)}")
             for mixer in self.layer.mixers
         ]
         if mlp is not None:
-            found.append(("MLP", f"{units.count(mlp.parameters(h))}: {of_mlp(mlp)}"))
-        return found
+            parts.append(("MLP", f"{units.count(mlp.parameters(h))}: {of_mlp(mlp)}"))
+        return parts
 
 
 def stack(
@@ -68,10 +68,10 @@ def stack(
     of the last picture. The areas are `across` pixels long: where that is `NARROW`, the
     key has a row for each part, and the cards stand below one another.
     """
-    changed, found = (before if before != model else None), kinds(model)
+    changed, layer_kinds = (before if before != model else None), kinds(model)
     key, top = _rows(model, changed) if across == NARROW else (_key(model, changed), TOP)
-    row, below = _row(model, found, top + TALL + 38, across)
-    cards, floor = _cards(found[:MOST], model.hidden_size, below, across)
+    row, below = _row(model, layer_kinds, top + TALL + 38, across)
+    cards, floor = _cards(layer_kinds[:MOST], model.hidden_size, below, across)
     svg = _totals(model, changed, across) + key
     svg += _areas(model, top, across) + row + cards
 
@@ -84,7 +84,7 @@ def stack(
     each = "; ".join(
         f"{kind.letter}, {kind.how_many} layers of {units.count(kind.parameters)}: "
         + ", ".join(label for _, label in kind.in_words(model.hidden_size))
-        for kind in found
+        for kind in layer_kinds
     )
     order = ", ".join(f"{n} {letter}" for letter, n in runs[:12])
     order += ", and so on" if len(runs) > 12 else ""
@@ -102,13 +102,13 @@ def kinds(model: Transformer) -> list[Kind]:
     >>> [kind.how_many for kind in kinds(Transformer.gpt(2, 64, 4, 99, 8))]
     [2]
     """
-    found: dict[Any, list[Any]] = {}
+    groups: dict[Any, list[Any]] = {}
     for how_many, layer in model.layers:
-        found.setdefault(_same(layer), [0, layer])[0] += how_many
+        groups.setdefault(_same(layer), [0, layer])[0] += how_many
     h = model.hidden_size
     return [
         Kind(chr(ord("A") + i), how_many, layer, int(layer.parameters(h)))
-        for i, (how_many, layer) in enumerate(found.values())
+        for i, (how_many, layer) in enumerate(groups.values())
     ]
 
 
@@ -171,16 +171,16 @@ def _further(model: Transformer) -> str:
 
 def _totals(model: Transformer, before: Transformer | None, across: float) -> str:
     """What areas mean; beside or below it, as bars, all parameters before a change and now."""
-    now = int(count_parameters(model).total)
-    shown = text(LEFT, 30, "Where they sit: areas to scale", 16, **BOLD)
+    count = int(count_parameters(model).total)
+    heading = text(LEFT, 30, "Where they sit: areas to scale", 16, **BOLD)
     if before is None:
-        return shown
-    then = int(count_parameters(before).total)
+        return heading
+    previous_count = int(count_parameters(before).total)
     x, y, long, low = (LEFT, 46, 196, 58) if across == NARROW else (406, 26, 270, 20)
-    unit = long / max(now, then)
-    was = text(LEFT + across, low, f"dashed: {units.count(then)}", 14, "end")
-    bars = rect(x, y, now * unit, 15, COLORS["idle"]) + ghost(x, y, then * unit, 15)
-    return shown + was + bars
+    unit = long / max(count, previous_count)
+    label = text(LEFT + across, low, f"dashed: {units.count(previous_count)}", 14, "end")
+    bars = rect(x, y, count * unit, 15, COLORS["idle"]) + ghost(x, y, previous_count * unit, 15)
+    return heading + label + bars
 
 
 def _key(model: Transformer, before: Transformer | None) -> str:
@@ -260,16 +260,18 @@ def _areas(model: Transformer, top: float, across: float) -> str:
 # --- the layers in order
 
 
-def _row(model: Transformer, found: Sequence[Kind], top: float, across: float) -> tuple[str, float]:
+def _row(
+    model: Transformer, layer_kinds: Sequence[Kind], top: float, across: float
+) -> tuple[str, float]:
     """A cell for each layer, the first at the left; what its looks say; and where that ends.
 
     A long stack is thinned out. What there is stands from `top` on.
     """
-    by_letter = {kind.letter: kind.layer for kind in found}
+    by_letter = {kind.letter: kind.layer for kind in layer_kinds}
     cells = [letter for letter, n in in_order(model) for _ in range(min(n, 400))]
     step = -(-len(cells) // round(across / 4.04))
-    shown, extra = cells[::step], min(int(model.prediction_layers), 9)
-    wide = min(across / (len(shown) + extra * 1.5), 30)
+    letters, extra = cells[::step], min(int(model.prediction_layers), 9)
+    wide = min(across / (len(letters) + extra * 1.5), 30)
     every = "" if step == 1 else f", one in {step} drawn"
     label = f"{int(model.num_layers):,} layers, from first to last{every}; not to scale"
     svg, y = "", top - 32
@@ -279,17 +281,17 @@ def _row(model: Transformer, found: Sequence[Kind], top: float, across: float) -
     y += 12
     boxes: list[Box] = []
     slants = ""
-    for place, letter in enumerate(shown):
-        here = by_letter[letter], LEFT + place * wide, y, wide - 1.5
-        boxes += _cell(*here)
-        slants += _slants(*here)
+    for place, letter in enumerate(letters):
+        cell = by_letter[letter], LEFT + place * wide, y, wide - 1.5
+        boxes += _cell(*cell)
+        slants += _slants(*cell)
     svg += _painted(boxes) + slants
     for i in range(extra):
-        x = LEFT + (len(shown) + 0.5 + i) * wide
+        x = LEFT + (len(letters) + 0.5 + i) * wide
         svg += ghost(x, y, wide - 1.5, CELL, "predicts a further token")
 
     # what a cell's looks say, of those that there are
-    mixers = [mixer for kind in found for mixer in kind.layer.mixers]
+    mixers = [mixer for kind in layer_kinds for mixer in kind.layer.mixers]
     looks = ["orange: MLP"]
     if model.num_experts:
         looks = ["faint orange: experts that a token does not meet"]
@@ -298,8 +300,8 @@ def _row(model: Transformer, found: Sequence[Kind], top: float, across: float) -
         looks.append("low blue: over a window only")
     if any(type(mixer) in _MIXERS for mixer in mixers):
         looks.append("slanted: a recurrence")
-    if len(found) > MOST:
-        looks.append(f"of {len(found)} kinds {MOST} have a card")
+    if len(layer_kinds) > MOST:
+        looks.append(f"of {len(layer_kinds)} kinds {MOST} have a card")
     lines = wrapped("; ".join(looks), across) + (wrapped(_further(model), across) if extra else [])
     for i, words in enumerate(lines):
         svg += text(LEFT, y + CELL + 22 + 20 * i, words, 15)
@@ -351,25 +353,27 @@ def _painted(boxes: Sequence[Box]) -> str:
 # --- a card for each kind
 
 
-def _cards(found: Sequence[Kind], hidden_size: Any, top: float, across: float) -> tuple[str, float]:
+def _cards(
+    layer_kinds: Sequence[Kind], hidden_size: Any, top: float, across: float
+) -> tuple[str, float]:
     """Cards as tall as the one that says most, or below one another; and where they end.
 
     Each says what a layer of the kind looks like, how many there are, how large, its parts.
     """
     narrow = across == NARROW
-    room = across + 8 if narrow else across / max(len(found), 2)
-    said = [
-        [(word, wrapped(told, room - 48)) for word, told in kind.in_words(hidden_size)]
-        for kind in found
+    pitch = across + 8 if narrow else across / max(len(layer_kinds), 2)
+    texts = [
+        [(part, wrapped(words, pitch - 48)) for part, words in kind.in_words(hidden_size)]
+        for kind in layer_kinds
     ]
     svg, floor = "", top
-    for place, (kind, parts) in enumerate(zip(found, said, strict=True)):
-        x, y = (LEFT, floor + 8 * (place > 0)) if narrow else (LEFT + place * room, top)
-        peers = [parts] if narrow else said
+    for place, (kind, parts) in enumerate(zip(layer_kinds, texts, strict=True)):
+        x, y = (LEFT, floor + 8 * (place > 0)) if narrow else (LEFT + place * pitch, top)
+        peers = [parts] if narrow else texts
         rows = max(sum(len(lines) for _, lines in parts) for parts in peers)
         high = 72.0 + 18 * rows + 3 * max(len(parts) for parts in peers)
         floor = y + high
-        svg += rect(x, y, room - 8, high, stroke="currentColor", opacity=0.5, rx=8)
+        svg += rect(x, y, pitch - 8, high, stroke="currentColor", opacity=0.5, rx=8)
         svg += _painted(_cell(kind.layer, x + 12, y + 12, 26))
         svg += _slants(kind.layer, x + 12, y + 12, 26)
         svg += text(x + 50, y + 27, units.plural(kind.how_many, "layer"), 17, **BOLD)
@@ -392,9 +396,9 @@ def wrapped(words: str, wide: float) -> list[str]:
     """
     rows = [""]
     for word in words.split():
-        longer = f"{rows[-1]} {word}".strip()
-        if rows[-1] and not fits(longer, wide):
+        candidate = f"{rows[-1]} {word}".strip()
+        if rows[-1] and not fits(candidate, wide):
             rows.append(word)
         else:
-            rows[-1] = longer
+            rows[-1] = candidate
     return rows
