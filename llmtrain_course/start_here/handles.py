@@ -96,9 +96,9 @@ def _machine(
     gpt3, chinchilla = run("GPT-3 175B"), run("Chinchilla 70B")
     each = chinchilla["tokens"] / chinchilla["active_parameters"]
     marks = [(name, run(name)["tokens"]) for name in ("GPT-3 175B", "Llama 3.1 405B")]
-    wanted = [("GPT-3 read", gpt3["tokens"])]
+    targets = [("GPT-3 read", gpt3["tokens"])]
     if enough:
-        wanted.append((f"{units.digits(each, 2)} for each parameter:", each * P))
+        targets.append((f"{units.digits(each, 2)} for each parameter:", each * P))
     chip = [f"each {units.powers(setting.rate)}", "operations a second"]
     return drawings.machine(
         setting.num_gpus,
@@ -111,7 +111,7 @@ def _machine(
         before.tokens if before else None,
         chip,
         layout,
-        wanted,
+        targets,
     )
 
 
@@ -181,11 +181,11 @@ def _draw_machine(now: Machine, before: Machine | None, layout: Layout = WIDE) -
     setting = now.setting
     picture = _machine(setting, before.setting if before else None, False, layout)
     gpt3 = run("GPT-3 175B")["tokens"]
-    told = _result(setting)
+    text = _result(setting)
     if setting.tokens >= gpt3:
-        told += f" GPT-3 read {units.count(gpt3, 2)}. "
-        told += f"{units.plural(setting.gpus_for(gpt3), 'GPU')} would do for that."
-    return common.pictured(picture, told)
+        text += f" GPT-3 read {units.count(gpt3, 2)}. "
+        text += f"{units.plural(setting.gpus_for(gpt3), 'GPU')} would do for that."
+    return common.pictured(picture, text)
 
 
 MACHINE = common.Handle(
@@ -209,22 +209,22 @@ def _draw_way(way: Way, before: Way | None, layout: drawings.Way = WAY) -> str:
     done = flops_on_the_way(P, way.step, layers)
     whole = flops_on_the_way(P, 2 * layers, layers)
     if not way.step:
-        told = "A token waits below the layers of a model with 8 billion parameters."
+        text = "A token waits below the layers of a model with 8 billion parameters."
     elif way.step < layers:
-        told = "Forward: each parameter multiplies once and adds once. That is 2 operations."
+        text = "Forward: each parameter multiplies once and adds once. That is 2 operations."
     elif way.step == layers:
-        told = "At the top the model guesses the next token. Now its error is known."
+        text = "At the top the model guesses the next token. Now its error is known."
     elif way.step < 2 * layers:
-        told = (
+        text = (
             "Backward: the error goes back down. Each parameter passes it on, 2 operations, "
             "and learns how it should change, 2 more."
         )
     else:
-        told = (
+        text = (
             f"<b>6 operations for each parameter: {units.count(whole, 2)} operations for "
             "one token.</b>"
         )
-    return common.pictured(drawings.one_token(way.step, P, done, whole, layout), told)
+    return common.pictured(drawings.one_token(way.step, P, done, whole, layout), text)
 
 
 ONE_TOKEN = common.Handle(
@@ -264,12 +264,12 @@ def _draw_runs(share: Share, before: Share | None, width: int = WIDTH) -> str:
         seconds = training_seconds(row["tokens"], row["active_parameters"], 1, rate, "none")
         ratios.append((name, float(gpu_hours(seconds, 1)) / row["gpu_hours"]))
     least, most = min(x for _, x in ratios), max(x for _, x in ratios)
-    told = (
+    text = (
         f"Each A100 at {share.percent} % of its peak, {units.count(rate)} operations a second: "
         f"the estimates are {units.digits(least, 2)} to {units.digits(most, 2)} times what was "
         "reported."
     )
-    return common.pictured(drawings.real_runs(ratios, rate, width), told)
+    return common.pictured(drawings.real_runs(ratios, rate, width), text)
 
 
 FIVE_RUNS = common.Handle(
@@ -303,7 +303,7 @@ def _draw_tank(tank: Tank, before: Tank | None, width: int = WIDTH) -> str:
     work = flops_per_parameter("none") * gpt3["tokens"] * gpt3["active_parameters"]
     rate = tank.num_gpus * Setting().rate
     done = min(rate * tank.days * units.DAY, work)
-    told = (
+    text = (
         "More GPUs fill it faster. The tank, <b>what GPT-3 took</b>, stays as large as it is."
         if done < work
         else "Full: that is <b>all the work of GPT-3</b>. Fewer GPUs do it too, only later."
@@ -311,7 +311,7 @@ def _draw_tank(tank: Tank, before: Tank | None, width: int = WIDTH) -> str:
     picture = drawings.count_and_rate(
         tank.num_gpus, tank.days, rate, done, work, work / rate, width
     )
-    return common.pictured(picture, told)
+    return common.pictured(picture, text)
 
 
 COUNT_AND_RATE = common.Handle(

@@ -85,12 +85,12 @@ def machine(
     before: float | None = None,
     chip: Sequence[str] = (),
     layout: Layout = WIDE,
-    wanted: Sequence[tuple[str, float]] = (),
+    targets: Sequence[tuple[str, float]] = (),
 ) -> Drawing:
     """GPUs and days as squares, the work they do, what a token takes, and a field of tokens.
 
     Takes the rate that each GPU reaches in FLOP/s, and the tokens. `marks` are tokens on
-    the scale below the field, by name, `wanted` those that are marked in the field;
+    the scale below the field, by name, `targets` those that are marked in the field;
     `before` the tokens of the picture before this one, which leave a dashed outline.
     `chip` says in two lines what each GPU does.
     """
@@ -103,12 +103,12 @@ def machine(
     svg += _box(layout.token, 150, MODEL, each, f"a token: 6 × {size}")
     for sign, left, top in layout.signs:
         svg += text(left, top, sign, 26, "middle", **BOLD)
-    low = TOP + 16 * ROWS + 16 + 18 * (len(wanted) + (layout is NARROW))
-    field = _field(tokens, before, wanted, layout.block) + _scale(tokens, marks, layout, low + 22)
+    low = TOP + 16 * ROWS + 16 + 18 * (len(targets) + (layout is NARROW))
+    field = _field(tokens, before, targets, layout.block) + _scale(tokens, marks, layout, low + 22)
     svg += f'<g transform="translate(0 {layout.lower})">{field}</g>'
     inside, below = (
         "; ".join(f"{name} {units.count(number, 2)}" for name, number in named)
-        for named in (wanted, marks)
+        for named in (targets, marks)
     )
     words = (
         f"{units.plural(num_gpus, 'GPU')} × {units.digits(days)} days = {work} operations, each "
@@ -130,28 +130,28 @@ def _squares(place: tuple[int, int, int], number: int, what: str, below: Sequenc
     """A block of squares, at most four rows; each stands for one thing, or for several."""
     x, y, columns = place
     each = ceil(number / (4 * columns))
-    shown = ceil(number / each)
+    drawn = ceil(number / each)
     squares = "".join(
         rect(x + 15 * (i % columns), y + 40 + 15 * (i // columns), 12, 12, QUIET, rx=2)
-        for i in range(shown)
+        for i in range(drawn)
     )
     notes = [*([f"a square: {units.plural(each, what)}"] if each > 1 else []), *below]
-    low = y + 58 + 15 * ceil(shown / columns)
+    low = y + 58 + 15 * ceil(drawn / columns)
     for i, note in enumerate(notes):
         squares += text(x, low + 20 * i, note, 15)
     return text(x, y + 30, units.plural(number, what), 16, **BOLD) + squares
 
 
 def _field(
-    tokens: float, before: float | None, wanted: Sequence[tuple[str, float]], block: float
+    tokens: float, before: float | None, targets: Sequence[tuple[str, float]], block: float
 ) -> str:
     """The tokens as blocks in a field that stays: twice as many are twice the blocks."""
     wide, high, whole = COLUMNS * block, 16 * ROWS, BLOCK * COLUMNS * ROWS
     svg = text(LEFT, TOP - 10, f"{units.count(tokens, 2)} tokens", 18, **BOLD)
-    told = f"a block: {units.count(BLOCK, 1)}{' tokens' if wide > 500 else ''}"
+    scale = f"a block: {units.count(BLOCK, 1)}{' tokens' if wide > 500 else ''}"
     if tokens > whole:
-        told = f"the field, {units.digits(tokens / whole, 2)} times"
-    svg += text(LEFT + wide, TOP - 10, told, 15, "end")
+        scale = f"the field, {units.digits(tokens / whole, 2)} times"
+    svg += text(LEFT + wide, TOP - 10, scale, 15, "end")
     svg += rect(LEFT, TOP, wide, high, QUIET, "the field", opacity=0.18)
     columns, rest = divmod(min(tokens, whole) / BLOCK, ROWS)
     svg += rect(LEFT, TOP, columns * block, high, TOKENS, "tokens") if columns else ""
@@ -166,16 +166,16 @@ def _field(
         end = min(before, whole) / BLOCK / ROWS * block
         svg += ghost(LEFT, TOP - 2, max(end, 2), high + 4, "at the start")
         beside = wide > 500  # the names of what is wanted
-        down = y if beside else y + 18 * len(wanted)
+        down = y if beside else y + 18 * len(targets)
         svg += text(LEFT + wide, down, "dashed: the start", 15, "end")
-    for i, (name, number) in enumerate(wanted):
+    for i, (name, number) in enumerate(targets):
         x = LEFT + min(number, whole) / BLOCK / ROWS * block
         after = number > whole
         left = x > LEFT + wide / 2
         if not after:
             svg += line(x, TOP - 6, x, y + 18 * i + 4, stroke_width=2.5)
-        told = f"{name} {units.count(number, 2)}{'; further right' if after else ''}"
-        svg += text(x - 6 if left else x + 6, y + 18 * i, told, 15, "end" if left else "start")
+        label = f"{name} {units.count(number, 2)}{'; further right' if after else ''}"
+        svg += text(x - 6 if left else x + 6, y + 18 * i, label, 15, "end" if left else "start")
     return svg
 
 
@@ -224,7 +224,7 @@ class Way(NamedTuple):
     columns: tuple[int, int, int]
     column: int  # how wide each is
     middles: tuple[int, int, int, int]  # of what stands above
-    token: tuple[int, int, str]  # x of the token and of its name, and where that is held
+    token: tuple[int, int, str]  # x of the token and of its name, and its anchor
     error: tuple[int, int, int, str]  # the same, with y of its name at the top
     bar: tuple[int, int, int]  # x, y and length of all operations
 
@@ -308,16 +308,16 @@ def one_token(
 
 def _traveller(up: int, down: int, layout: Way) -> str:
     """The token as a dot with an arrow behind it; its error, once it comes down."""
-    bottom, (x, at, held) = 286, layout.token
+    bottom, (x, at, anchor) = 286, layout.token
     top = bottom - 44 * up
     svg = arrow(x, bottom + 4, x, top + 12, stroke=FORWARD, stroke_width=3) if up else ""
-    svg += circle(x, top, 9, FORWARD, "the token") + text(at, top + 5, "token", 15, held)
+    svg += circle(x, top, 9, FORWARD, "the token") + text(at, top + 5, "token", 15, anchor)
     if down:
         start, end = bottom - 44 * LAYERS, bottom - 44 * (LAYERS - down)
-        x, at, y, held = layout.error
+        x, at, y, anchor = layout.error
         svg += arrow(x, start, x, end - 11, stroke=BACKWARD, stroke_width=3)
         svg += circle(x, end, 9, BACKWARD, "its error")
-        svg += text(at, y or end + 5, "its error", 15, held)
+        svg += text(at, y or end + 5, "its error", 15, anchor)
     return svg
 
 
@@ -403,8 +403,8 @@ def real_runs(ratios: Sequence[tuple[str, float]], rate: float, width: int = WID
     for i, (name, ratio) in enumerate(ratios):
         y, x = 52 + row * i, middle + half * _beside(ratio)
         fill = TOKENS if abs(log2(ratio)) <= log2(CLOSE) else COLORS["lost"]
-        low, at, held = (y + 16, middle - half, "start") if narrow else (y + 20, 124, "end")
-        svg += text(at, low, name, 15, held)
+        low, at, anchor = (y + 16, middle - half, "start") if narrow else (y + 20, 124, "end")
+        svg += text(at, low, name, 15, anchor)
         wide = max(abs(x - middle), 2)
         svg += rect(min(x, middle), y + above + 2, wide, 26, fill, name, rx=3)
         if abs(log2(ratio)) > log2(MOST):  # its bar would go on
@@ -459,9 +459,9 @@ def course_map(done: Mapping[str, tuple[int, int]]) -> Drawing:
         passed, whole = done.get(chapter, (0, 0))
         fill = TOKENS if passed == whole else MODEL
         ink = "white" if passed else "currentColor"
-        box, told = BOX, ""
+        box, note = BOX, ""
         if chapter == BESIDE:
-            box, told = {**BOX, "stroke_dasharray": "6 4"}, f" ({' '.join(NEEDS)})"
+            box, note = {**BOX, "stroke_dasharray": "6 4"}, f" ({' '.join(NEEDS)})"
             svg += arrow(x + 98, y - 15, x + 98, y - 1)
             svg += text(x + 210, y + 40, NEEDS[0], 14) + text(x + 210, y + 60, NEEDS[1], 14)
         svg += arrow(x - 13, y + 44, x - 1, y + 44) if i % 4 else ""
@@ -471,6 +471,6 @@ def course_map(done: Mapping[str, tuple[int, int]]) -> Drawing:
         svg += text(x + 10, y + 70, second, 14, fill=ink)
         state = f"{passed} of {whole}" if passed else ""
         svg += text(x + 188, y + 81, state, 14, "end", ink)
-        said = f"{chapter} {title}{told}: {first} {second} {state and f'({state} done)'}"
-        words.append(said.strip())
+        description = f"{chapter} {title}{note}: {first} {second} {state and f'({state} done)'}"
+        words.append(description.strip())
     return Drawing(svg, 860, 428, f"The course as a path. {' '.join(words)}")

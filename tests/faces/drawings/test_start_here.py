@@ -19,7 +19,7 @@ every_layout = pytest.mark.parametrize("layout", [drawings.WIDE, drawings.NARROW
 
 def machine(num_gpus: int = 8, days: float = 30, tokens: float = 47e9, **more: Any) -> Picture:
     """The machine of eight A100 that train 8 billion parameters."""
-    more = {"wanted": WANTED, **more}
+    more = {"targets": WANTED, **more}
     return drawn(drawings.machine(num_gpus, days, 8e9, 109.2e12, 48e9, tokens, MARKS, **more))
 
 
@@ -51,7 +51,7 @@ def test_twice_the_tokens_are_twice_the_field(layout: drawings.Layout) -> None:
 
 
 def test_a_mark_stands_in_the_field_where_as_many_tokens_end() -> None:
-    picture = machine(wanted=[("GPT-3 read", 300e9), ("enough", 2e12)], tokens=300e9)
+    picture = machine(targets=[("GPT-3 read", 300e9), ("enough", 2e12)], tokens=300e9)
     [mark] = [x for x in picture.of_kind("line") if x.thick == 2.5]
     [field] = picture.titled("the field")
     assert mark.left == pytest.approx(field.left + 0.3 * field.width)
@@ -103,8 +103,8 @@ def test_real_runs_lie_on_a_scale_of_doublings() -> None:
     for name, ratio in ratios:
         [bar] = picture.titled(name)
         end = bar.left if ratio < 1 else bar.right
-        wanted = middle + doubling * log2(min(ratio, 4))
-        assert end == pytest.approx(wanted, abs=0.3) or ratio == 1
+        targets = middle + doubling * log2(min(ratio, 4))
+        assert end == pytest.approx(targets, abs=0.3) or ratio == 1
     assert len(picture.of_kind("polygon")) == 1  # the bar that goes on
 
 
