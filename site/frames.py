@@ -59,7 +59,7 @@ FRAMES: dict[str, tuple[Values, Values]] = {
     "repeated": ({}, {"epochs": 40}),
     "predicted_step": ({"opened": 3}, {"opened": 3, "hidden_size": 64}),
     "timed_steps": ({}, {"left_out": 10, "repeats": 20}),
-    "step_bytes": ({"shown": True}, {"shown": True, "hidden_size": 64}),
+    "step_bytes": ({"measurement": True}, {"measurement": True, "hidden_size": 64}),
     "three_ways": ({}, {"model": "Llama-3.1-70B"}),
     "frozen_layer": ({}, {"learns": "all matrices", "adapters": "32 bits, dropout"}),
     "one_step": ({"moment": 220}, {"moment": 220, "way": "after backward"}),

@@ -114,20 +114,20 @@ def saved(
     net = build(shape, "meta", torch.bfloat16, attention, dropout, recompute)
     inputs = tokens(shape, micro_batch_size, "meta")
     constant = {storage_key(t) for t in (*net.parameters(), *net.buffers())}
-    ledger, found = Ledger(), dict[int, Saved]()
+    ledger, storages = Ledger(), dict[int, Saved]()
 
     def pack(tensor: Any) -> Any:
         key = storage_key(tensor)
-        if key not in constant and key not in found:
+        if key not in constant and key not in storages:
             entry = ledger.live.get(key) or Entry.of(tensor)
             where = ledger.modules[-1] if ledger.modules else "loss"
-            found[key] = _saved(entry, where)
+            storages[key] = _saved(entry, where)
         return tensor
 
     with ledger, ledger.naming(net), saved_tensors_hooks(pack, lambda kept: kept):
         loss = net.loss(*inputs)  # holds what is saved, so that no key comes twice
     del loss
-    return tuple(found.values())
+    return tuple(storages.values())
 
 
 def _saved(entry: Entry, where: str) -> Saved:

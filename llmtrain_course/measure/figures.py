@@ -61,8 +61,8 @@ def prediction(predicted: float, measured: Times) -> Figure:
     axes.text(0, 0.56, "measured")
     wide = max(2.0, 1.1 * ratio)
     axes.text(0.15 * wide, 1.56, f"{digits(1e3 * predicted)} ms", gid=LIVE)
-    told = f"{digits(1e3 * shortest)} ms at best, {digits(ratio, 2)} times as long"
-    axes.text(0.15 * wide, 0.56, told, gid=LIVE)
+    label = f"{digits(1e3 * shortest)} ms at best, {digits(ratio, 2)} times as long"
+    axes.text(0.15 * wide, 0.56, label, gid=LIVE)
     axes.set_xlim(0, wide)
     axes.locator_params(axis="x", integer=True, nbins=4)
     axes.set_ylim(-0.2, 2)

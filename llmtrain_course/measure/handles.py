@@ -173,9 +173,9 @@ def _sentence(setting: Setting, before: Setting | None) -> str:
     experiments = clock.experiments(b, k)
     result = f"<b>{units.digits(experiments.as_it_is)} sequences a second</b>"
     if before:
-        old = before.clock.throughput(before.micro_batch_size, before.accumulation)
-        if old != experiments.as_it_is:
-            result += f" (dashed: {units.digits(old)})"
+        previous = before.clock.throughput(before.micro_batch_size, before.accumulation)
+        if previous != experiments.as_it_is:
+            result += f" (dashed: {units.digits(previous)})"
     cause = experiments.verdict
     if cause == "computing":
         return f"{result}: it is <b>computing</b>; no single change gains a tenth."
@@ -239,12 +239,12 @@ def _draw_product(now: Product, before: Product | None, width: int = ACROSS) -> 
     rates = product_rates()
     sizes = [size for size in rates if size <= now.size]
     size, best = sizes[-1], max(rates[size] for size in sizes)
-    told = f"<b>{units.flops_per_second(rates[size])}</b> at {size} × {size}"
+    text = f"<b>{units.flops_per_second(rates[size])}</b> at {size} × {size}"
     if size < max(rates):
-        told += ". What do larger ones reach?"
+        text += ". What do larger ones reach?"
     else:
-        told += f". The best of all is {units.flops_per_second(best)}: call that the peak."
-    return common.pictured(one_product(rates, size, width), told)
+        text += f". The best of all is {units.flops_per_second(best)}: call that the peak."
+    return common.pictured(one_product(rates, size, width), text)
 
 
 ONE_PRODUCT = common.Handle(
@@ -292,7 +292,7 @@ class Opened:
 
 def _draw_opened(now: Opened, before: Opened | None, width: int = ACROSS) -> str:
     step = recorded_step(_recorded(now.hidden_size))
-    told = (
+    texts = (
         f"The FLOPs of this step take {units.digits(1e3 * step.ideal)} ms at the peak. How long "
         "does the step itself take?",
         f"The products of the step take {_times(step.products / step.ideal)} the "
@@ -302,7 +302,7 @@ def _draw_opened(now: Opened, before: Opened | None, width: int = ACROSS) -> str
         f"<b>The step takes {_times(step.ratio)} the prediction</b>, which is "
         f"{units.share(1 / step.ratio)} of the peak.",
     )
-    return common.pictured(predicted_step(step, now.opened, width), told[now.opened])
+    return common.pictured(predicted_step(step, now.opened, width), texts[now.opened])
 
 
 PREDICTED_STEP = common.Handle(
@@ -340,7 +340,7 @@ class Timed:
         return [row["seconds"] for row in published.rows("step_times") if row["series"] == number]
 
     @property
-    def taken(self) -> Times:
+    def timing(self) -> Times:
         """The steps that are timed, behind those left out."""
         return times(self.seconds[: self.left_out + self.repeats], self.left_out)
 
@@ -350,12 +350,12 @@ SERIES = ("first", "second", "third")
 
 
 def _draw_timed(now: Timed, before: Timed | None, width: int = ACROSS) -> str:
-    taken = now.taken
-    told = (
-        f"You report <b>{units.digits(1e3 * taken.median)} ms</b>, the median of "
-        f"{units.plural(len(taken.seconds), 'step')}, with {now.left_out or 'none'} left out."
+    timing = now.timing
+    text = (
+        f"You report <b>{units.digits(1e3 * timing.median)} ms</b>, the median of "
+        f"{units.plural(len(timing.seconds), 'step')}, with {now.left_out or 'none'} left out."
     )
-    return common.pictured(timed_steps(now.seconds, taken, width), told)
+    return common.pictured(timed_steps(now.seconds, timing, width), text)
 
 
 TIMED_STEPS = common.Handle(
@@ -386,38 +386,40 @@ TIMED_STEPS = common.Handle(
 
 
 @dataclass(frozen=True)
-class Held:
+class StepMemory:
     """A width of the small GPT, and whether what the process took is open."""
 
     hidden_size: int = 512
-    shown: bool = False
+    measurement: bool = False
 
 
-def _draw_held(now: Held, before: Held | None, width: int = ACROSS) -> str:
-    predicted, taken = recorded_memory(_recorded(now.hidden_size))
-    told = (
+def _draw_memory(now: StepMemory, before: StepMemory | None, width: int = ACROSS) -> str:
+    predicted, process_bytes = recorded_memory(_recorded(now.hidden_size))
+    text = (
         f"At its peak the step holds {units.gigabytes(predicted.total)}, by the formulas of "
         "page 06. What did the process take from its machine?"
     )
-    if now.shown:
-        told = (
-            f"<b>The process took {_times(taken / predicted.total)} the prediction</b>, "
-            f"{units.gigabytes(taken - predicted.total)} more."
+    if now.measurement:
+        text = (
+            f"<b>The process took {_times(process_bytes / predicted.total)} the prediction</b>, "
+            f"{units.gigabytes(process_bytes - predicted.total)} more."
         )
-    return common.pictured(step_bytes(predicted, taken if now.shown else None, width), told)
+    return common.pictured(
+        step_bytes(predicted, process_bytes if now.measurement else None, width), text
+    )
 
 
 STEP_BYTES = common.Handle(
     title="The memory of a step, predicted and measured",
     controls={
-        "shown": common.Control(
+        "measurement": common.Control(
             "Show what the process took", "Its memory at the peak, as the system counts it.", "flag"
         ),
         "hidden_size": _WIDTH,
     },
-    settings={"": Held()},
-    draw=_draw_held,
-    narrow=partial(_draw_held, width=NARROW),
+    settings={"": StepMemory()},
+    draw=_draw_memory,
+    narrow=partial(_draw_memory, width=NARROW),
 )
 
 
@@ -444,23 +446,23 @@ def _draw_watched(now: Watched, before: Watched | None, width: int = ACROSS) -> 
     [(_, forward)], [(_, backward)] = trace.phases["forward"], trace.phases["backward"]
     buckets = Trace.until(trace.exchange, until)
     if until == trace.seconds:
-        told = (
+        text = (
             f"<b>{units.share(trace.hidden)} of the sending lay beside computing.</b> The step "
             f"took {units.digits(1e3 * trace.seconds)} ms."
         )
     elif until <= forward:
-        told = "Forward computes. It makes no gradients, so there is nothing to send."
+        text = "Forward computes. It makes no gradients, so there is nothing to send."
     elif not buckets:
-        told = "Backward computes, from the last layer to the first."
+        text = "Backward computes, from the last layer to the first."
         if until > backward:
-            told = "Backward is over, and all gradients are copied into one parcel."
+            text = "Backward is over, and all gradients are copied into one parcel."
     elif until <= backward:
         number = len(buckets)
         fate = "has arrived" if until >= trace.exchange[number - 1][1] else "is on its way"
-        told = f"Parcel {number} {fate}, before backward has ended."
+        text = f"Parcel {number} {fate}, before backward has ended."
     else:
-        told = "Backward is over. All gradients must have arrived before the update."
-    return common.pictured(one_step(trace, until, longest, width), told)
+        text = "Backward is over. All gradients must have arrived before the update."
+    return common.pictured(one_step(trace, until, longest, width), text)
 
 
 ONE_STEP = common.Handle(

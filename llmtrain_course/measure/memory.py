@@ -105,7 +105,7 @@ class Watch(Ledger):
         """Note what is alive at this moment."""
         owner = {
             storage_key(tensor): part
-            for part, tensors in self.trainer.held().items()
+            for part, tensors in self.trainer.states().items()
             for tensor in tensors
         }
         parts = dict.fromkeys(["weights", "gradients", "optimizer"], 0)

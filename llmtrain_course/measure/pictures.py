@@ -130,7 +130,7 @@ def _bar(x: float, y: float, wide: float, high: float, color: str) -> str:
 # --- the same step, thirty times
 
 
-def timed_steps(series: Sequence[float], taken: Times, width: int = ACROSS) -> Drawing:
+def timed_steps(series: Sequence[float], timing: Times, width: int = ACROSS) -> Drawing:
     """Steps one after another: those left out, those timed with their median, and the rest."""
     left, base, high, most = 64 if width == ACROSS else 42, 290, 250, 0.1
     each, svg = (width - left - 20) / len(series), text(8, 24, "ms", 15)
@@ -140,7 +140,7 @@ def timed_steps(series: Sequence[float], taken: Times, width: int = ACROSS) -> D
         svg += line(left, y, width - 10, y, opacity=0.2) + text(
             left - 8, y + 5, f"{tick}", 14, "end"
         )
-    first, last = len(taken.warm_up), len(taken.warm_up) + len(taken.seconds)
+    first, last = len(timing.warm_up), len(timing.warm_up) + len(timing.seconds)
     for place, seconds in enumerate(series):
         x, y = left + each * (place + 0.7), base - high * seconds / most
         if place < first:
@@ -149,9 +149,9 @@ def timed_steps(series: Sequence[float], taken: Times, width: int = ACROSS) -> D
             svg += circle(x, y, min(6, each / 2), COLORS["weights"], f"{1e3 * seconds:.1f} ms")
         else:
             svg += circle(x, y, 3, GREY, "not timed")
-    y, (start, end) = base - high * taken.median / most, (left + each * x for x in (first, last))
+    y, (start, end) = (base - high * timing.median / most, (left + each * x for x in (first, last)))
     svg += line(start, y, end, y, stroke=COLORS["gradients"], stroke_width=4)
-    label, above = f"median {_ms(taken.median)}", max(taken.seconds)
+    label, above = f"median {_ms(timing.median)}", max(timing.seconds)
     x = min(max((start + end) / 2, left + 70), width - 80)
     svg += text(x, base - high * above / most - 14, label, 16, "middle", font_weight=700)
     svg += text((left + width) / 2, base + 24, "step 1 to step 30", 15, "middle")
@@ -161,13 +161,13 @@ def timed_steps(series: Sequence[float], taken: Times, width: int = ACROSS) -> D
     )
     svg += text(left + 132, base + 53, "timed", 15) + circle(left + 218, base + 48, 3, GREY)
     svg += text(left + 230, base + 53, "not timed", 15)
-    words = f"{len(taken.seconds)} steps timed behind {first} left out: median {_ms(taken.median)}."
+    words = f"{len(timing.seconds)} steps timed behind {first} left out: {label}."
     return Drawing(svg, width, 356, words)
 
 
 # --- the memory of a step
 
-_HELD = {
+_PART_LABELS = {
     "weights": "weights",
     "gradients": "gradients",
     "optimizer": "Adam",
@@ -177,7 +177,7 @@ _HELD = {
 _MOST_BYTES = 500e6
 
 
-def step_bytes(predicted: Moment, taken: float | None, width: int = ACROSS) -> Drawing:
+def step_bytes(predicted: Moment, process_bytes: float | None, width: int = ACROSS) -> Drawing:
     """The predicted peak part by part, and what the process took, where that is open."""
     beside = width == ACROSS  # the labels: beside the bars, or above
     left, top, lower, foot = (142, 60, 80, 214) if beside else (16, 66, 106, 248)
@@ -194,19 +194,19 @@ def step_bytes(predicted: Moment, taken: float | None, width: int = ACROSS) -> D
         x += unit * size
     svg += text(left, top + 68, units.gigabytes(predicted.total), 16, font_weight=700)
     words = f"Predicted {units.gigabytes(predicted.total)}"
-    if taken is None:
+    if process_bytes is None:
         svg += text(left + 12, top + lower + 30, "?", 18, "start", GREY)
     else:
-        svg += _bar(left, top + lower, unit * taken, 46, COLORS["memory"])
-        label = f"{units.gigabytes(taken)}, {_times(taken / predicted.total)}"
+        svg += _bar(left, top + lower, unit * process_bytes, 46, COLORS["memory"])
+        label = f"{units.gigabytes(process_bytes)}, {_times(process_bytes / predicted.total)}"
         svg += text(left, top + lower + 68, label, 16, font_weight=700)
-        words += f", taken {units.gigabytes(taken)}"
-    for place, (name, label) in enumerate(_HELD.items()):
+        words += f", taken {units.gigabytes(process_bytes)}"
+    for place, (name, label) in enumerate(_PART_LABELS.items()):
         row, column = divmod(place, 5 if beside else 3)
         x, y = 20 + 118 * column, foot + 22 + 24 * row
         svg += rect(x, y, 16, 16, COLORS[name], rx=3) + text(x + 22, y + 14, label, 15)
     sizes = ", ".join(
-        f"{_HELD[x]} {units.gigabytes(size)}" for x, size in predicted.parts().items()
+        f"{_PART_LABELS[x]} {units.gigabytes(size)}" for x, size in predicted.parts().items()
     )
     return Drawing(svg, width, foot + (52 if beside else 76), f"{words}: {sizes}.")
 
@@ -280,8 +280,8 @@ def step_by_the_clock(
     if was != parts.total:
         svg += ghost(left, _FLOOR + 10, was * scale, 12, "a step at the start")
         svg += text(left + was * scale + 8, _FLOOR + 21, f"dashed: {_ms(was)}", 14)
-    found = clock.experiments(b, k)
-    svg += _bars(found, old_clock.experiments(*old_size), width)
+    experiments = clock.experiments(b, k)
+    svg += _bars(experiments, old_clock.experiments(*old_size), width)
 
     spent = {
         "passes": parts.passes,
@@ -291,13 +291,13 @@ def step_by_the_clock(
     }
     times = ", ".join(f"{name} {_ms(seconds)}" for name, seconds in spent.items())
     gains = ", ".join(
-        f"{label} × {getattr(found, name) / found.as_it_is:.2f}"
+        f"{label} × {getattr(experiments, name) / experiments.as_it_is:.2f}"
         for name, label in _CHANGES.items()
         if name != "as_it_is"
     )
     words = (
         f"A step of {_ms(parts.total)} with {k} × {b} sequences: {times}. "
-        f"{units.digits(found.as_it_is)} sequences a second; {gains}."
+        f"{units.digits(experiments.as_it_is)} sequences a second; {gains}."
     )
     return Drawing(svg, width, 504 if width == WIDE else 590, words)
 
@@ -344,22 +344,22 @@ _CHANGES = {
 }
 
 
-def _bars(found: Experiments, known: Experiments, width: int) -> str:
+def _bars(experiments: Experiments, start: Experiments, width: int) -> str:
     """Sequences a second, as it is and after each change, and how much that gains."""
     beside = width == WIDE  # the labels: beside the bars, or above
     left, first, row, longest = (254, 326, 34, 360) if beside else (16, 344, 52, 232)
-    scale = longest / max(*vars(found).values(), *vars(known).values())
+    scale = longest / max(*vars(experiments).values(), *vars(start).values())
     svg = text(
         100 if beside else left, 312, "sequences a second, after one change", 15, font_weight=700
     )
     for place, (name, label) in enumerate(_CHANGES.items()):
-        y, rate, old = first + row * place, getattr(found, name), getattr(known, name)
+        y, rate, old = first + row * place, getattr(experiments, name), getattr(start, name)
         color = COLORS["weights"] if name == "as_it_is" else COLORS["memory"]
         svg += _label(left, y - 7 if beside else y, label, beside)
         svg += rect(left, y, rate * scale, 26, color, rx=3)
-        if found != known:
+        if experiments != start:
             svg += ghost(left, y - 1, old * scale, 28, "at the start")
-        gain = "" if name == "as_it_is" else f", × {rate / found.as_it_is:.2f}"
+        gain = "" if name == "as_it_is" else f", × {rate / experiments.as_it_is:.2f}"
         end = left + 8 + max(rate, old) * scale
         svg += text(end, y + 19, f"{units.digits(rate)}{gain}", 15, font_weight=600)
     return svg

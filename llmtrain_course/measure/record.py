@@ -71,8 +71,8 @@ class Case:
     @property
     def shape(self) -> Transformer:
         """The model's shape at this sequence length."""
-        known = TINY.get(self.model) or published.architecture(self.model)
-        return replace(known, sequence_length=self.sequence_length)
+        model = TINY.get(self.model) or published.architecture(self.model)
+        return replace(model, sequence_length=self.sequence_length)
 
 
 def cases(tiny: bool) -> list[Case]:
@@ -140,7 +140,7 @@ def _problem_of_cuda() -> str | None:
 
 def record(path: Path, device: str, tiny: bool) -> int:
     """Measure what the file does not hold yet; how many rows were added."""
-    with held(path):
+    with file_lock(path):
         done = finished(path, source(device))
         waiting = [case for case in cases(tiny) if case.name not in done]
         _say(f"{len(done)} rows are there, {len(waiting)} to measure")
@@ -153,7 +153,7 @@ def record(path: Path, device: str, tiny: bool) -> int:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def file_lock(path: Path) -> Iterator[None]:
     """Keep a file for one recorder; ValueError if another has it, or it is no file."""
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is no regular file: choose another name")
@@ -246,9 +246,9 @@ def measured(case: Case, device: str) -> dict[str, Any]:
 
 
 def _out_of_memory(error: RuntimeError) -> bool:
-    said = ("can't allocate memory", "out of memory", "ALLOC_FAILED")
-    lacking = any(words in str(error) for words in said)  # CPU, CUDA, its libraries
-    return lacking or isinstance(error, torch.OutOfMemoryError)
+    phrases = ("can't allocate memory", "out of memory", "ALLOC_FAILED")
+    matches = any(words in str(error) for words in phrases)  # CPU, CUDA, its libraries
+    return matches or isinstance(error, torch.OutOfMemoryError)
 
 
 def _run(case: Case, device: str) -> tuple[float, int | None]:

@@ -107,13 +107,13 @@ def profiled(
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep off stderr what C++ writes: the profiler reports its start and stop there."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
         os.close(nowhere)
 
 
@@ -124,8 +124,8 @@ def _operators(events: Any) -> Iterator[Operator]:
     for phase in phases:
         for event in _computing(phase):
             name = event.name.removeprefix("aten::")
-            start, took = _start(event) - _start(phases[0]), _took(event)
-            yield Operator(name, phase.name, start, took, event.name in PRODUCTS)
+            start, seconds = _start(event) - _start(phases[0]), _duration(event)
+            yield Operator(name, phase.name, start, seconds, event.name in PRODUCTS)
 
 
 def _computing(event: Any) -> Iterator[Any]:
@@ -134,8 +134,8 @@ def _computing(event: Any) -> Iterator[Any]:
     What calls a matrix product never stands for it, however long it was held up.
     """
     children = sorted(event.cpu_children, key=_start)
-    called = sum(_took(child) for child in children)
-    itself = event.name.startswith("aten::") and called < _took(event) / 2
+    called = sum(_duration(child) for child in children)
+    itself = event.name.startswith("aten::") and called < _duration(event) / 2
     if event.name in PRODUCTS or (itself and not any(map(_multiplies, children))):
         if event.name.removeprefix("aten::") not in VIEWS:
             yield event
@@ -153,5 +153,5 @@ def _start(event: Any) -> float:
     return float(event.time_range.start) / 1e6
 
 
-def _took(event: Any) -> float:
+def _duration(event: Any) -> float:
     return float(event.time_range.elapsed_us()) / 1e6

@@ -77,7 +77,7 @@ class Trainer:
         for weight in self.weights:
             weight.grad = None
 
-    def held(self) -> dict[str, list[Any]]:
+    def states(self) -> dict[str, list[Any]]:
         """The tensors of the model's states, by part."""
         gradients = [w.grad for w in self.weights if w.grad is not None]
         return {

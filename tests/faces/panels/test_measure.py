@@ -137,9 +137,9 @@ def test_the_step_opens_part_by_part() -> None:
 
 
 def test_what_is_reported_depends_on_what_is_timed() -> None:
-    medians = {Timed(x, n, s).taken.median for x in (0, 3) for n in (2, 20) for s in SERIES}
+    medians = {Timed(x, n, s).timing.median for x in (0, 3) for n in (2, 20) for s in SERIES}
     assert len(medians) == 12
-    late = {s: Timed(3, 20, s).taken.median for s in SERIES}
+    late = {s: Timed(3, 20, s).timing.median for s in SERIES}
     assert 1.4 < late["second"] / late["third"] < 1.6
 
 
@@ -147,7 +147,7 @@ def test_the_memory_taken_is_covered_at_first() -> None:
     assert told("step_bytes").endswith("take from its machine?")
     predicted, taken = recorded_memory(512)
     ratio = f"{units.digits(taken / predicted.total, 2)} times"
-    assert ratio in told("step_bytes", shown=True)
+    assert ratio in told("step_bytes", measurement=True)
 
 
 def test_no_gradient_travels_before_it_exists() -> None:
