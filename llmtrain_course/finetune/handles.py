@@ -226,10 +226,10 @@ _CONTROLS = {
 def render(setting: Setting, before: Setting | None = None, width: int = WIDE) -> str:
     """The panel's answer as HTML: sentence, notes, picture, table, and the call."""
     plan, ways = setting.plan, setting.ways
-    began = float(before.plan.memory.total) if before else 0
+    initial = float(before.plan.memory.total) if before else 0
     memory = float(plan.run.accelerator.memory)
     picture = ways_on_a_card(
-        ways, setting.way, memory, float(plan.reserve), setting.chip, began, width
+        ways, setting.way, memory, float(plan.reserve), setting.chip, initial, width
     )
     return "".join(
         [
@@ -289,9 +289,9 @@ def _notes(setting: Setting) -> list[str]:
             f"<b>Too slow:</b> attention is counted over whole rows. Within texts of "
             f"{setting.tokens_each:,} tokens it is less, and the time is {over:.1f} times shorter."
         )
-    if more := setting.litgpt_excess:
+    if ratio := setting.litgpt_excess:
         notes.append(
-            f"<b>It may not fit:</b> in one program, litgpt, such runs held {more:.1f} times what "
+            f"<b>It may not fit:</b> in one program, litgpt, such runs held {ratio:.1f} times what "
             "is counted. Elsewhere the count was near. Try a step before you trust it."
         )
     if setting.of_texts < setting.at_once:
@@ -440,8 +440,8 @@ class Learning:
 
 def kept_by_layers(tuning: Tuning) -> dict[str, float]:
     """Bytes that the layers of Llama 3.1 8B keep of one text of 2,048 tokens, by part."""
-    kept = tuned_activations(architecture("Llama-3.1-8B", _TEXT), tuning, 1)
-    parts = kept.parts()
+    activations = tuned_activations(architecture("Llama-3.1-8B", _TEXT), tuning, 1)
+    parts = activations.parts()
     return {name: float(parts[name]) for name in ("norms", "attention", "mlp", "adapters")}
 
 
@@ -505,8 +505,8 @@ class Spike:
 
 def _draw_spike(setting: Spike, before: Spike | None, width: int = WIDE) -> str:
     phases = setting.phases
-    began = float((before or setting).phases[0].total)
-    picture = step_phases(phases, began, _CARD, width)
+    initial = float((before or setting).phases[0].total)
+    picture = step_phases(phases, initial, _CARD, width)
     loss, peak = phases[0], max(phases, key=lambda phase: phase.total)
     if setting.loss != "whole":
         text = "Logits are never whole, and nothing stands on top at the loss."
@@ -620,10 +620,10 @@ def _draw_packing(setting: Packing, before: Packing | None, width: int = WIDE) -
     if k == 0:
         text = "Each text has a row of its own, filled up with <b>pads</b> that teach nothing."
     elif k < len(LENGTHS):
-        moved = places[-1].start > 0
+        shares_row = places[-1].start > 0
         text = (
             f"Text {k} stays where it is."
-            if not moved
+            if not shares_row
             else (f"Text {k} moves behind others, and <b>its row is saved</b>.")
         )
     else:

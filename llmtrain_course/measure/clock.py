@@ -208,11 +208,11 @@ class StepClock:
     def experiments(self, micro_batch_size: int, accumulation: int = 1) -> Experiments:
         """The throughput as it is, and after one change at a time."""
         b, k = micro_batch_size, accumulation
-        alone = replace(self, exchange=0.0, slowest=1.0)
+        one_gpu = replace(self, exchange=0.0, slowest=1.0)
         return Experiments(
             as_it_is=self.throughput(b, k),
             same_data=replace(self, loading=0.0).throughput(b, k),
-            alone=alone.throughput(b, k),
+            one_gpu=one_gpu.throughput(b, k),
             doubled=self.throughput(2 * b, k),
             four_passes=self.throughput(b, 4 * k),
         )
@@ -239,7 +239,7 @@ class Experiments:
 
     as_it_is: float
     same_data: float
-    alone: float
+    one_gpu: float
     doubled: float
     four_passes: float = 0.0
 
@@ -248,7 +248,7 @@ class Experiments:
         now = self.as_it_is
         return {
             "data": self.same_data / now,
-            "other GPUs": self.alone / now,
+            "other GPUs": self.one_gpu / now,
             "fixed costs": self.doubled / now,
         }
 

@@ -124,7 +124,7 @@ def saved(
             storages[key] = _saved(entry, where)
         return tensor
 
-    with ledger, ledger.naming(net), saved_tensors_hooks(pack, lambda kept: kept):
+    with ledger, ledger.naming(net), saved_tensors_hooks(pack, lambda tensor: tensor):
         loss = net.loss(*inputs)  # holds what is saved, so that no key comes twice
     del loss
     return tuple(storages.values())

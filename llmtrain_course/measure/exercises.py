@@ -139,7 +139,7 @@ class OwnTest(Exercise):
         layers, micro = (int(entry(design, name, count)) for name in ("layers", "micro"))
         warm_up = int(entry(design, "warm_up", lambda name, number: count(name, number, least=0)))
         repeats = int(entry(design, "repeats", count))
-        stated = float(entry(design, "peak"))
+        claim = float(entry(design, "peak"))
         if not 2 <= layers <= model.num_layers:
             return False, (
                 f"layers={layers}: take 2 at the least, so that embedding and head do not "
@@ -151,16 +151,16 @@ class OwnTest(Exercise):
             return False, f"{repeats} timed: too few for a spread to speak of."
         if len(model.layers) > 1:
             return False, f"{design['model']} has layers of several kinds: take another model."
-        room = (1 - FREE) * float(published.accelerator(GPU).memory)
+        limit = (1 - FREE) * float(published.accelerator(GPU).memory)
         least = _peak(replace(model, layers=((2, model.layers[0][1]),)), 1)
-        if least > room:
+        if least > limit:
             return False, (
                 f"two layers of {design['model']} already take {units.gigabytes(least)}, where "
-                f"{units.gigabytes(room)} may be used: take a smaller model."
+                f"{units.gigabytes(limit)} may be used: take a smaller model."
             )
         cut = replace(model, layers=((layers, model.layers[0][1]),))
-        right, sentence = _sentence_on_size(cut, micro, warm_up + repeats, stated)
-        problem = _problem_with_peak(stated, cut, micro)
+        right, sentence = _sentence_on_size(cut, micro, warm_up + repeats, claim)
+        problem = _problem_with_peak(claim, cut, micro)
         if problem:
             rest = "Your layers and micro fit; only the peak is off. " if right else ""
             return False, f"{problem} {rest}{HINT}"
@@ -172,12 +172,12 @@ def _peak(model: Transformer, micro: int) -> float:
     return float(step_timeline(model, micro, _RECIPE, "none").peak.total)
 
 
-def _sentence_on_size(cut: Transformer, micro: int, steps: int, stated: float) -> tuple[bool, str]:
+def _sentence_on_size(cut: Transformer, micro: int, steps: int, claim: float) -> tuple[bool, str]:
     """Whether a cut fills the GPU as it should, and its steps end in time."""
     chip = published.accelerator(GPU)
     memory, peak = float(chip.memory), _peak(cut, micro)
     summary = f"its peak is {units.gigabytes(peak)} of {units.gigabytes(memory)}"
-    if stated > 1.05 * peak / 1e9:
+    if claim > 1.05 * peak / 1e9:
         with_gradients = peak + 4 * float(count_parameters(cut).total)
         summary += f" ({units.gigabytes(with_gradients)} with gradients, as yours)"
     if peak > (1 - FREE) * memory:
@@ -194,7 +194,7 @@ def _sentence_on_size(cut: Transformer, micro: int, steps: int, stated: float) -
     )
 
 
-def _problem_with_peak(stated: float, cut: Transformer, micro: int) -> str:
+def _problem_with_peak(claim: float, cut: Transformer, micro: int) -> str:
     """What is wrong with a predicted peak, in GB; nothing within a twentieth.
 
     With the gradients it is right too: a step of several passes has them at its peak.
@@ -204,11 +204,11 @@ def _problem_with_peak(stated: float, cut: Transformer, micro: int) -> str:
     activations = float(count_activations(cut, micro).total) / 1e9
     logits = float(4 * micro * cut.sequence_length * cut.vocab_size) / 1e9
     right = (peak, peak + 4 * P)
-    if _near(stated, right, 0.05):
+    if _near(claim, right, 0.05):
         return ""
-    if _near(stated * units.GiB / units.GB, right, 0.005):
-        return f"peak={stated:g} looks like GiB: give it in GB, 10⁹ bytes."
-    if stated > 1e6:
+    if _near(claim * units.GiB / units.GB, right, 0.005):
+        return f"peak={claim:g} looks like GiB: give it in GB, 10⁹ bytes."
+    if claim > 1e6:
         return "this looks like bytes: give the peak in GB, 10⁹ bytes."
     mistakes = {
         "these are the states alone: what is kept, and the logits, come on top.": (14 * P, 18 * P),
@@ -218,14 +218,14 @@ def _problem_with_peak(stated: float, cut: Transformer, micro: int) -> str:
         "this is what a pass keeps; weights and Adam are there as well.": (activations,),
     }
     for cause, values in mistakes.items():
-        if _near(stated, values, 0.02):
-            return f"peak={stated:g} GB: {cause}"
-    side = "much" if stated > peak else "little"
-    return f"peak={stated:g} GB is too {side} for these layers and sequences."
+        if _near(claim, values, 0.02):
+            return f"peak={claim:g} GB: {cause}"
+    side = "much" if claim > peak else "little"
+    return f"peak={claim:g} GB is too {side} for these layers and sequences."
 
 
-def _near(stated: float, values: Sequence[float], share: float) -> bool:
-    return any(abs(stated / value - 1) <= share for value in values)
+def _near(claim: float, values: Sequence[float], share: float) -> bool:
+    return any(abs(claim / value - 1) <= share for value in values)
 
 
 EXERCISES: dict[str, Exercise] = {

@@ -90,10 +90,10 @@ def throughputs(sizes: Sequence[int], curves: Mapping[str, Sequence[float]]) -> 
 
 
 @styled
-def exchange(shared: DataParallel) -> Figure:
+def exchange(result: DataParallel) -> Figure:
     """A process's pass through its share of the batch, and the averaging after it."""
     figure, axes = new_figure("What averaging the gradients costs here", "ms", "")
-    times = {"average": shared.all_reduce_seconds, "pass": shared.pass_seconds}
+    times = {"average": result.all_reduce_seconds, "pass": result.pass_seconds}
     for (name, seconds), color in zip(times.items(), (VERMILION, BLUE), strict=True):
         style: Any = {"color": color, "hatch": HATCHES[color]}
         axes.broken_barh([(0, seconds * 1e3)], (list(times).index(name), 0.6), **style)

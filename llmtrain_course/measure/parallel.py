@@ -112,10 +112,10 @@ def _compare(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
     inputs, targets = tokens(shape, job["batch_size"], "cpu")
     whole = _net(shape)
     _loss(whole, inputs, targets).backward()
-    shared = DistributedDataParallel(_net(shape))
+    replica = DistributedDataParallel(_net(shape))
     part = inputs.chunk(d)[rank], targets.chunk(d)[rank]
-    _loss(shared, *part).backward()
-    averaged, gradients = _flat(shared.module), _flat(whole)
+    _loss(replica, *part).backward()
+    averaged, gradients = _flat(replica.module), _flat(whole)
     difference = (averaged - gradients).abs().max() / gradients.abs().max()
     return {
         "processes": d,
@@ -132,7 +132,7 @@ BUCKETS = 4
 
 def _trace(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
     """Four steps: one not watched, one to warm up the profiler, two that it keeps."""
-    step = Step(shape, job["batch_size"], beside=job["overlap"])
+    step = Step(shape, job["batch_size"], overlap=job["overlap"])
     file = f"{job['folder']}/trace{dist.get_rank()}.json"
     with profile(
         activities=[ProfilerActivity.CPU],
@@ -148,22 +148,22 @@ def _trace(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
 class Step:
     """A training step of this process; gradients travel beside backward, or after."""
 
-    def __init__(self, shape: Transformer, batch: int, beside: bool = True) -> None:
+    def __init__(self, shape: Transformer, batch: int, overlap: bool = True) -> None:
         net = _net(shape, torch.float32)
         size = sum(p.nbytes for p in net.parameters()) / BUCKETS / 2**20
         self.net = DistributedDataParallel(net, bucket_cap_mb=size)
         self.optimizer = torch.optim.AdamW(net.parameters())
         self.inputs, self.targets = tokens(shape, batch, "cpu")
-        self.beside = beside
+        self.overlap = overlap
 
     def __call__(self) -> None:
         """Forward, backward, the exchange, the update."""
-        exchange = nullcontext() if self.beside else self.net.no_sync()
+        exchange = nullcontext() if self.overlap else self.net.no_sync()
         with record_function("forward"), exchange:
             loss = _loss(self.net, self.inputs, self.targets)
         with record_function("backward"):
             loss.backward()
-        if not self.beside:
+        if not self.overlap:
             self._average()
         with record_function("optimizer"):
             self.optimizer.step()
@@ -190,11 +190,11 @@ def _slow_link(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
         share = bucket.buffer() / dist.get_world_size()
         return dist.all_reduce(share, async_op=True).get_future().then(delay)
 
-    def rate(batch: int, alone: bool = False) -> float:
+    def rate(batch: int, without_exchange: bool = False) -> float:
         step = Step(shape, batch)
         # a lambda, for PyTorch reads a hook's annotations, and as text knows none
         step.net.register_comm_hook(None, lambda state, bucket: exchange(bucket))
-        with step.net.no_sync() if alone else nullcontext():
+        with step.net.no_sync() if without_exchange else nullcontext():
             return batch / timed(step, warm_up=2, repeats=5).median
 
     b = job["batch_size"]
@@ -202,7 +202,7 @@ def _slow_link(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
     return {
         "as_it_is": now,
         "same_data": now,  # it is there already
-        "alone": rate(b, alone=True),
+        "one_gpu": rate(b, without_exchange=True),
         "doubled": rate(2 * b),
     }
 

@@ -338,7 +338,7 @@ def _waiting(x: float, y: float, wide: float, *reasons: str) -> str:
 _CHANGES = {
     "as_it_is": "as it is",
     "same_data": "the same data again",
-    "alone": "this GPU alone",
+    "one_gpu": "this GPU alone",
     "doubled": "micro-batch doubled",
     "four_passes": "four times the passes",
 }

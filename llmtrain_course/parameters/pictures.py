@@ -106,7 +106,7 @@ class Layout:
     layer: Place = (150, 62, 482, 344)
     mlp: int = 164  # its norm, as all that follow
     norm: int = 164
-    made: int = 204  # queries, keys and values, and their names
+    vectors: int = 204  # queries, keys and values, and their names
     names: int = 236
     tokens: int = 310  # the first of the tokens, and from one to the next
     pitch: int = 50
@@ -140,7 +140,7 @@ TELEPHONE = Layout(
     layer=(70, 62, 306, 402),
     mlp=88,
     norm=82,
-    made=112,
+    vectors=112,
     names=145,
     tokens=198,
     pitch=37,
@@ -240,8 +240,8 @@ def _attention_branch(step: int, layout: Layout) -> Iterator[str]:
     yield text(norm - (6 if narrow else 8), query - 19 if narrow else 290, "norm", 14)
     for row, name in zip(layout.rows, ("query", "key", "value"), strict=True):
         y = row - SIDE / 2
-        yield line(norm + 7, keys - 1, layout.made, row, **_faint(read))
-        yield _shape(layout.made, y, SIDE, SIDE, "attention", read)
+        yield line(norm + 7, keys - 1, layout.vectors, row, **_faint(read))
+        yield _shape(layout.vectors, y, SIDE, SIDE, "attention", read)
         yield text(layout.names, y + 18, name, 14)
     if compared:
         yield from _comparison(layout)

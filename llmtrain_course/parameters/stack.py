@@ -186,28 +186,28 @@ def _totals(model: Transformer, before: Transformer | None, across: float) -> st
 def _key(model: Transformer, before: Transformer | None) -> str:
     """A column for each part: its colour and word, its count, its share."""
     now, shares = count_parameters(model).parts(), count_parameters(model).shares()
-    then = count_parameters(before).parts() if before else now
+    previous = count_parameters(before).parts() if before else now
     svg = ""
     for place, (name, word) in enumerate(PARTS.items()):
         x = LEFT + place * 134
         svg += label(word, x, 60) + text(x + 18, 83, _count(now[name], "none (tied)"), 15)
         svg += text(x + 18, 101, _share(float(shares[name])), 14)
-        if then[name] != now[name]:
-            svg += text(x + 18, 119, f"was {_count(then[name])}", 14)
+        if previous[name] != now[name]:
+            svg += text(x + 18, 119, f"was {_count(previous[name])}", 14)
     return svg
 
 
 def _rows(model: Transformer, before: Transformer | None) -> tuple[str, float]:
     """The same as `_key` in a row for each part, and where the rows end."""
     now, shares = count_parameters(model).parts(), count_parameters(model).shares()
-    then = count_parameters(before).parts() if before else now
+    previous = count_parameters(before).parts() if before else now
     svg, y = "", 86 if before else 60
     for name, word in PARTS.items():
         svg += label(word, LEFT, y) + text(148, y, _count(now[name], "none (tied)"), 15)
         svg += text(LEFT + NARROW, y, _share(float(shares[name])), 14, "end")
-        if then[name] != now[name]:
+        if previous[name] != now[name]:
             y += 18
-            svg += text(148, y, f"was {_count(then[name])}", 14)
+            svg += text(148, y, f"was {_count(previous[name])}", 14)
         y += 24
     return svg, y - 6
 
@@ -292,17 +292,17 @@ def _row(
 
     # what a cell's looks say, of those that there are
     mixers = [mixer for kind in layer_kinds for mixer in kind.layer.mixers]
-    looks = ["orange: MLP"]
+    legend = ["orange: MLP"]
     if model.num_experts:
-        looks = ["faint orange: experts that a token does not meet"]
-    looks.append("blue: attention")
+        legend = ["faint orange: experts that a token does not meet"]
+    legend.append("blue: attention")
     if any(mixer.window for mixer in mixers):
-        looks.append("low blue: over a window only")
+        legend.append("low blue: over a window only")
     if any(type(mixer) in _MIXERS for mixer in mixers):
-        looks.append("slanted: a recurrence")
+        legend.append("slanted: a recurrence")
     if len(layer_kinds) > MOST:
-        looks.append(f"of {len(layer_kinds)} kinds {MOST} have a card")
-    lines = wrapped("; ".join(looks), across) + (wrapped(_further(model), across) if extra else [])
+        legend.append(f"of {len(layer_kinds)} kinds {MOST} have a card")
+    lines = wrapped("; ".join(legend), across) + (wrapped(_further(model), across) if extra else [])
     for i, words in enumerate(lines):
         svg += text(LEFT, y + CELL + 22 + 20 * i, words, 15)
     return svg, y + CELL + 38.0 + 20 * (len(lines) - 1)

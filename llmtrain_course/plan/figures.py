@@ -46,7 +46,7 @@ def sweep_maps(maps: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
     """
     figure, places = plt.subplots(1, len(maps), sharex=True, sharey=True)
     for axes, (name, points) in zip(np.atleast_1d(places), maps.items(), strict=True):
-        drawn = _draw_points(axes, name, points)
+        scatter = _draw_points(axes, name, points)
         axes.set_title(name, fontsize=13)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
@@ -55,7 +55,7 @@ def sweep_maps(maps: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
         axes.margins(0.15)
         axes.set(xlabel="micro-batch", ylabel="GPUs for one copy")
         axes.label_outer()
-    figure.colorbar(drawn, label="MFU (%)")
+    figure.colorbar(scatter, label="MFU (%)")
     return figure
 
 

@@ -125,7 +125,7 @@ class OwnStates(Exercise):
         if stage > 3:
             refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
         recipe = choice("recipe", design["recipe"], RECIPES)
-        stated = float(entry(design, "gigabytes"))
+        claim = float(entry(design, "gigabytes"))
         chip = accelerator(design["chip"])
         if recipe == "pure_bf16":
             return False, (
@@ -140,7 +140,7 @@ class OwnStates(Exercise):
             )
         by_stage = [_gigabytes(P, recipe, z, n) for z in range(4)]
         weighs = by_stage[stage]
-        if abs(stated - weighs) > 0.01 * weighs:
+        if abs(claim - weighs) > 0.01 * weighs:
             mistakes = {
                 **{f"that is stage {z}, not stage {stage}.": x for z, x in enumerate(by_stage)},
                 "these are the weights alone.": float(RECIPES[recipe].weights) * P / 1e9,
@@ -149,7 +149,7 @@ class OwnStates(Exercise):
                 ),
                 "this is in GiB: give GB, 10⁹ bytes.": weighs * units.GB / units.GiB,
             }
-            return False, f"{_cause(stated, weighs, mistakes)} {HINT}"
+            return False, f"{_cause(claim, weighs, mistakes)} {HINT}"
         return _fitting(by_stage, stage, float(chip.memory) / 1e9)
 
     def hints_for(self, answer: Answer) -> tuple[str, ...]:
@@ -165,14 +165,14 @@ def _gigabytes(parameters: int, recipe: str, zero_stage: int, replicas: int) -> 
     return float(model_state_bytes(parameters, recipe, zero_stage, replicas).total) / 1e9
 
 
-def _cause(stated: float, weighs: float, mistakes: Mapping[str, float]) -> str:
+def _cause(claim: float, weighs: float, mistakes: Mapping[str, float]) -> str:
     """The slip behind a wrong number of GB, or which way it is off."""
-    if stated > 1e6:
+    if claim > 1e6:
         return "this looks like bytes: give GB, 10⁹ bytes."
     for cause, mistake in mistakes.items():
-        if abs(stated - mistake) <= 10 * NEAR * mistake:
+        if abs(claim - mistake) <= 10 * NEAR * mistake:
             return cause
-    return f"{stated:g} GB is too {'much' if stated > weighs else 'little'}."
+    return f"{claim:g} GB is too {'much' if claim > weighs else 'little'}."
 
 
 def _fitting(by_stage: Sequence[float], stage: int, memory: float) -> tuple[bool, str]:
@@ -194,8 +194,8 @@ def _sums(recipe: str) -> str:
     whole = RECIPES[recipe].total
     # Over two replicas a parameter weighs x + (whole - x)/2, x the bytes that are not shared.
     over_two = [model_state_bytes(1, recipe, stage, data_parallel=2).total for stage in (1, 2, 3)]
-    own = [int(2 * total - whole) for total in over_two]
-    sums = [f"{x} + {whole - x}/d" if x else f"{whole}/d" for x in own]
+    unshared = [int(2 * total - whole) for total in over_two]
+    sums = [f"{x} + {whole - x}/d" if x else f"{whole}/d" for x in unshared]
     return f"With recipe {recipe}: {whole}, {', '.join(sums)} bytes a parameter."
 
 
@@ -300,7 +300,7 @@ _UPDATES, _SIZE = 1000, 0.003
 
 def _destination() -> str:
     """The option that names where the weight stands at the end."""
-    weight = updated(FORMATS["bf16"], 1, _SIZE, _UPDATES).alone
+    weight = updated(FORMATS["bf16"], 1, _SIZE, _UPDATES).direct
     if weight == 1:
         return "one"
     return "four" if abs(weight - 4) < 0.1 else "in between"

@@ -26,11 +26,11 @@ def half_spacing(number_format: NumberFormat, weight: float) -> float:
 class UpdatedWeight:
     """Where equal updates leave a weight: kept in a format alone, and beside a main weight.
 
-    `alone` was rounded after each update. `main` is in fp32, and `copy` is what the format
+    `direct` was rounded after each update. `main` is in fp32, and `copy` is what the format
     makes of it.
     """
 
-    alone: float
+    direct: float
     main: float
     copy: float
 
@@ -41,17 +41,17 @@ def updated(
     """Where a weight stands after so many equal updates, without a main weight and with one.
 
     >>> after = updated(FORMATS["bf16"], 1, 0.003, updates=4)
-    >>> after.alone, after.copy
+    >>> after.direct, after.copy
     (1.0, 1.015625)
     """
     instance("number_format", number_format, NumberFormat)
     n = single("updates", updates, least=0)
     at_most("updates", n, "what this goes through one by one", 100_000)
     start, step = one("weight", weight, finite), one("update", update, finite)
-    alone, main = number_format.round(start), FORMATS["fp32"].round(start)
+    direct, main = number_format.round(start), FORMATS["fp32"].round(start)
     for _ in range(n):
-        alone, main = number_format.round(alone + step), FORMATS["fp32"].round(main + step)
-    return UpdatedWeight(alone, main, number_format.round(main))
+        direct, main = number_format.round(direct + step), FORMATS["fp32"].round(main + step)
+    return UpdatedWeight(direct, main, number_format.round(main))
 
 
 def sum_of_ones(number_format: NumberFormat, ones: int) -> float:

@@ -225,12 +225,12 @@ def _draw_updates(updates: Updates, before: Updates | None, width: int = WIDTH) 
     picture = update_lines(number_format, 1, updates.update, updates.updates, after, width)
     if not updates.updates:
         return common.pictured(picture, "No update has come yet. <b>Both weights are 1.</b>")
-    moved = float(number_format.round(after.alone + updates.update)) - after.alone
-    fate = f"its next update counts as {number(moved, 3)}" if moved else "its next update is lost"
+    change = float(number_format.round(after.direct + updates.update)) - after.direct
+    fate = f"its next update counts as {number(change, 3)}" if change else "its next update is lost"
     return common.pictured(
         picture,
         f"On paper the weight is {number(exact, 5)}. Beside a main weight it is "
-        f"{number(after.copy)}. In {name} alone it is <b>{number(after.alone)}, and {fate}.</b>",
+        f"{number(after.copy)}. In {name} alone it is <b>{number(after.direct)}, and {fate}.</b>",
     )
 
 
@@ -387,14 +387,16 @@ _RECIPES = {
 
 
 @dataclass(frozen=True)
-class Kept:
+class ParameterRecipe:
     """How a parameter is kept in training."""
 
     recipe: str = "all in fp32"
 
 
-def _draw_bytes(kept: Kept, before: Kept | None, width: int = WIDTH) -> str:
-    name, text = _RECIPES[kept.recipe]
+def _draw_bytes(
+    setting: ParameterRecipe, before: ParameterRecipe | None, width: int = WIDTH
+) -> str:
+    name, text = _RECIPES[setting.recipe]
     recipe = RECIPES[name]
     weighs = units.gigabytes(8e9 * recipe.total)
     picture = parameter_bytes(recipe, RECIPES["fp32"], width)
@@ -410,7 +412,7 @@ PARAMETER_BYTES = common.Handle(
     controls={
         "recipe": controls.choice("Recipe", "What is kept in how many bits.", tuple(_RECIPES))
     },
-    settings={"": Kept()},
+    settings={"": ParameterRecipe()},
     draw=_draw_bytes,
     narrow=partial(_draw_bytes, width=NARROW),
 )

@@ -190,19 +190,19 @@ def update_lines(
             svg += text(at(x), y + 32, f"{x:g}", 15, "middle")
 
     # alone: what is rounded back, the next update, and where it leads
-    below, above = number_format.neighbours(after.alone)
-    left, right = ((after.alone + x) / 2 for x in (below, above))
+    below, above = number_format.neighbours(after.direct)
+    left, right = ((after.direct + x) / 2 for x in (below, above))
     if updates:  # before the first one it would answer what the page asks
         svg += hatched(at(left), top - 14, at(right) - at(left), 28, 5)
-    end, ink = at(min(after.alone + update, _HIGH)), COLORS["gradients"]
-    svg += line(at(after.alone), top - 26, end, top - 26, stroke=ink, stroke_width=4)
+    end, ink = at(min(after.direct + update, _HIGH)), COLORS["gradients"]
+    svg += line(at(after.direct), top - 26, end, top - 26, stroke=ink, stroke_width=4)
     svg += line(end, top - 33, end, top - 10, stroke=ink, stroke_width=3)
-    anchor, spot = ("end", at(after.alone) - 12) if end > 480 else ("start", end + 12)
+    anchor, spot = ("end", at(after.direct) - 12) if end > 480 else ("start", end + 12)
     label = f"the next update: + {number(update)}"
     if narrow:
-        anchor, spot = "start", min(at(after.alone), width - 8 * len(label))
+        anchor, spot = "start", min(at(after.direct), width - 8 * len(label))
     svg += text(spot, top - 24 - raised, label, 15, anchor)
-    svg += circle(at(after.alone), top, 8, weight, f"{number(after.alone)}")
+    svg += circle(at(after.direct), top, 8, weight, f"{number(after.direct)}")
 
     # with a main weight: every update is a dot, and the copy stands on a mark
     for k in range(updates + 1):
@@ -220,7 +220,7 @@ def update_lines(
         width,
         low + 48,
         f"A weight of {number(start)} after {units.plural(updates, 'update')} of "
-        f"{number(update)}: in {name} alone it is {number(after.alone)}. A main weight "
+        f"{number(update)}: in {name} alone it is {number(after.direct)}. A main weight "
         f"in fp32 is {number(after.main, 5)}, and its {name} copy {number(after.copy)}.",
     )
 

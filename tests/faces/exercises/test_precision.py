@@ -50,7 +50,7 @@ def test_the_prediction_names_the_belief() -> None:
     prediction = PREDICTIONS["precision-guess"]
     assert prediction.truth() == "one"
     after = updated(bf16, 1, 0.003, 1000)
-    assert (after.alone, after.main) == (1, pytest.approx(4, rel=1e-4))
+    assert (after.direct, after.main) == (1, pytest.approx(4, rel=1e-4))
     assert "On paper" in prediction.reveal("four")
     for option in prediction.options:  # the picture below explains it
         said = prediction.reveal(option)
