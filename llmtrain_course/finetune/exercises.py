@@ -41,8 +41,8 @@ ROWS, COLUMNS, RANK = 4096, 14336, 16
 """A matrix of the MLP of Llama 3.1 8B, and the rank of its adapter."""
 
 
-def _adapter() -> int:
-    """What an adapter on `gate` adds to the parameters that learn, in each of 32 layers."""
+def _adapter_parameters() -> int:
+    """The parameters that an adapter on `gate` adds in each of 32 layers."""
     model = architecture("Llama-3.1-8B")
     return int(tuned_parameters(model, Tuning.lora(RANK, ["gate_proj"])).learning) // 32
 
@@ -114,7 +114,7 @@ of a step on each GPU."""
 _ENTRIES = ("gpus", "way", "length", "texts")
 
 
-def adapted(way: str, gpus: int, length: int, texts: int) -> Plan:
+def adaptation_plan(way: str, gpus: int, length: int, texts: int) -> Plan:
     """The plan of the own model, adapted on so many of the own GPUs, with packed texts."""
     run = own_run()
     return plan_run(
@@ -163,7 +163,7 @@ class OwnTuning(Exercise):
                 f"{texts:,} texts fill {units.plural(rows, 'row')} of {length:,} tokens, and one "
                 f"step has {OWN_ROWS * gpus}: more texts, or shorter rows."
             )
-        plan = adapted(way, gpus, length, texts)
+        plan = adaptation_plan(way, gpus, length, texts)
         peak, capacity = plan.memory.total, plan.run.accelerator.memory - plan.reserve
         holds = f"{units.gigabytes(float(peak))} at the peak"
         if not plan.fits:
@@ -188,7 +188,7 @@ class OwnTuning(Exercise):
 
 EXERCISES: dict[str, Exercise] = {
     "finetune-adapter": FillIn(
-        key=_adapter,
+        key=_adapter_parameters,
         unit=lambda number: f"{number:,} parameters",
         tolerance=0,
         hint="One matrix has r columns as tall as the rows, the other r rows.",
@@ -263,8 +263,8 @@ EXERCISES: dict[str, Exercise] = {
 }
 
 
-def kept_with_dropout() -> float:
-    """What adapters on all matrices with dropout keep, over full training."""
+def dropout_ratio() -> float:
+    """The activations of adapters on all matrices with dropout, relative to full training."""
     model = architecture("Llama-3.1-8B", 2048)
     tunings = Tuning.lora(16, dropout=0.05), Tuning.full()
     ours, full = (float(tuned_activations(model, tuning, 1).layers) for tuning in tunings)
@@ -273,7 +273,7 @@ def kept_with_dropout() -> float:
 
 PREDICTIONS: dict[str, Prediction] = {
     "finetune-kept": Prediction(
-        truth=lambda: "more" if kept_with_dropout() > 1.02 else "the same",
+        truth=lambda: "more" if dropout_ratio() > 1.02 else "the same",
         options={
             "a tenth": "What learns is less than a hundredth, but the gradient still has to "
             "pass through every layer.",
@@ -281,7 +281,7 @@ PREDICTIONS: dict[str, Prediction] = {
             "the same": "Frozen matrices keep less, and their adapters keep more than that.",
             "more": "Each adapter keeps a copy of what it reads, and which values it dropped.",
         },
-        why=f"With an adapter on every matrix it is {kept_with_dropout():.2f} times as much. "
+        why=f"With an adapter on every matrix it is {dropout_ratio():.2f} times as much. "
         "The picture shows where.",
     ),
     "finetune-speed": Prediction(

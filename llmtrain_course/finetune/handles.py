@@ -97,22 +97,22 @@ class Setting:
     @property
     def batch(self) -> int:
         """Rows in a step, over all GPUs; of few texts no more than they fill."""
-        passes = min(-(-PASSES // self.micro_batch_size), self.tokens // self.at_once)
+        passes = min(-(-PASSES // self.micro_batch_size), self.tokens // self.tokens_at_once)
         return self.num_gpus * self.micro_batch_size * passes
 
     @property
-    def at_once(self) -> int:
-        """Tokens that all GPUs have at once."""
+    def tokens_at_once(self) -> int:
+        """The tokens that all GPUs train on at once."""
         return self.num_gpus * self.micro_batch_size * self.length
 
     @property
     def tokens(self) -> int:
         """Tokens that go through the model, pads included; at least one pass of all GPUs."""
-        return max(self.of_texts, self.at_once)
+        return max(self.text_tokens, self.tokens_at_once)
 
     @property
-    def of_texts(self) -> int:
-        """Tokens of the rows that the texts fill."""
+    def text_tokens(self) -> int:
+        """The tokens of the rows that the texts fill."""
         padded = self.length if self.rows == PADDED else None
         n, each = self.examples, min(self.tokens_each, self.length)
         return int(tuning_tokens(n, each, self.epochs, padded))
@@ -121,7 +121,7 @@ class Setting:
         """This way, with the rank and the loss that are set."""
         return tuning_of(way, self.rank, _LOSSES[self.loss])
 
-    def planned(self, way: str) -> Plan:
+    def plan_for(self, way: str) -> Plan:
         """The plan of this way."""
         return plan_run(
             architecture(self.model, self.length),
@@ -139,11 +139,11 @@ class Setting:
     @cached_property
     def plan(self) -> Plan:
         """The plan of the way that is set."""
-        return self.planned(self.way)
+        return self.plan_for(self.way)
 
     @property
-    def over_counted(self) -> float:
-        """Times the FLOPs of attention within texts that those of attention over rows are."""
+    def attention_excess(self) -> float:
+        """The FLOPs counted with attention over rows, relative to attention within texts."""
         each = min(self.tokens_each, self.length)
         model, tuning = architecture(self.model, self.length), self.tuning(self.way)
         rows, texts = (
@@ -154,7 +154,7 @@ class Setting:
         return rows / texts
 
     @property
-    def litgpt_excess(self) -> float:
+    def litgpt_ratio(self) -> float:
         """The factor by which litgpt needed more than the count, if that no longer fits; else 0."""
         times = 0.0
         if self.way == IN_4_BITS:
@@ -167,7 +167,7 @@ class Setting:
     @property
     def ways(self) -> dict[str, TunedMemory]:
         """The peak of each way."""
-        plans = {way: self.plan if way == self.way else self.planned(way) for way in WAYS}
+        plans = {way: self.plan if way == self.way else self.plan_for(way) for way in WAYS}
         return {way: tuned_peak(plan.run) for way, plan in plans.items()}
 
 
@@ -259,12 +259,12 @@ def _sentence(setting: Setting) -> str:
     assert cost is not None
     time = units.duration(float(plan.seconds.likely), 2)
     money = units.dollars(float(cost.likely), 2)
-    takes = f"It takes some <b>{time}</b> ({_ends(plan)}) and {money}"
+    takes = f"It takes some <b>{time}</b> ({_time_range(plan)}) and {money}"
     return f"{result}{takes}, at ${setting.price:,.2f} an hour."
 
 
-def _ends(plan: Plan) -> str:
-    """How long it takes from the fast end to the slow one."""
+def _time_range(plan: Plan) -> str:
+    """The time from the fast end to the slow one."""
     low, high = (units.duration(float(x), 2) for x in (plan.seconds.least, plan.seconds.greatest))
     number, unit = low.split()
     return f"{number} to {high}" if high.split()[1] == unit else f"{low} to {high}"
@@ -284,23 +284,23 @@ def _notes(setting: Setting) -> list[str]:
             f"so {length:,} of them are read."
         )
     timed = setting.plan.fits or setting.plan.tight
-    if timed and setting.rows == PACKED and (over := setting.over_counted) > 1.15:
+    if timed and setting.rows == PACKED and (over := setting.attention_excess) > 1.15:
         notes.append(
             f"<b>Too slow:</b> attention is counted over whole rows. Within texts of "
             f"{setting.tokens_each:,} tokens it is less, and the time is {over:.1f} times shorter."
         )
-    if ratio := setting.litgpt_excess:
+    if ratio := setting.litgpt_ratio:
         notes.append(
             f"<b>It may not fit:</b> in one program, litgpt, such runs held {ratio:.1f} times what "
             "is counted. Elsewhere the count was near. Try a step before you trust it."
         )
-    if setting.of_texts < setting.at_once:
+    if setting.text_tokens < setting.tokens_at_once:
         notes.append("<b>Few texts:</b> they do not fill one row on each GPU, so pads do.")
-    at_once = setting.micro_batch_size * length
-    if setting.way == IN_4_BITS and at_once < 4096:
-        longer = times_as_long_in_4_bits(at_once)
+    tokens = setting.micro_batch_size * length
+    if setting.way == IN_4_BITS and tokens < 4096:
+        longer = times_as_long_in_4_bits(tokens)
         notes.append(
-            f"<b>Slower:</b> with {at_once:,} tokens at once, 4 bits took up to {longer:.1f} times "
+            f"<b>Slower:</b> with {tokens:,} tokens at once, 4 bits took up to {longer:.1f} times "
             "as long where it was measured. The hours are those of 16 bits."
         )
     return notes
@@ -316,7 +316,7 @@ def _table(setting: Setting) -> str:
     rows = [
         ["tokens through the model", units.count(setting.tokens)],
         ["of a GPU's peak", units.percent(plan.shares.steps[1])],
-        ["time", _ends(plan)],
+        ["time", _time_range(plan)],
         [
             "cost",
             f"{units.dollars(float(plan.cost.least), 2)} to "
@@ -359,14 +359,14 @@ _CARDS = {"24 GB": 24e9, "80 GB": 80e9}
 
 
 @dataclass(frozen=True)
-class Adapted:
+class AdapterRank:
     """A model, and the rank of its adapters."""
 
     model: str = "Llama-3.1-8B"
     rank: int = 16
 
 
-def _draw_ways(setting: Adapted, before: Adapted | None, width: int = WIDE) -> str:
+def _draw_ways(setting: AdapterRank, before: AdapterRank | None, width: int = WIDE) -> str:
     model = architecture(setting.model)
     tunings = {way: tuning_of(way, setting.rank) for way in WAYS}
     states = {
@@ -397,7 +397,7 @@ THREE_WAYS = common.Handle(
             "Rank", "Columns of an adapter's thin matrices.", most=256, stops=_RANKS
         ),
     },
-    settings={"": Adapted()},
+    settings={"": AdapterRank()},
     draw=_draw_ways,
     narrow=partial(_draw_ways, width=NARROW),
 )
@@ -438,8 +438,8 @@ class Learning:
         return Tuning.lora(16, _LEARNING[self.learns], **_ADAPTERS[self.adapters])
 
 
-def kept_by_layers(tuning: Tuning) -> dict[str, float]:
-    """Bytes that the layers of Llama 3.1 8B keep of one text of 2,048 tokens, by part."""
+def layer_activations(tuning: Tuning) -> dict[str, float]:
+    """The bytes that the layers of Llama 3.1 8B keep of a text of 2,048 tokens, by part."""
     activations = tuned_activations(architecture("Llama-3.1-8B", _TEXT), tuning, 1)
     parts = activations.parts()
     return {name: float(parts[name]) for name in ("norms", "attention", "mlp", "adapters")}
@@ -452,7 +452,7 @@ def _draw_layer(setting: Learning, before: Learning | None, width: int = WIDE) -
     _, layer = architecture("Llama-3.1-8B").layers[0]
     all_sites = (site for part in layer.parts for site in sites(part, h, tuning))
     learning = {site.matrix.name for site in all_sites if site.adapted or tuning.is_full}
-    current, full = kept_by_layers(tuning), kept_by_layers(Tuning.full())
+    current, full = layer_activations(tuning), layer_activations(Tuning.full())
     picture = layer_kept(matrices, learning, current, full, not tuning.is_full, width)
     saving = sum(full.values()) - sum(current.values())
     text = f"The layers keep <b>{units.gigabytes(sum(current.values()))}</b> of a text of "
@@ -550,14 +550,14 @@ _NAMED = {"peft MetaMathQA benchmark": "few short texts in a step"}
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """Which two ways are compared."""
 
     compared: str = "4 bits with 16 bits"
 
 
-def faster_by_flops(recompute: str) -> float:
-    """How many times the FLOPs of adapters on Llama 3.1 8B all weights take."""
+def flops_ratio(recompute: str) -> float:
+    """The FLOPs of training all weights of Llama 3.1 8B, relative to its adapters'."""
     model = architecture("Llama-3.1-8B", 1)
     full, adapters = (
         tuned_flops(model, tuning, 1, recompute).total
@@ -566,15 +566,12 @@ def faster_by_flops(recompute: str) -> float:
     return float(full / adapters)
 
 
-def _draw_speed(setting: Compared, before: Compared | None, width: int = WIDE) -> str:
+def _draw_speed(setting: Comparison, before: Comparison | None, width: int = WIDE) -> str:
     first, second = _COMPARED[setting.compared]
     ratios, expected = speed_ratios(first, second), {}
     if second == "full":
-        with_recomputation = faster_by_flops("full")
-        expected = {
-            "by FLOPs alone": faster_by_flops("none"),
-            "with recomputation": with_recomputation,
-        }
+        with_recomputation = flops_ratio("full")
+        expected = {"by FLOPs alone": flops_ratio("none"), "with recomputation": with_recomputation}
     picture = speed_against_tokens(ratios, expected, _NAMED, width)
     if first == "lora":
         close = sum(1 <= ratio.times < 1.2 for ratio in ratios)
@@ -590,7 +587,7 @@ def _draw_speed(setting: Compared, before: Compared | None, width: int = WIDE) -
 TUNED_SPEED = common.Handle(
     title="Measured speed of one way beside another",
     controls={"compared": controls.choice("Compare", "What is compared with what.", _COMPARED)},
-    settings={"": Compared()},
+    settings={"": Comparison()},
     draw=_draw_speed,
     narrow=partial(_draw_speed, width=NARROW),
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from llmtrain_course.exercises import check, predict
-from llmtrain_course.finetune.exercises import WAYS, adapted, kept_with_dropout
+from llmtrain_course.finetune.exercises import WAYS, adaptation_plan, dropout_ratio
 from llmtrain_course.kit.own_run import SET, own_run
 
 
@@ -52,12 +52,12 @@ def test_rows_longer_than_the_models_positions_are_refused_in_its_name() -> None
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_plan_is_that_of_the_page(way: str) -> None:
-    plan = adapted(way, 8, 4096, 1000)
+    plan = adaptation_plan(way, 8, 4096, 1000)
     assert plan.run.tokens == 1000 * 800 * 3
     assert plan.run.tuning == WAYS[way]
 
 
 def test_what_a_guess_is_told() -> None:
-    assert kept_with_dropout() == pytest.approx(1.27, abs=0.005)
+    assert dropout_ratio() == pytest.approx(1.27, abs=0.005)
     assert "it is 'more'" in predict("finetune-kept", "half").text
     assert "1.13 times as fast: 32 % too much" in predict("finetune-speed", 1.5).text

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from llmtrain_course.finetune.handles import faster_by_flops
+from llmtrain_course.finetune.handles import flops_ratio
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import Tuning, tuned_memory
 from llmtrain_helpers.published import architecture
@@ -72,8 +72,8 @@ def test_nothing_happens_in_silence() -> None:
 
 
 def test_the_lines_are_what_flops_let_one_expect() -> None:
-    assert faster_by_flops("none") == pytest.approx(1.49, abs=0.005)
-    assert faster_by_flops("full") == pytest.approx(1.25, abs=0.005)
+    assert flops_ratio("none") == pytest.approx(1.49, abs=0.005)
+    assert flops_ratio("full") == pytest.approx(1.25, abs=0.005)
 
 
 def test_the_handles_say_what_the_page_says() -> None:

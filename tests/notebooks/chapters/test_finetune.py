@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 
 from llmtrain_course.finetune.formulas import packed_rows
-from llmtrain_course.finetune.handles import LENGTHS, ROW, Spike, faster_by_flops
+from llmtrain_course.finetune.handles import LENGTHS, ROW, Spike, flops_ratio
 from llmtrain_helpers import Tuning, published, tuned_parameters, tuned_phases, tuning_tokens, units
 from llmtrain_helpers.finetune import LOSS_KERNELS, weight_bytes
 from llmtrain_helpers.plan.plan import TUNED_RESERVES
@@ -55,9 +55,9 @@ def test_measured_speeds_are_those_of_the_page() -> None:
 
 def test_how_much_less_work_adapters_do() -> None:
     """A third less, or a fifth if layers are recomputed, as in nearly all measured pairs."""
-    assert faster_by_flops("none") == pytest.approx(3 / 2, abs=0.01)
-    assert round(faster_by_flops("full"), 2) == 1.25
-    assert 1 - 1 / faster_by_flops("full") == pytest.approx(1 / 5, abs=0.005)
+    assert flops_ratio("none") == pytest.approx(3 / 2, abs=0.01)
+    assert round(flops_ratio("full"), 2) == 1.25
+    assert 1 - 1 / flops_ratio("full") == pytest.approx(1 / 5, abs=0.005)
     reading = cell(PAGE, "speed")
     assert "## A third less work, or a fifth: how much faster?" in reading
     assert "adapters do only a fifth less work and the lead shrinks to 1.25" in reading
