@@ -139,8 +139,8 @@ def readings() -> dict[str, float]:
     }
 
 
-def busy(recompute: str) -> tuple[float, float]:
-    """MFU and HFU of GPT-3 on 64 A100, as published with this recomputation."""
+def utilizations(recompute: str) -> tuple[float, float]:
+    """The MFU and HFU of GPT-3 on 64 A100s, as published with this recomputation."""
     row = next(r for r in published.rows("recomputation_runs") if r["name"] == "175B")
     model = published.architecture("GPT-3 175B")
     F = count_flops(model, row["global_batch_size"], recompute)
@@ -163,7 +163,7 @@ def both_mistakes() -> float:
 
 
 @dataclass(frozen=True)
-class Traced(Exercise):
+class Diagnosis(Exercise):
     """(MFU, slip): the right number first, then what made the wrong one."""
 
     mfu: Numeric
@@ -332,7 +332,7 @@ EXERCISES: dict[str, Exercise] = {
         },
         wrong_values=_wrong_mfus(),
     ),
-    "flops-c": Traced(
+    "flops-c": Diagnosis(
         Numeric(
             key=lambda: readings()["none"],
             asked="share",
@@ -357,7 +357,8 @@ EXERCISES: dict[str, Exercise] = {
             options={
                 "sparse": f"right: the MFU is {units.percent(readings()['none'])}, and over 624 "
                 "TFLOP/s, the peak for matrices that are half zeros, it shrinks to the 18.4 % of "
-                f"the log. GPT-3 above, all recomputed too, has {units.percent(busy('full')[0])}.",
+                "the log. GPT-3 above, all recomputed too, has "
+                f"{units.percent(utilizations('full')[0])}.",
                 "length": "no: with half the tokens it would be "
                 f"{units.percent(readings()['sequence length'])}, near 18.4 % and yet not it.",
                 "recomputed": "no: more work in the same time makes a larger share, "
@@ -395,8 +396,8 @@ EXERCISES: dict[str, Exercise] = {
 # --- predictions
 
 
-def longer() -> float:
-    """GPT-3's work at 32,768 tokens a sequence over that at 2,048, tokens alike."""
+def work_ratio() -> float:
+    """The work of GPT-3 at 32,768 tokens per sequence, relative to 2,048, with equal tokens."""
     short = gpt_flops(96, 12288, 51200, 2048, 1536, "none")
     long = gpt_flops(96, 12288, 51200, 32768, 96, "none")
     return float(long / short)
@@ -404,22 +405,22 @@ def longer() -> float:
 
 def _growth() -> str:
     """The option that names how much the work grows."""
-    ratio = longer()
+    ratio = work_ratio()
     if ratio < 1.01:
         return "the same"
     return "less than twice" if ratio < 2 else f"{round(ratio)} times"
 
 
-def _busier() -> str:
+def _busier_recomputation() -> str:
     """The recomputation with the higher HFU."""
-    full, selective = (busy(recompute)[1] for recompute in ("full", "selective"))
+    full, selective = (utilizations(recompute)[1] for recompute in ("full", "selective"))
     if abs(full - selective) < 0.005:
         return "equally"
     return "full" if full > selective else "selective"
 
 
 def _why_busy() -> str:
-    measured = {recompute: busy(recompute) for recompute in ("full", "selective")}
+    measured = {recompute: utilizations(recompute) for recompute in ("full", "selective")}
     shares = "; ".join(
         f"{recompute}: MFU {units.percent(mfu)}, HFU {units.percent(hfu)}"
         for recompute, (mfu, hfu) in measured.items()
@@ -430,7 +431,7 @@ def _why_busy() -> str:
 PREDICTIONS: dict[str, Prediction] = {
     "flops-guess": Prediction(
         truth=_growth,
-        why=f"The factor is {units.digits(longer())}: scores weigh s/6h as much as "
+        why=f"The factor is {units.digits(work_ratio())}: scores weigh s/6h as much as "
         f"weights, {units.percent(2048 / 6 / 12288)} before and "
         f"{units.percent(32768 / 6 / 12288)} after.",
         options={
@@ -445,7 +446,7 @@ PREDICTIONS: dict[str, Prediction] = {
         },
     ),
     "flops-busy": Prediction(
-        truth=_busier,
+        truth=_busier_recomputation,
         why=_why_busy(),
         options={
             "full": "The same model takes longer there, but not because its GPUs work "

@@ -54,7 +54,7 @@ def token_products(
     >>> token_products([[3, 1], [2, 0]], [2, 1], [1, 2])
     TokenProducts(output=[8, 2], passed_on=[5, 2], gradient=[[2, 4], [1, 2]])
     """
-    W = [_numbers("weights", row) for row in _listed("weights", weights)]
+    W = [_numbers("weights", row) for row in _as_list("weights", weights)]
     x, dy = _numbers("token", token), _numbers("gradient", gradient)
     if len(W) != len(x):
         refuse("token", token, f"has not a number for each of the {len(W)} rows of weights")
@@ -65,8 +65,8 @@ def token_products(
     return TokenProducts(output, passed_on, [[a * d for d in dy] for a in x])
 
 
-def _listed(name: str, values: Any) -> list[Any]:
-    """What a list, a tuple or an array holds."""
+def _as_list(name: str, values: Any) -> list[Any]:
+    """Convert a list, a tuple or an array of numbers to a list."""
     if is_array(values):
         values = values.tolist()
     if not isinstance(values, list | tuple) or not values:
@@ -75,7 +75,7 @@ def _listed(name: str, values: Any) -> list[Any]:
 
 
 def _numbers(name: str, values: Any) -> list[Any]:
-    return [one(name, value, finite) for value in _listed(name, values)]
+    return [one(name, value, finite) for value in _as_list(name, values)]
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,9 @@ def render(
     stack = passes(work, layers, height=170, before=previous, narrow=narrow).inline_svg()
     if rate > peak:  # on the scale of the others, where there is room
         unit = unit if rate < 1.36 * peak else 0
-        return _impossible(setting, past_peak(work, rate, peak, unit, narrow).inline_svg() + stack)
+        return _answer_past_peak(
+            setting, past_peak(work, rate, peak, unit, narrow).inline_svg() + stack
+        )
     previous_shares = before.shares if before and before != setting else None
     parts = common.table(["part", "FLOP a step", "share"], common.shares(work, units.flops))
     return "".join(
@@ -164,8 +166,8 @@ def render(
     )
 
 
-def _impossible(setting: Setting, pictures: str) -> common.Answer:
-    """Above the peak: the bar past it, and what each usual slip would explain."""
+def _answer_past_peak(setting: Setting, pictures: str) -> common.Answer:
+    """Answer a rate above the peak: the bar past it, and what each usual slip would explain."""
     mistakes = [*_mistakes(setting)]
     advice = "None of the usual slips is enough to explain this: look at the seconds first."
     if mistakes:
@@ -347,7 +349,7 @@ class Product:
     step: int = 0
 
 
-_TOLD = (
+_TEXTS = (
     "Two tokens wait in front of 12 weights.",
     "Forward, first column: <b>{column} = {y}</b>. Each weight multiplies once and adds once.",
     "The second token meets the same weights. First column: {column} = {y}.",
@@ -360,15 +362,15 @@ _TOLD = (
 )
 
 
-def _told(step: int) -> str:
-    """What happens in a step, with the numbers of the first column, row or weight."""
+def _text(step: int) -> str:
+    """Describe a step with the numbers of its first column, row or weight."""
     token = (step - 1) % 2
     small, x, dy = SMALL[token], TOKENS[token], RETURNED[token]
     column = [f"{row[0]}·{number}" for row, number in zip(MATRIX, x, strict=True)]
     row = [f"{weight}·{number}" for weight, number in zip(MATRIX[0], dy, strict=True)]
     first, second = (each.gradient[0][0] for each in SMALL)
     learnt = f"{first} + {second} = {first + second}" if token else f"{x[0]}·{dy[0]} = {first}"
-    return _TOLD[step].format(
+    return _TEXTS[step].format(
         column=" + ".join(column),
         y=small.output[0],
         row=" + ".join(row),
@@ -379,7 +381,7 @@ def _told(step: int) -> str:
 
 def _draw_product(product: Product, before: Product | None, narrow: bool = False) -> str:
     each = product_flops(1, 3, 4)
-    return common.pictured(two_tokens(product.step, each, narrow), _told(product.step))
+    return common.pictured(two_tokens(product.step, each, narrow), _text(product.step))
 
 
 TWO_TOKENS = common.Handle(
@@ -458,13 +460,13 @@ STEP_WORK = common.Handle(
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedStep:
     """The 18.4B run on 16 A100, and the seconds that its step might take."""
 
     seconds: float = 32.09
 
 
-def _draw_timed(timed: Timed, before: Timed | None, unit: float = PEAK) -> str:
+def _draw_timed(timed: TimedStep, before: TimedStep | None, unit: float = PEAK) -> str:
     setting = Setting(seconds=timed.seconds)
     mfu, hfu = setting.shares
     rate = units.flops_per_second(setting.rate)
@@ -488,7 +490,7 @@ ACHIEVED = common.Handle(
             stops=(12, 14, 16, 18, 20, 25, 32.09, 40, 50, 64, 80, 100),
         )
     },
-    settings={"": Timed()},
+    settings={"": TimedStep()},
     draw=_draw_timed,
     narrow=partial(_draw_timed, unit=TELEPHONE),
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
-from llmtrain_course.flops.exercises import STATED, longer, readings
+from llmtrain_course.flops.exercises import STATED, readings, work_ratio
 from llmtrain_course.flops.handles import Setting
 from llmtrain_course.kit.exercise import grade
 from llmtrain_helpers import published
@@ -16,7 +16,7 @@ from tests.pages import cell
 
 def test_a_guess_gets_the_truth_and_the_belief_behind_it() -> None:
     assert PREDICTIONS["flops-guess"].truth() == "less than twice"
-    assert longer() == pytest.approx(1.404, abs=0.001)
+    assert work_ratio() == pytest.approx(1.404, abs=0.001)
     for guess, why in PREDICTIONS["flops-guess"].options.items():
         told = PREDICTIONS["flops-guess"].reveal(guess.upper())
         assert why in told
