@@ -362,7 +362,7 @@ FINDS = {"frontier", "largest_model"}
 takes them."""
 
 SPECIAL = {"NumberFormat.round", "NumberFormat.neighbours", "NumberFormat.shifted"}
-SPECIAL |= {"precision.scaled_back", "precision.updated", "precision.sum_of_ones"}
+SPECIAL |= {"precision.scale_and_store", "precision.update_weight", "precision.sum_of_ones"}
 SPECIAL |= {"NumberFormat.between", "budget.sizes_known"}
 SPECIAL |= {"train_small_network", "units.read", "units.read_as", "checks.finite", "checks.one"}
 """What may come back infinite, NaN or negative: a format's own, a training gone astray,
@@ -502,7 +502,7 @@ NAMES: dict[str, str] = {
     "whole": """
         qk_norm_size norms norm_size final_norm LatentAttention.q_rank zero_stage
         Transformer.num_experts Transformer.experts_per_token kernel_size low_rank turn
-        start_here.flops_on_the_way.passed mantissa precision.updated.updates
+        start_here.flops_on_the_way.passed mantissa precision.update_weight.updates
         precision.sum_of_ones.ones mask_bytes
         """,
     "bound": "least likely greatest",
@@ -511,7 +511,7 @@ NAMES: dict[str, str] = {
     "finite": """
         number amount value weight units.seconds.time units.share.part units.duration.seconds
         units.percent.share units.size.parameters NumberFormat.shifted.steps
-        NumberFormat.between.low NumberFormat.between.high precision.updated.update
+        NumberFormat.between.low NumberFormat.between.high precision.update_weight.update
         """,
     "number": "NumberFormat.split.value",
     "free": "units.read.text units.read_as.text model.names.read_config.sequence_length",

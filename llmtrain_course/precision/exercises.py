@@ -20,7 +20,7 @@ from llmtrain_course.kit.exercise import (
     unanswered,
 )
 from llmtrain_course.kit.kinds import FillIn
-from llmtrain_course.precision.formulas import half_spacing, updated
+from llmtrain_course.precision.formulas import half_spacing, update_weight
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice, refuse, single
 from llmtrain_helpers.model.names import known_model
@@ -43,8 +43,8 @@ _E3M4 = NumberFormat("e3m4", exponent_bits=3, mantissa_bits=4)
 _SHARERS = 64
 
 
-def _each(stage: int) -> float:
-    """Bytes of a parameter on each of 64 GPUs, recipe bf16."""
+def _bytes_at(stage: int) -> float:
+    """The bytes per parameter on each of 64 GPUs at a ZeRO stage, recipe bf16."""
     return float(model_state_bytes(_SHARERS, "bf16", stage, _SHARERS).total) / _SHARERS
 
 
@@ -150,7 +150,7 @@ class OwnStates(Exercise):
                 "this is in GiB: give GB, 10⁹ bytes.": weighs * units.GB / units.GiB,
             }
             return False, f"{_cause(claim, weighs, mistakes)} {HINT}"
-        return _fitting(by_stage, stage, float(chip.memory) / 1e9)
+        return _verdict_on_stage(by_stage, stage, float(chip.memory) / 1e9)
 
     def hints_for(self, answer: Answer) -> tuple[str, ...]:
         """The hints; the last one with the sums of the recipe that was chosen."""
@@ -175,8 +175,8 @@ def _cause(claim: float, weighs: float, mistakes: Mapping[str, float]) -> str:
     return f"{claim:g} GB is too {'much' if claim > weighs else 'little'}."
 
 
-def _fitting(by_stage: Sequence[float], stage: int, memory: float) -> tuple[bool, str]:
-    """Whether a stage is the first that leaves a third of the memory, all in GB."""
+def _verdict_on_stage(by_stage: Sequence[float], stage: int, memory: float) -> tuple[bool, str]:
+    """Decide whether a stage is the first that leaves a third of the memory free, all in GB."""
     weighs, limit = by_stage[stage], _ROOM * memory
     summary = f"{units.digits(weighs)} GB of {units.digits(memory)}"
     if weighs > limit:
@@ -201,21 +201,25 @@ def _sums(recipe: str) -> str:
 
 EXERCISES: dict[str, Exercise] = {
     "precision-share": FillIn(
-        key=lambda: _each(2),
+        key=lambda: _bytes_at(2),
         unit=lambda number: f"{number:g} bytes",
         hint=(
             "Which parts are whole on every GPU at this stage, and which are shared out?",
             "The weights stay whole. Gradients, main weights and Adam are divided by d.",
         ),
         common_mistakes={
-            "this is stage 0: nothing is shared out.": lambda: _each(0),
-            "this is stage 1: at stage 2 the gradients are shared out as well.": lambda: _each(1),
-            "this is stage 3: at stage 2 every GPU still has all the weights.": lambda: _each(3),
+            "this is stage 0: nothing is shared out.": lambda: _bytes_at(0),
+            "this is stage 1: at stage 2 the gradients are shared out as well.": lambda: _bytes_at(
+                1
+            ),
+            "this is stage 3: at stage 2 every GPU still has all the weights.": lambda: _bytes_at(
+                3
+            ),
             "this is what is shared out, without the weights that stay.": lambda: (
-                _each(2) - RECIPES["bf16"].weights
+                _bytes_at(2) - RECIPES["bf16"].weights
             ),
             "the gradients are missing: each GPU keeps its slice of them.": lambda: (
-                _each(2) - RECIPES["bf16"].gradients / _SHARERS
+                _bytes_at(2) - RECIPES["bf16"].gradients / _SHARERS
             ),
         },
     ),
@@ -300,13 +304,13 @@ _UPDATES, _SIZE = 1000, 0.003
 
 def _destination() -> str:
     """The option that names where the weight stands at the end."""
-    weight = updated(FORMATS["bf16"], 1, _SIZE, _UPDATES).direct
+    weight = update_weight(FORMATS["bf16"], 1, _SIZE, _UPDATES).direct
     if weight == 1:
         return "one"
     return "four" if abs(weight - 4) < 0.1 else "in between"
 
 
-def _lighter() -> str:
+def _weight_of_mixed_precision() -> str:
     """The option that names what mixed precision leaves of fp32's bytes."""
     ratio = RECIPES["bf16"].total / RECIPES["fp32"].total
     return {0.5: "half", 0.75: "three quarters", 1: "the same"}.get(ratio, "more")
@@ -323,7 +327,7 @@ PREDICTIONS: dict[str, Prediction] = {
         },
     ),
     "precision-half": Prediction(
-        truth=_lighter,
+        truth=_weight_of_mixed_precision,
         why="Choose the recipe in the picture below, and compare the parts.",
         options={
             "half": "Two of the parts do become half as large.",

@@ -24,10 +24,10 @@ def half_spacing(number_format: NumberFormat, weight: float) -> float:
 
 @dataclass(frozen=True)
 class UpdatedWeight:
-    """Where equal updates leave a weight: kept in a format alone, and beside a main weight.
+    """A weight after equal updates, in a low-precision format and with a main weight.
 
-    `direct` was rounded after each update. `main` is in fp32, and `copy` is what the format
-    makes of it.
+    `direct` was rounded to the format after each update. `main` is in fp32, and `copy` is
+    `main` rounded to the format.
     """
 
     direct: float
@@ -35,12 +35,12 @@ class UpdatedWeight:
     copy: float
 
 
-def updated(
+def update_weight(
     number_format: NumberFormat, weight: float, update: float, updates: int
 ) -> UpdatedWeight:
-    """Where a weight stands after so many equal updates, without a main weight and with one.
+    """Apply equal updates to a weight, once directly and once with a main weight in fp32.
 
-    >>> after = updated(FORMATS["bf16"], 1, 0.003, updates=4)
+    >>> after = update_weight(FORMATS["bf16"], 1, 0.003, updates=4)
     >>> after.direct, after.copy
     (1.0, 1.015625)
     """
@@ -83,11 +83,11 @@ def gradient_window(number_format: NumberFormat, scale: float = 1.0) -> tuple[fl
     return number_format.min_subnormal / 2 / scale, beyond / scale
 
 
-def scaled_back(number_format: NumberFormat, value: float, scale: float) -> float:
-    """What comes back of a value that is scaled, stored in a format, and divided again.
+def scale_and_store(number_format: NumberFormat, value: float, scale: float) -> float:
+    """Scale a value, store it in a format, and divide it again.
 
     >>> fp16 = FORMATS["fp16"]
-    >>> [scaled_back(fp16, 2.0**-26, scale) for scale in (1, 1024)] == [0, 2.0**-26]
+    >>> [scale_and_store(fp16, 2.0**-26, scale) for scale in (1, 1024)] == [0, 2.0**-26]
     True
     """
     instance("number_format", number_format, NumberFormat)
@@ -106,7 +106,7 @@ def gradient_fates(number_format: NumberFormat, scale: float) -> dict[int, str]:
     >>> fates[-36], fates[-35 + 1], fates[-6]
     ('lost', 'kept', 'kept')
     """
-    backs = {k: scaled_back(number_format, 2.0**k, scale) for k in EXAMPLE_GRADIENTS}
+    backs = {k: scale_and_store(number_format, 2.0**k, scale) for k in EXAMPLE_GRADIENTS}
     return {
         k: "lost" if back == 0 else "kept" if isfinite(back) else "too large"
         for k, back in backs.items()

@@ -6,7 +6,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from llmtrain_course.kit import controls, panel as common
-from llmtrain_course.precision.formulas import UpdatedWeight, fate_shares, sum_of_ones, updated
+from llmtrain_course.precision.formulas import (
+    UpdatedWeight,
+    fate_shares,
+    sum_of_ones,
+    update_weight,
+)
 from llmtrain_course.precision.pictures import (
     NARROW,
     WIDER,
@@ -216,7 +221,7 @@ class Updates:
     @property
     def after(self) -> UpdatedWeight:
         """Where the weight is after them."""
-        return updated(FORMATS[self.format], 1, self.update, self.updates)
+        return update_weight(FORMATS[self.format], 1, self.update, self.updates)
 
 
 def _draw_updates(updates: Updates, before: Updates | None, width: int = WIDTH) -> str:
@@ -267,7 +272,7 @@ LOST_UPDATE = common.Handle(
 
 
 @dataclass(frozen=True)
-class Scaled:
+class LossScale:
     """Gradients that are stored in a format, times a loss scale."""
 
     scale: int = 1
@@ -285,7 +290,7 @@ class _PowerOfTwo(common.Control):
         return super().write(value)
 
 
-def _draw_gradients(scaled: Scaled, before: Scaled | None, width: int = WIDTH) -> str:
+def _draw_gradients(scaled: LossScale, before: LossScale | None, width: int = WIDTH) -> str:
     number_format = FORMATS[scaled.format]
     shares = fate_shares(number_format, scaled.scale)
     text = f"<b>{units.share(shares['lost'])} of these gradients become 0.</b>"
@@ -311,7 +316,7 @@ GRADIENTS = common.Handle(
             "Format", "In which format gradients are stored.", ("fp16", "bf16", "fp8_e4m3")
         ),
     },
-    settings={"": Scaled()},
+    settings={"": LossScale()},
     draw=_draw_gradients,
     narrow=partial(_draw_gradients, width=NARROW),
 )

@@ -25,7 +25,7 @@ from llmtrain_course.measure import pictures as measure
 from llmtrain_course.measure.clock import times
 from llmtrain_course.plan import pictures as plan
 from llmtrain_course.precision import pictures as precision
-from llmtrain_course.precision.formulas import sum_of_ones, updated
+from llmtrain_course.precision.formulas import sum_of_ones, update_weight
 from llmtrain_helpers import FORMATS, over_training, plan_run, published
 from llmtrain_helpers.batch import batch_cost
 from llmtrain_helpers.budget import Outcome
@@ -96,7 +96,7 @@ def cases() -> Iterator[tuple[str, Case]]:
     bits = precision.eight_bits(e4m3, 8, before=7.5)
     for title, value in (("8", 8), ("before", 7.5)):
         yield "05", (bits, title, [(Axis("across", {"0": 0, "16": 16}), value)])
-    lines = precision.update_lines(bf16, 1, 0.003, 4, updated(bf16, 1, 0.003, 4))
+    lines = precision.update_lines(bf16, 1, 0.003, 4, update_weight(bf16, 1, 0.003, 4))
     weight = Axis("across", {"1": 1, "1.0625": 1.0625})
     for title, value in (("after 0", 1), ("after 4", 1.012), ("1.015625", 1.015625)):
         yield "05", (lines, title, [(weight, value)])

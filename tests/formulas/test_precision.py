@@ -14,9 +14,9 @@ from llmtrain_course.precision.formulas import (
     gradient_fates,
     gradient_window,
     half_spacing,
-    scaled_back,
+    scale_and_store,
     sum_of_ones,
-    updated,
+    update_weight,
 )
 from llmtrain_helpers import (
     FORMATS,
@@ -517,9 +517,9 @@ def test_updates_leave_a_weight_where_the_dtype_itself_leaves_it(name, ours, upd
     for updates in range(1, 12):
         alone = ours(np.float64(alone) + update)
         main = np.float32(np.float64(main) + update)
-        after = updated(FORMATS[name], 1, update, updates)
+        after = update_weight(FORMATS[name], 1, update, updates)
         assert after == UpdatedWeight(float(alone), float(main), float(ours(main)))
-    assert updated(FORMATS[name], 1, update, 0) == UpdatedWeight(1, 1, 1)
+    assert update_weight(FORMATS[name], 1, update, 0) == UpdatedWeight(1, 1, 1)
 
 
 @pytest.mark.parametrize("name", ["bf16", "fp16", "fp8_e4m3", "fp8_e5m2"])
@@ -584,8 +584,8 @@ def test_an_update_of_half_the_way_to_the_next_number_is_the_first_that_may_arri
 def test_the_window_is_where_scaling_gives_back_something() -> None:
     fp16 = FORMATS["fp16"]
     low, high = gradient_window(fp16, 1024)
-    assert scaled_back(fp16, low, 1024) == 0 < scaled_back(fp16, 1.01 * low, 1024)
-    assert scaled_back(fp16, 0.999 * high, 1024) < math.inf == scaled_back(fp16, high, 1024)
+    assert scale_and_store(fp16, low, 1024) == 0 < scale_and_store(fp16, 1.01 * low, 1024)
+    assert scale_and_store(fp16, 0.999 * high, 1024) < math.inf == scale_and_store(fp16, high, 1024)
 
 
 # --- bad values

@@ -10,7 +10,7 @@ from llmtrain_course.precision.formulas import (
     EXAMPLE_GRADIENTS,
     gradient_fates,
     sum_of_ones,
-    updated,
+    update_weight,
 )
 from llmtrain_course.precision.pictures import (
     NARROW,
@@ -63,7 +63,7 @@ def test_bits_that_flip_are_outlined() -> None:
 
 
 def drawn_updates(known, update: float, updates: int) -> Picture:
-    return drawn(update_lines(known, 1, update, updates, updated(known, 1, update, updates)))
+    return drawn(update_lines(known, 1, update, updates, update_weight(known, 1, update, updates)))
 
 
 def test_each_update_is_a_dot_and_the_copy_stands_on_a_mark() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.kit.exercise import grade
-from llmtrain_course.precision.formulas import gradient_window, updated
+from llmtrain_course.precision.formulas import gradient_window, update_weight
 from llmtrain_helpers import FORMATS, RECIPES, model_state_bytes
 from tests.faces.exercises.answers.precision import MINE
 
@@ -49,7 +49,7 @@ def test_05_d_hints_at_the_sums_of_the_recipe_that_was_chosen(recipe: str) -> No
 def test_the_prediction_names_the_belief() -> None:
     prediction = PREDICTIONS["precision-guess"]
     assert prediction.truth() == "one"
-    after = updated(bf16, 1, 0.003, 1000)
+    after = update_weight(bf16, 1, 0.003, 1000)
     assert (after.direct, after.main) == (1, pytest.approx(4, rel=1e-4))
     assert "On paper" in prediction.reveal("four")
     for option in prediction.options:  # the picture below explains it

@@ -105,8 +105,8 @@ def test_no_picture_stands_answered_when_the_page_opens() -> None:
     """Each is the state before the guess beside it: no update, one replica's whole bytes."""
     first = {name: HANDLES[name].render() for name in ("lost_update", "parameter_bytes", "slices")}
     assert "lost" not in said(first["lost_update"])
-    updated = pictures(HANDLES["lost_update"].render(updates=1))[0].of_kind("line")
-    assert len(pictures(first["lost_update"])[0].of_kind("line")) < len(updated)  # hatched
+    update_weight = pictures(HANDLES["lost_update"].render(updates=1))[0].of_kind("line")
+    assert len(pictures(first["lost_update"])[0].of_kind("line")) < len(update_weight)  # hatched
     assert "main weights 4" not in first["parameter_bytes"]
     assert "left to the others" not in first["slices"]
 
