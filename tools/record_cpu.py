@@ -22,7 +22,7 @@ from llmtrain_course.measure.clock import compared
 from llmtrain_course.measure.model import tokens
 from llmtrain_course.measure.record import TINY
 from llmtrain_course.measure.recorded import BATCH, WIDTHS, recorded_model
-from llmtrain_course.measure.timing import profiled, step_of, trainer_of
+from llmtrain_course.measure.timing import step_of, step_profile, trainer_of
 
 SIZES, ROUNDS = [2**k for k in range(4, 11)], 14
 RECOMPUTED, ATTENTION = "none", "unfused"
@@ -57,7 +57,7 @@ def step_seconds(width: int) -> dict[str, float]:
         trainer.release()
         steps.append(end - start)
         updates.append(end - middle)
-    profiles = [profiled(shape, BATCH, "fp32", RECOMPUTED, ATTENTION) for _ in range(ROUNDS)]
+    profiles = [step_profile(shape, BATCH, "fp32", RECOMPUTED, ATTENTION) for _ in range(ROUNDS)]
     products = [[x.seconds for x in one.operators if x.matrix_product] for one in profiles]
     complete = [one for one in products if len(one) == max(map(len, products))]  # none lost
     shortest = sum(map(min, zip(*complete, strict=True)))

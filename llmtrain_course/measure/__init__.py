@@ -62,8 +62,8 @@ def measure_parameters(model: Transformer) -> ParameterCount:
     so that no size is too large. ImportError without PyTorch, ValueError for a shape of
     arrays. Source: the sizes of `nn.Module.named_parameters`.
     """
-    shape = _buildable(model)
-    return _needing_torch("counting").parameters(shape)
+    shape = _check_shape(model)
+    return _torch_module("counting").parameters(shape)
 
 
 def measure_flops(model: Transformer, batch_size: int, recompute: str) -> FlopCount:
@@ -75,13 +75,13 @@ def measure_flops(model: Transformer, batch_size: int, recompute: str) -> FlopCo
 
     Source: torch.utils.flop_counter, and torch.utils.checkpoint without early stop.
     """
-    shape, B = _buildable(model), single("batch_size", batch_size)
+    shape, B = _check_shape(model), single("batch_size", batch_size)
     choice("recompute", recompute, RECOMPUTE)
-    return _needing_torch("counting").flops(shape, B, recompute)
+    return _torch_module("counting").flops(shape, B, recompute)
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedTensor:
     """A tensor that is kept for backward: where, how large, and under which part.
 
     `left_out` names what the formulas leave out (norm statistics, logsumexp, token ids,
@@ -101,7 +101,7 @@ def saved_tensors(
     recompute: str = "none",
     attention: str = "flash",
     dropout: bool = False,
-) -> tuple[Saved, ...]:
+) -> tuple[SavedTensor, ...]:
     """What autograd keeps for backward in a forward pass in bf16, tensor by tensor.
 
     Each storage once, in the order in which they are saved; weights and constant tables
@@ -111,9 +111,9 @@ def saved_tensors(
     Source: torch.autograd.graph.saved_tensors_hooks, on the meta device. It has the
     CUDA kernels' sizes: statistics in fp32, masks of one byte.
     """
-    shape, b = _buildable(model), single("micro_batch_size", micro_batch_size)
+    shape, b = _check_shape(model), single("micro_batch_size", micro_batch_size)
     options = _options(recompute, attention, dropout)
-    return _needing_torch("counting").saved(shape, b, **options)
+    return _torch_module("counting").saved(shape, b, **options)
 
 
 def measure_activations(
@@ -162,14 +162,14 @@ def measure_step_memory(
 
     Source: torch's dispatcher and weak references to storages.
     """
-    shape, b = _buildable(model), single("micro_batch_size", micro_batch_size)
+    shape, b = _check_shape(model), single("micro_batch_size", micro_batch_size)
     choice("recipe", recipe, TRAINABLE)
     options = _options(recompute, attention, dropout) | {
         "steps": single("steps", steps),
         "accumulation_steps": single("accumulation_steps", accumulation_steps),
         "left_out": flag("count_left_out", count_left_out),
     }
-    return _needing_torch("memory").timeline(shape, b, recipe, **options)
+    return _torch_module("memory").timeline(shape, b, recipe, **options)
 
 
 def measure_step_time(
@@ -201,10 +201,10 @@ def step_seconds(
 
     The median of `repeats` steps, after one to warm up. Source: time.perf_counter.
     """
-    shape, n = _buildable(model), single("repeats", repeats)
+    shape, n = _check_shape(model), single("repeats", repeats)
     options = (choice("recipe", recipe, TRAINABLE), *_variants(recompute, attention))
     sizes = [single("batch_sizes", size) for size in batch_sizes]
-    timing = _needing_torch("timing")
+    timing = _torch_module("timing")
     return [timing.seconds_of(shape, B, *options, repeats=n) for B in sizes]
 
 
@@ -220,9 +220,9 @@ def training_step(
     A pass forward and backward, an update, and the gradients released, always with the
     same random tokens. Takes and refuses what `measure_step_memory` does.
     """
-    shape, B = _buildable(model), single("batch_size", batch_size)
+    shape, B = _check_shape(model), single("batch_size", batch_size)
     options = (choice("recipe", recipe, TRAINABLE), *_variants(recompute, attention))
-    step: Callable[[], None] = _needing_torch("timing").step_of(shape, B, *options)
+    step: Callable[[], None] = _torch_module("timing").step_of(shape, B, *options)
     return step
 
 
@@ -277,9 +277,9 @@ def profile_step(
     out in favour of these, but a matrix product stays whole. Returns a `StepProfile`.
     Errors as in `measure_step_memory`. Source: torch.profiler.
     """
-    shape, B = _buildable(model), single("batch_size", batch_size)
+    shape, B = _check_shape(model), single("batch_size", batch_size)
     options = (choice("recipe", recipe, TRAINABLE), *_variants(recompute, attention))
-    return _needing_torch("timing").profiled(shape, B, *options)
+    return _torch_module("timing").step_profile(shape, B, *options)
 
 
 @dataclass(frozen=True)
@@ -307,11 +307,11 @@ def measure_data_parallel(model: Transformer, batch_size: int, processes: int = 
 
     Source: torch.distributed, DistributedDataParallel.
     """
-    shape, B = _buildable(model), single("batch_size", batch_size)
+    shape, B = _check_shape(model), single("batch_size", batch_size)
     d = single("processes", processes)
     at_most("processes", d, "most", 16)
     divides("batch_size", B, "processes", d)
-    return _needing_torch("parallel").launched(shape, B, d)
+    return _torch_module("parallel").compare_gradients(shape, B, d)
 
 
 def trace_data_parallel(model: Transformer, batch_size: int, overlap: bool = True) -> Trace:
@@ -323,8 +323,8 @@ def trace_data_parallel(model: Transformer, batch_size: int, overlap: bool = Tru
 
     Source: torch.profiler, and DistributedDataParallel over gloo.
     """
-    shape, B = _buildable(model), single("batch_size", batch_size)
-    return _needing_torch("parallel").traced(shape, B, flag("overlap", overlap))
+    shape, B = _check_shape(model), single("batch_size", batch_size)
+    return _torch_module("parallel").trace_step(shape, B, flag("overlap", overlap))
 
 
 def measure_slow_link(model: Transformer, batch_size: int, delay: float) -> Experiments:
@@ -334,9 +334,9 @@ def measure_slow_link(model: Transformer, batch_size: int, delay: float) -> Expe
     and the sequences of each process; the data is there already. Errors as in
     `measure_data_parallel`. Source: a communication hook of DistributedDataParallel.
     """
-    shape, B = _buildable(model), single("batch_size", batch_size)
+    shape, B = _check_shape(model), single("batch_size", batch_size)
     seconds = one("delay", delay, amount)
-    return _needing_torch("parallel").experiments(shape, B, seconds)
+    return _torch_module("parallel").experiments(shape, B, seconds)
 
 
 def _variants(recompute: object, attention: object) -> tuple[str, str]:
@@ -351,8 +351,8 @@ def _options(recompute: object, attention: object, dropout: object) -> dict[str,
     return {**variants, "dropout": flag("dropout", dropout)}
 
 
-def _buildable(model: Transformer) -> Transformer:
-    """The shape, if it is one shape, and one that rotary positions can turn."""
+def _check_shape(model: Transformer) -> Transformer:
+    """Return the shape if PyTorch can build it; a ValueError if it can't."""
     instance("model", model, Transformer)
     for name, value in model.numbers().items():
         if not isinstance(value, bool | str):
@@ -394,7 +394,7 @@ def require_torch() -> None:
         raise TorchMissingError(missing)
 
 
-def _needing_torch(module: str) -> Any:
+def _torch_module(module: str) -> Any:
     """A module of this folder that imports PyTorch."""
     require_torch()
     return import_module(f"{__name__}.{module}")

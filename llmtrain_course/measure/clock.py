@@ -170,7 +170,7 @@ class StepClock:
         one_pass = float(self.one_pass.seconds(b))
         others = sum(self.waits_for_others(b, k).values())
         busy = k * one_pass + others + self.update
-        data = _visible(self.loading * k * b, busy)
+        data = _exposed_seconds(self.loading * k * b, busy)
         return StepParts(k * one_pass, others, self.update, data)
 
     def waits_for_others(self, micro_batch_size: int, accumulation: int = 1) -> dict[str, float]:
@@ -185,7 +185,7 @@ class StepClock:
         """
         one_pass = float(self.one_pass.seconds(micro_batch_size))
         *_, (_, arrived) = self.buckets(micro_batch_size, accumulation)
-        link = _visible(arrived, accumulation * one_pass * self.slowest)
+        link = _exposed_seconds(arrived, accumulation * one_pass * self.slowest)
         neighbour = accumulation * one_pass * (self.slowest - 1)
         return {"the link": link, "a slow neighbour": neighbour}
 
@@ -218,8 +218,8 @@ class StepClock:
         )
 
 
-def _visible(seconds: float, cover: float) -> float:
-    """What of a time is not hidden behind another; nothing where only rounding is left."""
+def _exposed_seconds(seconds: float, cover: float) -> float:
+    """The part of a time that another doesn't cover; 0 where only rounding is left."""
     alike = math.isclose(seconds, cover, rel_tol=1e-9)
     return 0.0 if alike else max(0.0, seconds - cover)
 

@@ -14,7 +14,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import set_checkpoint_early_stop
 from torch.utils.flop_counter import FlopCounterMode
 
-from llmtrain_course.measure import Saved
+from llmtrain_course.measure import SavedTensor
 from llmtrain_course.measure.ledger import Entry, Ledger, storage_key
 from llmtrain_course.measure.model import Experts, build, tokens
 from llmtrain_helpers.flops import FlopCount
@@ -109,12 +109,12 @@ class Meter:
 
 def saved(
     shape: Transformer, micro_batch_size: int, recompute: str, attention: str, dropout: bool
-) -> tuple[Saved, ...]:
+) -> tuple[SavedTensor, ...]:
     """What autograd saves in a forward pass, each storage once, parameters left out."""
     net = build(shape, "meta", torch.bfloat16, attention, dropout, recompute)
     inputs = tokens(shape, micro_batch_size, "meta")
     constant = {storage_key(t) for t in (*net.parameters(), *net.buffers())}
-    ledger, storages = Ledger(), dict[int, Saved]()
+    ledger, storages = Ledger(), dict[int, SavedTensor]()
 
     def pack(tensor: Any) -> Any:
         key = storage_key(tensor)
@@ -124,18 +124,18 @@ def saved(
             storages[key] = _saved(entry, where)
         return tensor
 
-    with ledger, ledger.naming(net), saved_tensors_hooks(pack, lambda tensor: tensor):
+    with ledger, ledger.name_modules(net), saved_tensors_hooks(pack, lambda tensor: tensor):
         loss = net.loss(*inputs)  # holds what is saved, so that no key comes twice
     del loss
     return tuple(storages.values())
 
 
-def _saved(entry: Entry, where: str) -> Saved:
+def _saved(entry: Entry, where: str) -> SavedTensor:
     part = _PARTS.get(_within_layer(where).split(".")[0], "head")
     by_scores = entry.operator in ("_softmax", "native_dropout")
     if ".core" in where and by_scores:
         part = "scores"
-    return Saved(part, where, entry.shape, entry.bytes, entry.left_out)
+    return SavedTensor(part, where, entry.shape, entry.bytes, entry.left_out)
 
 
 _PARTS = {

@@ -204,9 +204,9 @@ def _problem_with_peak(claim: float, cut: Transformer, micro: int) -> str:
     activations = float(count_activations(cut, micro).total) / 1e9
     logits = float(4 * micro * cut.sequence_length * cut.vocab_size) / 1e9
     right = (peak, peak + 4 * P)
-    if _near(claim, right, 0.05):
+    if _is_near(claim, right, 0.05):
         return ""
-    if _near(claim * units.GiB / units.GB, right, 0.005):
+    if _is_near(claim * units.GiB / units.GB, right, 0.005):
         return f"peak={claim:g} looks like GiB: give it in GB, 10⁹ bytes."
     if claim > 1e6:
         return "this looks like bytes: give the peak in GB, 10⁹ bytes."
@@ -218,13 +218,13 @@ def _problem_with_peak(claim: float, cut: Transformer, micro: int) -> str:
         "this is what a pass keeps; weights and Adam are there as well.": (activations,),
     }
     for cause, values in mistakes.items():
-        if _near(claim, values, 0.02):
+        if _is_near(claim, values, 0.02):
             return f"peak={claim:g} GB: {cause}"
     side = "much" if claim > peak else "little"
     return f"peak={claim:g} GB is too {side} for these layers and sequences."
 
 
-def _near(claim: float, values: Sequence[float], share: float) -> bool:
+def _is_near(claim: float, values: Sequence[float], share: float) -> bool:
     return any(abs(claim / value - 1) <= share for value in values)
 
 

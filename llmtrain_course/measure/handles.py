@@ -273,7 +273,7 @@ _WIDTH = common.Control(
 )
 
 
-def _recorded(hidden_size: int) -> int:
+def _recorded_width(hidden_size: int) -> int:
     """The nearest width that was recorded."""
     return min(WIDTHS, key=lambda width: abs(width - hidden_size))
 
@@ -283,15 +283,15 @@ def _times(ratio: float) -> str:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenParts:
     """A width of the small GPT, and how many parts of its measured step are open."""
 
     opened: int = 0
     hidden_size: int = 256
 
 
-def _draw_opened(now: Opened, before: Opened | None, width: int = ACROSS) -> str:
-    step = recorded_step(_recorded(now.hidden_size))
+def _draw_parts(now: OpenParts, before: OpenParts | None, width: int = ACROSS) -> str:
+    step = recorded_step(_recorded_width(now.hidden_size))
     texts = (
         f"The FLOPs of this step take {units.digits(1e3 * step.ideal)} ms at the peak. How long "
         "does the step itself take?",
@@ -319,15 +319,15 @@ PREDICTED_STEP = common.Handle(
         ),
         "hidden_size": _WIDTH,
     },
-    settings={"": Opened()},
-    draw=_draw_opened,
-    narrow=partial(_draw_opened, width=NARROW),
+    settings={"": OpenParts()},
+    draw=_draw_parts,
+    narrow=partial(_draw_parts, width=NARROW),
 )
 
 
 @dataclass(frozen=True)
-class Timed:
-    """Which steps of a series are left out, and how many behind them are timed."""
+class TimedSteps:
+    """The steps of a series that are left out, and how many after them are timed."""
 
     left_out: int = 0
     repeats: int = 2
@@ -349,7 +349,7 @@ SERIES = ("first", "second", "third")
 """The three series of the same step."""
 
 
-def _draw_timed(now: Timed, before: Timed | None, width: int = ACROSS) -> str:
+def _draw_timed(now: TimedSteps, before: TimedSteps | None, width: int = ACROSS) -> str:
     timing = now.timing
     text = (
         f"You report <b>{units.digits(1e3 * timing.median)} ms</b>, the median of "
@@ -379,7 +379,7 @@ TIMED_STEPS = common.Handle(
         ),
         "series": controls.choice("Series", "Which run of the same program.", SERIES),
     },
-    settings={"": Timed()},
+    settings={"": TimedSteps()},
     draw=_draw_timed,
     narrow=partial(_draw_timed, width=NARROW),
 )
@@ -394,7 +394,7 @@ class StepMemory:
 
 
 def _draw_memory(now: StepMemory, before: StepMemory | None, width: int = ACROSS) -> str:
-    predicted, process_bytes = recorded_memory(_recorded(now.hidden_size))
+    predicted, process_bytes = recorded_memory(_recorded_width(now.hidden_size))
     text = (
         f"At its peak the step holds {units.gigabytes(predicted.total)}, by the formulas of "
         "page 06. What did the process take from its machine?"
@@ -424,7 +424,7 @@ STEP_BYTES = common.Handle(
 
 
 @dataclass(frozen=True)
-class Watched:
+class StepMoment:
     """A moment of a recorded step, and how its gradients travel."""
 
     moment: int = 70
@@ -439,7 +439,7 @@ class Watched:
 WAYS = ("beside backward", "after backward")
 
 
-def _draw_watched(now: Watched, before: Watched | None, width: int = ACROSS) -> str:
+def _draw_moment(now: StepMoment, before: StepMoment | None, width: int = ACROSS) -> str:
     trace, until = now.trace, now.moment / 1e3
     longest = max(recorded_trace(way.split()[0]).seconds for way in WAYS)
     until = min(until, trace.seconds)
@@ -482,7 +482,7 @@ ONE_STEP = common.Handle(
             "Gradients travel", "While backward still computes, or when it is over.", WAYS
         ),
     },
-    settings={"": Watched()},
-    draw=_draw_watched,
-    narrow=partial(_draw_watched, width=NARROW),
+    settings={"": StepMoment()},
+    draw=_draw_moment,
+    narrow=partial(_draw_moment, width=NARROW),
 )

@@ -87,7 +87,7 @@ class Ledger(TorchDispatchMode):
         self.backward = False
 
     @property
-    def differentiating(self) -> bool:
+    def in_backward(self) -> bool:
         """Whether gradients are being computed, and not a part of the model once more."""
         return self.backward and not self.modules
 
@@ -106,17 +106,17 @@ class Ledger(TorchDispatchMode):
         if key in self.live:  # a view, or a result in place
             return
         module = self.modules[-1] if self.modules else ""
-        self.live[key] = Entry.of(tensor, operator, output, module, self.differentiating)
+        self.live[key] = Entry.of(tensor, operator, output, module, self.in_backward)
         weakref.finalize(storage, self.live.pop, key, None).atexit = False
 
     @contextmanager
-    def naming(self, net: nn.Module) -> Iterator[None]:
-        """Enter also which part of this model runs, innermost first."""
+    def name_modules(self, net: nn.Module) -> Iterator[None]:
+        """Note which part of this model runs, innermost first."""
         hooks = []
         for name, module in net.named_modules():
             name += ":experts" if hasattr(module, "experts") else ""
-            hooks.append(module.register_forward_pre_hook(_pushing(self.modules, name)))
-            hooks.append(module.register_forward_hook(_popping(self.modules)))
+            hooks.append(module.register_forward_pre_hook(_push_hook(self.modules, name)))
+            hooks.append(module.register_forward_hook(_pop_hook(self.modules)))
         yield
         for hook in hooks:
             hook.remove()
@@ -127,11 +127,11 @@ def storage_key(tensor: Any) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
-def _pushing(stack: list[str], name: str) -> Any:
+def _push_hook(stack: list[str], name: str) -> Any:
     return lambda module, inputs: stack.append(name)
 
 
-def _popping(stack: list[str]) -> Any:
+def _pop_hook(stack: list[str]) -> Any:
     def pop(module: Any, inputs: Any, output: Any) -> None:
         stack.pop()
 

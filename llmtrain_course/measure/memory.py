@@ -35,7 +35,7 @@ def timeline(
         trainer = Trainer(net, recipe)
         inputs = tokens(shape, micro_batch_size, "cpu")
         watch.begin(trainer, shape)
-        with watch.naming(net):
+        with watch.name_modules(net):
             for _ in range(steps):
                 watch.next_step()
                 watch.mark("start")
@@ -93,7 +93,7 @@ class Watch(Ledger):
 
         It undoes a dropout, or multiplies with a weight of the layer's end.
         """
-        if not (self.awaits_last_layer and self.differentiating):
+        if not (self.awaits_last_layer and self.in_backward):
             return False
         if op is torch.ops.aten.native_dropout_backward.default:
             return True

@@ -187,7 +187,7 @@ class Flash(nn.Module):
 
     def __init__(self, s: Any, group: int, dropout: bool) -> None:
         super().__init__()
-        self.dropped = DROPPED if dropout else 0.0
+        self.dropout_rate = DROPPED if dropout else 0.0
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Attention's result from Q, K and V; all are (batch, token, head, d)."""
@@ -196,7 +196,7 @@ class Flash(nn.Module):
             return _FlashOfTwo.apply(q, k, v).transpose(1, 2)
         if q.is_cuda:
             mixed = F.scaled_dot_product_attention(
-                q, k, v, dropout_p=self.dropped, is_causal=True, enable_gqa=True
+                q, k, v, dropout_p=self.dropout_rate, is_causal=True, enable_gqa=True
             )
         else:  # the CPU's kernel knows no dropout, which keeps no byte here anyway
             kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
@@ -351,16 +351,16 @@ class _Rotate(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Queries or keys, turned by the tables' angles."""
         ctx.tables = cos, sin
-        return _turned(x, cos, sin)
+        return _rotate(x, cos, sin)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         """The gradient, turned back by the tables' angles."""
         cos, sin = ctx.tables
-        return _turned(grad, cos, -sin), None, None
+        return _rotate(grad, cos, -sin), None, None
 
 
-def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     first, second = x.chunk(2, dim=-1)
     return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
 

@@ -32,13 +32,13 @@ from llmtrain_course.measure.trace import Trace, read_trace, trace_of
 from llmtrain_helpers.model.transformer import Transformer, keywords
 
 
-def launched(shape: Transformer, batch_size: int, processes: int) -> DataParallel:
-    """What the processes found, as the first of them reports it."""
+def compare_gradients(shape: Transformer, batch_size: int, processes: int) -> DataParallel:
+    """Compare the gradients of processes with those of the whole batch, and time both."""
     return DataParallel(**_report("compare", shape, batch_size, processes))
 
 
-def traced(shape: Transformer, batch_size: int, overlap: bool) -> Trace:
-    """The last step of the first of two processes, as a profiler saw it."""
+def trace_step(shape: Transformer, batch_size: int, overlap: bool) -> Trace:
+    """Trace the last step of the first of two processes with a profiler."""
     return trace_of(_report("trace", shape, batch_size, overlap=overlap))
 
 
@@ -115,14 +115,14 @@ def _compare(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
     replica = DistributedDataParallel(_net(shape))
     part = inputs.chunk(d)[rank], targets.chunk(d)[rank]
     _loss(replica, *part).backward()
-    averaged, gradients = _flat(replica.module), _flat(whole)
+    averaged, gradients = _flat_gradients(replica.module), _flat_gradients(whole)
     difference = (averaged - gradients).abs().max() / gradients.abs().max()
     return {
         "processes": d,
         "gradient_bytes": gradients.nbytes,
         "largest_difference": float(difference),
-        "pass_seconds": shortest(lambda: _loss(whole, *part).backward()),
-        "all_reduce_seconds": shortest(lambda: dist.all_reduce(gradients)),
+        "pass_seconds": shortest_seconds(lambda: _loss(whole, *part).backward()),
+        "all_reduce_seconds": shortest_seconds(lambda: dist.all_reduce(gradients)),
     }
 
 
@@ -179,8 +179,8 @@ class Step:
             gradient.copy_(share.view_as(gradient))
 
 
-def _slow_link(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
-    """Sequences a second over a link on which each parcel is `delay` on its way."""
+def _measure_slow_link(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
+    """Measure sequences per second over a link on which each parcel takes `delay` longer."""
 
     def delay(future: Any) -> Any:
         sleep(job["delay"])
@@ -210,7 +210,7 @@ def _slow_link(shape: Transformer, job: dict[str, Any]) -> dict[str, Any]:
 _TASKS: dict[str, Callable[[Transformer, dict[str, Any]], dict[str, Any]]] = {
     "compare": _compare,
     "trace": _trace,
-    "slow link": _slow_link,
+    "slow link": _measure_slow_link,
 }
 """What processes can be started for, by its name in a job."""
 
@@ -226,12 +226,12 @@ def _loss(net: Any, inputs: Any, targets: Any) -> Any:
     return F.cross_entropy(net(inputs).flatten(0, 1), targets.flatten())
 
 
-def _flat(net: Decoder) -> Any:
+def _flat_gradients(net: Decoder) -> Any:
     return torch.cat([p.grad.flatten() for p in net.parameters()])
 
 
-def shortest(run: Callable[[], Any]) -> float:
-    """The shortest of five times, begun together."""
+def shortest_seconds(run: Callable[[], Any]) -> float:
+    """The shortest of five runs that all processes begin together."""
     seconds = []
     for _ in range(5):
         dist.barrier()

@@ -141,11 +141,11 @@ def _problem_of_cuda() -> str | None:
 def record(path: Path, device: str, tiny: bool) -> int:
     """Measure what the file does not hold yet; how many rows were added."""
     with file_lock(path):
-        done = finished(path, source(device))
+        done = finished_rows(path, source(device))
         waiting = [case for case in cases(tiny) if case.name not in done]
         _say(f"{len(done)} rows are there, {len(waiting)} to measure")
         for number, case in enumerate(waiting, start=1):
-            row = measured(case, device)
+            row = measure_case(case, device)
             append(path, row)
             result = "out of memory" if row["out_of_memory"] else f"{row['seconds']:.3g} s"
             _say(f"{number}/{len(waiting)} {case.name}: {result}")
@@ -154,7 +154,7 @@ def record(path: Path, device: str, tiny: bool) -> int:
 
 @contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """Keep a file for one recorder; ValueError if another has it, or it is no file."""
+    """Lock a file for one recorder; ValueError if another has it, or if it isn't a file."""
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is no regular file: choose another name")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ def _lock(file: BinaryIO) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def finished(path: Path, made_by: str = "") -> set[str]:
+def finished_rows(path: Path, made_by: str = "") -> set[str]:
     """The names of the rows in a file; begins it, or drops a last line without end.
 
     ValueError, and not a byte changed, for a file that is no record, or one that was
@@ -228,8 +228,8 @@ def _line(cells: list[Any]) -> str:
     return line.getvalue()
 
 
-def measured(case: Case, device: str) -> dict[str, Any]:
-    """The row of a case; running out of memory is a result too."""
+def measure_case(case: Case, device: str) -> dict[str, Any]:
+    """Measure the row of a case; running out of memory is a result too."""
     row = dict.fromkeys(COLUMNS) | vars(case) | {"name": case.name}
     row |= {"out_of_memory": False, "source": source(device)}
     row |= {key: None for key, value in row.items() if value in (0, "")}
@@ -237,7 +237,7 @@ def measured(case: Case, device: str) -> dict[str, Any]:
     try:
         seconds, row["peak_bytes"] = _run(case, device)
     except RuntimeError as error:
-        if not _out_of_memory(error):
+        if not _is_out_of_memory(error):
             raise
         row["out_of_memory"] = True
     else:
@@ -245,7 +245,7 @@ def measured(case: Case, device: str) -> dict[str, Any]:
     return row
 
 
-def _out_of_memory(error: RuntimeError) -> bool:
+def _is_out_of_memory(error: RuntimeError) -> bool:
     phrases = ("can't allocate memory", "out of memory", "ALLOC_FAILED")
     matches = any(words in str(error) for words in phrases)  # CPU, CUDA, its libraries
     return matches or isinstance(error, torch.OutOfMemoryError)
@@ -257,12 +257,12 @@ def _run(case: Case, device: str) -> tuple[float, int | None]:
     if device == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-    seconds = (_product if case.kind == "matmul" else _step)(case, device)
+    seconds = (_product_seconds if case.kind == "matmul" else _step_seconds)(case, device)
     peak = torch.cuda.max_memory_allocated() if device == "cuda" else None
     return seconds, peak
 
 
-def _product(case: Case, device: str) -> float:
+def _product_seconds(case: Case, device: str) -> float:
     a, b = (torch.randn(case.size, case.size, device=device) for _ in range(2))
     a, b = a.bfloat16(), b.bfloat16()
     for _ in range(3):
@@ -276,7 +276,7 @@ def _product(case: Case, device: str) -> float:
     return timing.median_seconds(products, device, repeats=5) / times
 
 
-def _step(case: Case, device: str) -> float:
+def _step_seconds(case: Case, device: str) -> float:
     b, options = case.micro_batch_size, (case.recipe, case.recompute, case.attention)
     return timing.seconds_of(case.shape, b, *options, device)
 

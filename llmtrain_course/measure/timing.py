@@ -86,7 +86,7 @@ def median_seconds(run: Any, device: str, repeats: int) -> float:
     return timed(run, warm_up=0, repeats=repeats, wait=wait).median
 
 
-def profiled(
+def step_profile(
     shape: Transformer, batch_size: int, recipe: str, recompute: str, attention: str
 ) -> StepProfile:
     """The operators of the third step: what is made once is there by then."""
@@ -122,14 +122,14 @@ def _operators(events: Any) -> Iterator[Operator]:
     phases = [event for event in events if event.name in PHASES]
     phases.sort(key=_start)
     for phase in phases:
-        for event in _computing(phase):
+        for event in _computing_operators(phase):
             name = event.name.removeprefix("aten::")
             start, seconds = _start(event) - _start(phases[0]), _duration(event)
             yield Operator(name, phase.name, start, seconds, event.name in PRODUCTS)
 
 
-def _computing(event: Any) -> Iterator[Any]:
-    """Operators that do not spend most of their time in calling others.
+def _computing_operators(event: Any) -> Iterator[Any]:
+    """Find the operators that don't spend most of their time calling others.
 
     What calls a matrix product never stands for it, however long it was held up.
     """
@@ -141,7 +141,7 @@ def _computing(event: Any) -> Iterator[Any]:
             yield event
         return
     for child in children:
-        yield from _computing(child)
+        yield from _computing_operators(child)
 
 
 def _multiplies(event: Any) -> bool:

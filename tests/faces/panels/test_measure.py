@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from llmtrain_course.measure.handles import SERIES, WAYS, Setting, Timed, Watched
+from llmtrain_course.measure.handles import SERIES, WAYS, Setting, StepMoment, TimedSteps
 from llmtrain_course.measure.recorded import product_rates, recorded_memory, recorded_step
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import units
@@ -137,9 +137,9 @@ def test_the_step_opens_part_by_part() -> None:
 
 
 def test_what_is_reported_depends_on_what_is_timed() -> None:
-    medians = {Timed(x, n, s).timing.median for x in (0, 3) for n in (2, 20) for s in SERIES}
+    medians = {TimedSteps(x, n, s).timing.median for x in (0, 3) for n in (2, 20) for s in SERIES}
     assert len(medians) == 12
-    late = {s: Timed(3, 20, s).timing.median for s in SERIES}
+    late = {s: TimedSteps(3, 20, s).timing.median for s in SERIES}
     assert 1.4 < late["second"] / late["third"] < 1.6
 
 
@@ -152,7 +152,7 @@ def test_the_memory_taken_is_covered_at_first() -> None:
 
 def test_no_gradient_travels_before_it_exists() -> None:
     for way in WAYS:
-        trace = Watched(way=way).trace
+        trace = StepMoment(way=way).trace
         [(begin, _)] = trace.phases["backward"]
         assert trace.exchange[0][0] > begin
     assert "makes no gradients" in told("one_step", moment=50)
