@@ -29,8 +29,8 @@ from llmtrain_helpers.published import architecture
 GPT2_XL = {"num_layers": 48, "hidden_size": 1600}
 
 
-def _layer(squares: int = 12) -> int:
-    """So many matrices of h × h, of GPT-2 XL's hidden size."""
+def _weights(squares: int = 12) -> int:
+    """The weights of so many matrices of h × h, with GPT-2 XL's hidden size."""
     return squares * GPT2_XL["hidden_size"] ** 2
 
 
@@ -78,7 +78,7 @@ class OwnDesign(Exercise):
         if answer.vocab_size != VOCABULARY:
             return False, f"its vocabulary should be {VOCABULARY:,}."
         total = f"{units.count(parameters.total)} parameters"
-        if unheard := _unheard_of(answer):
+        if unheard := _unusual_size(answer):
             return False, f"{total}, but {unheard}"
         excess = float(parameters.total / BUDGET - 1)
         if abs(excess) > ROOM:
@@ -92,8 +92,8 @@ class OwnDesign(Exercise):
         return True, f"right: {summary}."
 
 
-def _unheard_of(model: Transformer) -> str:
-    """What no model of this kind is like, with what would do; empty where there is nothing."""
+def _unusual_size(model: Transformer) -> str:
+    """A size that models of this kind don't have, with one that they do; else empty."""
     l, h, f = int(model.num_layers), int(model.hidden_size), int(model.intermediate_size)
     across = int(model.num_heads) * int(model.head_dim)
     if not 6 <= l <= 128:
@@ -127,7 +127,7 @@ class OwnModel(Exercise):
         if isinstance(name, int | float) and isinstance(number, str | Transformer):
             return False, "The model comes first, then your number: (model, number)."
         model = name if isinstance(name, Transformer) else known_model(name)
-        total, key = float(count_parameters(model).total), _with_twice_the_layers(model)
+        total, key = float(count_parameters(model).total), _parameters_with_twice_the_layers(model)
         number = float(quantity("number", read_as("number", number, "parameters")))
         mistakes = {
             2 * total: "this is twice the whole model: embedding and head do not double.",
@@ -148,14 +148,14 @@ class OwnModel(Exercise):
         return False, f"too {'high' if number > key else 'low'}. {HINT}"
 
 
-def _with_twice_the_layers(model: Transformer) -> float:
+def _parameters_with_twice_the_layers(model: Transformer) -> float:
     layers = tuple((2 * number, layer) for number, layer in model.layers)
     return float(count_parameters(replace(model, layers=layers)).total)
 
 
 EXERCISES: dict[str, Exercise] = {
     "parameters-layer": FillIn(
-        key=_layer,
+        key=_weights,
         unit=lambda number: f"{units.exact(number)} parameters",
         tolerance=0,
         hint=(
@@ -163,17 +163,17 @@ EXERCISES: dict[str, Exercise] = {
             "How many squares of h × h are they together, and how many numbers has a square?",
         ),
         common_mistakes={
-            "these are attention's four matrices: the MLP has two more.": lambda: _layer(4),
-            "these are the MLP's matrices alone: attention has four more.": lambda: _layer(8),
-            "the MLP's matrices are four times as wide: h × 4h, and 4h × h.": lambda: _layer(6),
+            "these are attention's four matrices: the MLP has two more.": lambda: _weights(4),
+            "these are the MLP's matrices alone: attention has four more.": lambda: _weights(8),
+            "the MLP's matrices are four times as wide: h × 4h, and 4h × h.": lambda: _weights(6),
             "this is all 48 layers: one of them is asked.": lambda: (
-                GPT2_XL["num_layers"] * _layer()
+                GPT2_XL["num_layers"] * _weights()
             ),
             "this is 12 · h: twelve squares are right, but a square of h × h has h · h numbers.": (
-                lambda: _layer() // GPT2_XL["hidden_size"]
+                lambda: _weights() // GPT2_XL["hidden_size"]
             ),
             "this has biases and norms in it: here the matrices alone are asked.": lambda: (
-                _layer() + 13 * GPT2_XL["hidden_size"]
+                _weights() + 13 * GPT2_XL["hidden_size"]
             ),
         },
     ),
@@ -239,7 +239,7 @@ GPT3 = {"num_layers": 96, "hidden_size": 12288, "vocab_size": 50257, "sequence_l
 GPT2 = {"num_layers": 12, "hidden_size": 768, "vocab_size": 50257, "sequence_length": 1024}
 
 
-def _in_table(model: dict[str, int]) -> float:
+def _table_share(model: dict[str, int]) -> float:
     """The share of a model's parameters, in per cent, that its table of tokens has."""
     return float(100 * model["vocab_size"] * model["hidden_size"] / gpt_parameters(**model))
 
@@ -247,7 +247,7 @@ def _in_table(model: dict[str, int]) -> float:
 def _why_so_few() -> str:
     wider, deeper = GPT3["hidden_size"] // GPT2["hidden_size"], GPT3["num_layers"] // 12
     return (
-        f"In GPT-2 it is {units.digits(_in_table(GPT2), 2)} %. GPT-3 is {wider} times as wide, "
+        f"In GPT-2 it is {units.digits(_table_share(GPT2), 2)} %. GPT-3 is {wider} times as wide, "
         f"so its table has {wider} times as many numbers. Each layer has {wider}² times as many, "
         f"and there are {deeper} times as many layers."
     )
@@ -275,7 +275,7 @@ def _how_far_off() -> str:
 
 PREDICTIONS: dict[str, Prediction] = {
     "parameters-guess": Prediction(
-        truth=lambda: _in_table(GPT3),
+        truth=lambda: _table_share(GPT3),
         unit=lambda share: f"{units.digits(share, 2)} %",
         why=_why_so_few(),
         asked="%",

@@ -124,14 +124,14 @@ class Setting:
         return shape
 
     @property
-    def shaped(self) -> Transformer:
+    def transformer(self) -> Transformer:
         """The model that the sliders describe."""
         return self.make(**self.shape)
 
     @property
     def counted(self) -> Transformer:
         """The model that is shown."""
-        return self.shaped if self.by_hand else of_file(self.model, self.config)
+        return self.transformer if self.by_hand else read_model(self.model, self.config)
 
 
 _WIDTHS = [512, 768, *(1024 * k for k in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16))]
@@ -239,9 +239,9 @@ def render(setting: Setting, before: Setting | None = None, across: float = ACRO
     previous = before.counted if before and before.model == setting.model else None
     result = _sentence(count)
     if setting.by_hand:
-        result += _kept_sizes(setting, before)
+        result += _note_on_sizes(setting, before)
         picture = stack(model, "", previous, across)
-        below, code = _by_formula(model, count), _shape_in_code(setting)
+        below, code = _note_on_formula(model, count), _shape_in_code(setting)
     else:
         name = setting.model
         if count.prediction:
@@ -265,8 +265,8 @@ def render(setting: Setting, before: Setting | None = None, across: float = ACRO
 # --- a shape by hand
 
 
-def _kept_sizes(setting: Setting, before: Setting | None) -> str:
-    """What did not follow a Llama's hidden size."""
+def _note_on_sizes(setting: Setting, before: Setting | None) -> str:
+    """A note on the sizes that did not follow a Llama's hidden size."""
     if before is None or not (setting.llama and before.llama):
         return ""
     sizes = [(x.num_heads, x.head_dim, x.intermediate_size) for x in (before, setting)]
@@ -286,8 +286,8 @@ def _shape_in_code(setting: Setting) -> str:
     return f"count_parameters(Transformer.{setting.kind.lower()}({', '.join(arguments)}))"
 
 
-def _by_formula(model: Transformer, count: ParameterCount) -> str:
-    """What the formula for a GPT makes of it, with 2048 positions if it has none."""
+def _note_on_formula(model: Transformer, count: ParameterCount) -> str:
+    """A note on what the formula for a GPT gives, with 2048 positions if there are none."""
     l, h, s = model.num_layers, model.hidden_size, model.num_positions or 2048
     formula = gpt_parameters(l, h, model.vocab_size, s)
     off = float(formula / count.total - 1)
@@ -303,10 +303,10 @@ MOST_LAYERS = 1_000
 """Of a stack that is drawn."""
 
 
-def of_file(name: str, config: str) -> Transformer:
-    """A model of the shelf by its name, or the one that a pasted text describes.
+def read_model(name: str, config: str) -> Transformer:
+    """Read a published model by its name, or the one that a pasted text describes.
 
-    >>> of_file(PASTED, EXAMPLE).num_experts
+    >>> read_model(PASTED, EXAMPLE).num_experts
     32
     """
     if name != PASTED:
@@ -504,8 +504,8 @@ WIDER_OR_DEEPER = common.Handle(
 
 
 @dataclass(frozen=True)
-class Mended:
-    """Which of Llama's matrices a model of Llama 3.1 8B's layers and width has."""
+class LlamaParts:
+    """Llama's matrices in a model with the layers and the width of Llama 3.1 8B."""
 
     shared: bool = False
     gated: bool = False
@@ -523,10 +523,10 @@ class Mended:
         return common.changed(whole, sizes)
 
 
-def _draw_mended(now: Mended, before: Mended | None, narrow: bool = False) -> str:
+def _draw_llama_parts(now: LlamaParts, before: LlamaParts | None, narrow: bool = False) -> str:
     whole, model = architecture("Llama-3.1-8B"), now.shape
     target, current = count_parameters(whole).total, count_parameters(model).total
-    start = now == Mended()
+    start = now == LlamaParts()
     if start:  # whether that is too many or too few has just been guessed
         text = "Llama's numbers in a GPT's matrices. Set a switch, and see what changes."
     elif current == target:
@@ -534,7 +534,7 @@ def _draw_mended(now: Mended, before: Mended | None, narrow: bool = False) -> st
     else:
         side = "missing" if current < target else "too many"
         text = f"<b>{units.count(current)}</b>: {units.count(abs(target - current))} {side}. "
-        missing = target - count_parameters(Mended().shape).total
+        missing = target - count_parameters(LlamaParts().shape).total
         text += f"At the start {units.count(missing)} were missing."
     return common.pictured(drawings.mended(model, whole, marked=not start, narrow=narrow), text)
 
@@ -554,15 +554,15 @@ INTO_A_LLAMA = common.Handle(
             "A head of its own", "The output head is no longer the embedding again.", "flag"
         ),
     },
-    settings={"": Mended()},
-    draw=_draw_mended,
-    narrow=partial(_draw_mended, narrow=True),
+    settings={"": LlamaParts()},
+    draw=_draw_llama_parts,
+    narrow=partial(_draw_llama_parts, narrow=True),
 )
 
 
 @dataclass(frozen=True)
-class Routed:
-    """Experts in a layer of Mixtral, how many a token meets, and which token it is."""
+class Routing:
+    """The experts in a layer of Mixtral, how many a token meets, and which token it is."""
 
     num_experts: int = 8
     experts_per_token: int = 2
@@ -573,10 +573,10 @@ class Routed:
         """Mixtral with so many experts; a token meets no more than there are."""
         active = min(self.experts_per_token, self.num_experts)
         mixtral = Setting.of("Mixtral-8x7B")
-        return replace(mixtral, num_experts=self.num_experts, experts_per_token=active).shaped
+        return replace(mixtral, num_experts=self.num_experts, experts_per_token=active).transformer
 
 
-def _draw_routed(now: Routed, before: Routed | None, narrow: bool = False) -> str:
+def _draw_routing(now: Routing, before: Routing | None, narrow: bool = False) -> str:
     model = now.shape
     counted = count_parameters(model)
     text = (
@@ -610,7 +610,7 @@ EXPERTS = common.Handle(
             play=True,
         ),
     },
-    settings={"": Routed()},
-    draw=_draw_routed,
-    narrow=partial(_draw_routed, narrow=True),
+    settings={"": Routing()},
+    draw=_draw_routing,
+    narrow=partial(_draw_routing, narrow=True),
 )

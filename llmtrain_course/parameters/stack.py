@@ -47,15 +47,15 @@ class Kind:
     layer: Layer
     parameters: int
 
-    def in_words(self, hidden_size: Any) -> list[tuple[str, str]]:
+    def description(self, hidden_size: Any) -> list[tuple[str, str]]:
         """The layer's parts: the word of each one's colour, its parameters and what it is."""
         h, mlp = hidden_size, self.layer.mlp
         parts = [
-            ("attention", f"{units.count(mixer.parameters(h))}: {of_mixer(mixer)}")
+            ("attention", f"{units.count(mixer.parameters(h))}: {describe_mixer(mixer)}")
             for mixer in self.layer.mixers
         ]
         if mlp is not None:
-            parts.append(("MLP", f"{units.count(mlp.parameters(h))}: {of_mlp(mlp)}"))
+            parts.append(("MLP", f"{units.count(mlp.parameters(h))}: {describe_mlp(mlp)}"))
         return parts
 
 
@@ -75,7 +75,7 @@ def stack(
     svg = _totals(model, changed, across) + key
     svg += _areas(model, top, across) + row + cards
 
-    counted, runs = count_parameters(model), in_order(model)
+    counted, runs = count_parameters(model), layer_runs(model)
     sizes = ", ".join(
         f"{word} {units.count(counted.parts()[part])}"
         for part, word in PARTS.items()
@@ -83,7 +83,7 @@ def stack(
     )
     each = "; ".join(
         f"{kind.letter}, {kind.how_many} layers of {units.count(kind.parameters)}: "
-        + ", ".join(label for _, label in kind.in_words(model.hidden_size))
+        + ", ".join(label for _, label in kind.description(model.hidden_size))
         for kind in layer_kinds
     )
     order = ", ".join(f"{n} {letter}" for letter, n in runs[:12])
@@ -92,7 +92,7 @@ def stack(
         f"Drawing: {name + ', ' if name else ''}{units.count(counted.total)} parameters as "
         f"areas: {sizes}. Kinds of layers: {each}. {order}."
     )
-    words += f" {_further(model)}" if model.prediction_layers else ""
+    words += f" {_prediction_note(model)}" if model.prediction_layers else ""
     return Drawing(svg, round(across) + 2 * LEFT, round(floor + 14), words)
 
 
@@ -104,7 +104,7 @@ def kinds(model: Transformer) -> list[Kind]:
     """
     groups: dict[Any, list[Any]] = {}
     for how_many, layer in model.layers:
-        groups.setdefault(_same(layer), [0, layer])[0] += how_many
+        groups.setdefault(_kind_key(layer), [0, layer])[0] += how_many
     h = model.hidden_size
     return [
         Kind(chr(ord("A") + i), how_many, layer, int(layer.parameters(h)))
@@ -112,15 +112,15 @@ def kinds(model: Transformer) -> list[Kind]:
     ]
 
 
-def _same(layer: Layer) -> Any:
-    """What layers of one kind agree in: windows too, which leave shapes equal."""
+def _kind_key(layer: Layer) -> Any:
+    """A key that layers of one kind share: windows too, which leave shapes equal."""
     return layer, *((mixer.window, mixer.chunked) for mixer in layer.mixers)
 
 
-def in_order(model: Transformer) -> list[tuple[str, int]]:
+def layer_runs(model: Transformer) -> list[tuple[str, int]]:
     """The letters of the kinds from first to last, with how many follow one another."""
-    letters = {_same(kind.layer): kind.letter for kind in kinds(model)}
-    runs = [(letters[_same(layer)], int(n)) for n, layer in model.layers]
+    letters = {_kind_key(kind.layer): kind.letter for kind in kinds(model)}
+    runs = [(letters[_kind_key(layer)], int(n)) for n, layer in model.layers]
     grouped = groupby(runs, key=lambda run: run[0])
     return [(letter, sum(n for _, n in run)) for letter, run in grouped]
 
@@ -128,8 +128,8 @@ def in_order(model: Transformer) -> list[tuple[str, int]]:
 # --- words
 
 
-def of_mixer(mixer: Mixer) -> str:
-    """A mixer in words: its kind, its heads, and how far it looks."""
+def describe_mixer(mixer: Mixer) -> str:
+    """Describe a mixer: its kind, its heads, and how far it looks."""
     if isinstance(mixer, LatentAttention):
         label = f"latent attention (MLA), {mixer.num_heads} heads; a token's keys and "
         numbers = f"{mixer.kv_rank:,} + {mixer.rotary_dim:,} numbers"
@@ -149,8 +149,8 @@ def _window(mixer: Mixer) -> str:
     return f"; {kind} of {mixer.window:,} tokens"
 
 
-def of_mlp(part: Mlp | Experts) -> str:
-    """An MLP in words, or experts: how many, and how many a token meets."""
+def describe_mlp(part: Mlp | Experts) -> str:
+    """Describe an MLP, or experts: how many, and how many a token meets."""
     if isinstance(part, Mlp):
         return f"MLP, {part.intermediate_size:,} wide"
     label = f"{part.num_experts:,} experts, {part.expert.intermediate_size:,} wide: "
@@ -160,7 +160,7 @@ def of_mlp(part: Mlp | Experts) -> str:
     return label
 
 
-def _further(model: Transformer) -> str:
+def _prediction_note(model: Transformer) -> str:
     size = units.count(count_parameters(model).prediction)
     many = "a layer" if model.prediction_layers == 1 else "layers"
     return f"Dashed, and in no sum: {many} to predict further tokens, {size}."
@@ -268,14 +268,14 @@ def _row(
     A long stack is thinned out. What there is stands from `top` on.
     """
     by_letter = {kind.letter: kind.layer for kind in layer_kinds}
-    cells = [letter for letter, n in in_order(model) for _ in range(min(n, 400))]
+    cells = [letter for letter, n in layer_runs(model) for _ in range(min(n, 400))]
     step = -(-len(cells) // round(across / 4.04))
     letters, extra = cells[::step], min(int(model.prediction_layers), 9)
     wide = min(across / (len(letters) + extra * 1.5), 30)
     every = "" if step == 1 else f", one in {step} drawn"
     label = f"{int(model.num_layers):,} layers, from first to last{every}; not to scale"
     svg, y = "", top - 32
-    for words in wrapped(label, 0.8 * across):  # bold is wider
+    for words in wrap(label, 0.8 * across):  # bold is wider
         y += 20
         svg += text(LEFT, y, words, 15, **BOLD)
     y += 12
@@ -285,7 +285,7 @@ def _row(
         cell = by_letter[letter], LEFT + place * wide, y, wide - 1.5
         boxes += _cell(*cell)
         slants += _slants(*cell)
-    svg += _painted(boxes) + slants
+    svg += _paint(boxes) + slants
     for i in range(extra):
         x = LEFT + (len(letters) + 0.5 + i) * wide
         svg += ghost(x, y, wide - 1.5, CELL, "predicts a further token")
@@ -302,7 +302,9 @@ def _row(
         legend.append("slanted: a recurrence")
     if len(layer_kinds) > MOST:
         legend.append(f"of {len(layer_kinds)} kinds {MOST} have a card")
-    lines = wrapped("; ".join(legend), across) + (wrapped(_further(model), across) if extra else [])
+    lines = wrap("; ".join(legend), across) + (
+        wrap(_prediction_note(model), across) if extra else []
+    )
     for i, words in enumerate(lines):
         svg += text(LEFT, y + CELL + 22 + 20 * i, words, 15)
     return svg, y + CELL + 38.0 + 20 * (len(lines) - 1)
@@ -338,8 +340,8 @@ def _slants(layer: Layer, x: float, y: float, wide: float) -> str:
     return f'<g color="white">{hatched(x, y + CELL / 2, wide, CELL / 2, 5)}</g>'
 
 
-def _painted(boxes: Sequence[Box]) -> str:
-    """Rectangles as a path for each colour: hundreds of elements would be slow to redraw."""
+def _paint(boxes: Sequence[Box]) -> str:
+    """Paint rectangles as a path per colour: hundreds of elements would be slow to redraw."""
     paths: dict[tuple[str, float], str] = {}
     for color, opacity, x, y, wide, high in boxes:
         block = f"M{x:.1f} {y:.1f}h{wide:.1f}v{high:.1f}h{-wide:.1f}z"
@@ -363,7 +365,7 @@ def _cards(
     narrow = across == NARROW
     pitch = across + 8 if narrow else across / max(len(layer_kinds), 2)
     texts = [
-        [(part, wrapped(words, pitch - 48)) for part, words in kind.in_words(hidden_size)]
+        [(part, wrap(words, pitch - 48)) for part, words in kind.description(hidden_size)]
         for kind in layer_kinds
     ]
     svg, floor = "", top
@@ -374,7 +376,7 @@ def _cards(
         high = 72.0 + 18 * rows + 3 * max(len(parts) for parts in peers)
         floor = y + high
         svg += rect(x, y, pitch - 8, high, stroke="currentColor", opacity=0.5, rx=8)
-        svg += _painted(_cell(kind.layer, x + 12, y + 12, 26))
+        svg += _paint(_cell(kind.layer, x + 12, y + 12, 26))
         svg += _slants(kind.layer, x + 12, y + 12, 26)
         svg += text(x + 50, y + 27, units.plural(kind.how_many, "layer"), 17, **BOLD)
         svg += text(x + 50, y + 47, f"{units.count(kind.parameters)} each", 15)
@@ -388,10 +390,10 @@ def _cards(
     return svg, floor
 
 
-def wrapped(words: str, wide: float) -> list[str]:
-    """Words in rows that find room.
+def wrap(words: str, wide: float) -> list[str]:
+    """Wrap words to rows that fit.
 
-    >>> wrapped("a token meets 8", 80)
+    >>> wrap("a token meets 8", 80)
     ['a token', 'meets 8']
     """
     rows = [""]

@@ -99,7 +99,7 @@ def test_cold_the_panel_leaves_pictures_that_a_sanitizer_keeps() -> None:
 
 def test_what_the_page_says_of_the_panel_is_what_it_shows() -> None:
     count = lambda preset, **changes: count_parameters(  # noqa: E731
-        panel_module.Setting(**{**PANEL.presets[preset], **changes}).shaped
+        panel_module.Setting(**{**PANEL.presets[preset], **changes}).transformer
     )
     page = cell("01_parameters", "panel-answers")
     sizes = {k: count("Llama-3.1-8B", num_kv_heads=k).total for k in (32, 8, 1)}
@@ -109,7 +109,7 @@ def test_what_the_page_says_of_the_panel_is_what_it_shows() -> None:
     text = panel_module.EXAMPLE
     more = text.replace('experts": 32', 'experts": 64')
     few, many = (
-        count_parameters(panel_module.of_file(panel_module.PASTED, config))
+        count_parameters(panel_module.read_model(panel_module.PASTED, config))
         for config in (text, more)
     )
     told = [f"{x.total / 1e9:.1f}" for x in (few, many)]
@@ -121,8 +121,8 @@ def test_what_the_page_says_of_the_panel_is_what_it_shows() -> None:
         for name in ("gpt-oss-20b", "Gemma-3-1B")
     }
     assert looks == {"gpt-oss-20b": [128, 0], "Gemma-3-1B": [512, 0]}
-    assert stack.in_order(config_model("gpt-oss-20b"))[:3] == [*(("A", 1), ("B", 1), ("A", 1))]
-    assert stack.in_order(config_model("Gemma-3-1B"))[:2] == [("A", 5), ("B", 1)]
+    assert stack.layer_runs(config_model("gpt-oss-20b"))[:3] == [*(("A", 1), ("B", 1), ("A", 1))]
+    assert stack.layer_runs(config_model("Gemma-3-1B"))[:2] == [("A", 5), ("B", 1)]
 
 
 def config_model(name: str) -> Transformer:
@@ -140,7 +140,7 @@ def test_every_model_of_the_shelf_is_drawn_kind_by_kind(row) -> None:
     assert stack.stack(model, row["name"]).inline_svg() in shown
     found = stack.kinds(model)
     assert sum(kind.how_many for kind in found) == model.num_layers
-    assert sum(n for _, n in stack.in_order(model)) == model.num_layers
+    assert sum(n for _, n in stack.layer_runs(model)) == model.num_layers
     layers = sum(kind.how_many * kind.parameters for kind in found)
     counted = count_parameters(model)
     inside = counted.attention + counted.mlp + counted.norm
