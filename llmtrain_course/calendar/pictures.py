@@ -19,7 +19,7 @@ from llmtrain_course.kit.drawing import (
     rect,
     text,
 )
-from llmtrain_course.plan.pictures import span_in_words
+from llmtrain_course.plan.pictures import format_span
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
     EVALUATION,
@@ -241,7 +241,7 @@ def _verdict(days: CalendarDays, deadline: float) -> str:
 
 def _headline(days: CalendarDays, name: str) -> str:
     head = f"{name}: " if name else ""
-    label = f"{head}{span_in_words(days.total)} on the calendar, "
+    label = f"{head}{format_span(days.total)} on the calendar, "
     return f"{label}likely {units.duration(days.total.likely * DAY, 2)}"
 
 

@@ -22,7 +22,7 @@ from llmtrain_course.kit.exercise import (
     read_as,
 )
 from llmtrain_course.kit.kinds import FillIn
-from llmtrain_course.plan.pictures import span_in_words
+from llmtrain_course.plan.pictures import format_span
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import data_parallel_size, global_batch_size
 from llmtrain_helpers.checks import Result, choice, count
@@ -35,7 +35,7 @@ from llmtrain_helpers.plan.schedule import pipeline_schedule
 from llmtrain_helpers.published import accelerator, architecture
 
 
-def _days(number: float) -> str:
+def _format_days(number: float) -> str:
     return f"{units.digits(number)} days"
 
 
@@ -69,8 +69,8 @@ def _why_no_fit() -> str:
     )
 
 
-def _held(shared: float = 16, others: float = 1) -> Result:
-    """Bytes on a GPU where so many share the states, and so many share the rest."""
+def _memory(shared: float = 16, others: float = 1) -> Result:
+    """The bytes on a GPU if so many share the states, and so many share the rest."""
     memory, size = _page_plan().memory, _page_plan().parameters.total
     rest = memory.activations + memory.transient
     return 16 * size / shared + rest / others
@@ -79,7 +79,7 @@ def _held(shared: float = 16, others: float = 1) -> Result:
 # --- plan-stages: what a pipeline shares out
 
 
-def _kept_by_first_stage() -> str:
+def _activations_of_first_stage() -> str:
     """The activations of the first of four stages beside those of one GPU with all layers."""
     share = pipeline_schedule(4, 8).in_flight(0) / 4
     return {0.25: "a quarter", 1: "the same", 4: "four times"}[share]
@@ -153,7 +153,7 @@ def long_sequences() -> Plan:
     )
 
 
-def _proposed(name: str) -> Plan:
+def _proposal(name: str) -> Plan:
     return long_sequences().replace(**PROPOSALS[name])
 
 
@@ -161,7 +161,7 @@ _FILLED = 62.5e9
 """Bytes of a card of 80 GB that a plan may fill, as the page says it."""
 
 
-def _longest(filled: float = _FILLED, states: float = 1) -> float:
+def _longest_sequence(filled: float = _FILLED, states: float = 1) -> float:
     """The tokens of a sequence with which that plan just fits: what a GPU keeps grows with them."""
     plan = long_sequences()
     grows = plan.memory.activations + plan.memory.transient
@@ -170,7 +170,7 @@ def _longest(filled: float = _FILLED, states: float = 1) -> float:
 
 
 _LENGTH = Numeric(
-    key=_longest,
+    key=_longest_sequence,
     asked="tokens",
     unit=lambda number: f"{units.exact(round(number))} tokens, with nothing else changed",
     hint=(
@@ -178,26 +178,26 @@ _LENGTH = Numeric(
         "The states stay, and all else grows in proportion to the sequence.",
     ),
     wrong_values={
-        _longest(states=0): "this leaves the states out: they need their room as well.",
-        _longest(80e9): "this fills the card to its edge: the reserve must stay free.",
-        _longest() / 1024: "these are thousands: give the tokens.",
+        _longest_sequence(states=0): "this leaves the states out: they need their room as well.",
+        _longest_sequence(80e9): "this fills the card to its edge: the reserve must stay free.",
+        _longest_sequence() / 1024: "these are thousands: give the tokens.",
     },
 )
 
 
 @cache
-def _cheapest() -> str:
+def _cheapest_proposal() -> str:
     """The proposal that fits with the fewest GPU-hours."""
-    fitting = [name for name in PROPOSALS if _proposed(name).fits]
-    return min(fitting, key=lambda name: float(_proposed(name).gpu_hours.likely))
+    fitting = [name for name in PROPOSALS if _proposal(name).fits]
+    return min(fitting, key=lambda name: float(_proposal(name).gpu_hours.likely))
 
 
 def _sentence_on_proposal(name: str) -> str:
     """What a proposal holds and costs, and the belief behind it."""
-    plan, original = _proposed(name), long_sequences()
+    plan, original = _proposal(name), long_sequences()
     extra_cost = float(plan.gpu_hours.likely / original.gpu_hours.likely - 1)
     return (
-        f"{'right' if name == _cheapest() else 'no'}: "
+        f"{'right' if name == _cheapest_proposal() else 'no'}: "
         f"{units.gigabytes(plan.memory.total)} on each GPU, "
         f"which {'fits' if plan.fits else 'does not fit'}, "
         f"at {100 * extra_cost:+.0f} % GPU-hours. {_BELIEFS[name]}"
@@ -239,9 +239,9 @@ class OwnPlan(Exercise):
         design = design_of(answer, _ENTRIES, "model=…, gpus=…")
         if any(design[name] is None for name in _ENTRIES):
             return NOT_YET
-        plan = _own(design)
+        plan = _own_plan(design)
         limit = entry(design, "days")
-        holds, days = units.gigabytes(plan.memory.total), span_in_words(plan.days)
+        holds, days = units.gigabytes(plan.memory.total), format_span(plan.days)
         latest = plan.first_run.greatest
         if not plan.fits:
             return False, _why_not(plan)
@@ -313,10 +313,10 @@ _ENTRY_OF = {
 """The learner's words for the arguments of a plan, for its refusals."""
 
 
-def _own(design: Design) -> Plan:
+def _own_plan(design: Design) -> Plan:
     """The plan of a learner's dictionary; a ValueError in its words if none can be."""
     try:
-        return _planned(design)
+        return _plan_of_design(design)
     except ValueError as error:
         problem = str(error)
         for argument, name in _ENTRY_OF.items():
@@ -324,7 +324,7 @@ def _own(design: Design) -> Plan:
         raise ValueError(problem) from None
 
 
-def _planned(design: Design) -> Plan:
+def _plan_of_design(design: Design) -> Plan:
     counts = ("gpus", "tokens", "sequence", "batch", "micro", "tensor", "pipeline")
     number = {name: entry(design, name, count) for name in counts}
     recompute = choice("recompute", design["recompute"], EVERY_RECOMPUTE)
@@ -346,7 +346,7 @@ def _planned(design: Design) -> Plan:
 
 EXERCISES: dict[str, Exercise] = {
     "plan-memory": FillIn(
-        key=_held,
+        key=_memory,
         unit=lambda size: f"{units.gigabytes(size)} on each GPU",
         hint=(
             "Which of the three do the GPUs share?",
@@ -354,11 +354,11 @@ EXERCISES: dict[str, Exercise] = {
         ),
         common_mistakes={
             "this shares the activations as well: each GPU works on a sequence of its own, and "
-            "keeps all of them.": lambda: _held(others=16),
+            "keeps all of them.": lambda: _memory(others=16),
             "this shares nothing: with ZeRO 3 each GPU keeps one part in 16 of the states.": (
-                lambda: _held(shared=1)
+                lambda: _memory(shared=1)
             ),
-            "this is with 64 GPUs: only 16 are left.": lambda: _held(shared=64),
+            "this is with 64 GPUs: only 16 are left.": lambda: _memory(shared=64),
             "these are the states alone: activations and logits come on top.": (
                 lambda: _page_plan().parameters.total
             ),
@@ -367,7 +367,7 @@ EXERCISES: dict[str, Exercise] = {
     "plan-a": Numeric(
         key=_days_to_set_aside,
         asked="days",
-        unit=_days,
+        unit=_format_days,
         hint=(
             "First the steps, then the days of computing, then the calendar.",
             "Steps are tokens over tokens in a step, 1,024 sequences of 4,096.",
@@ -411,7 +411,7 @@ EXERCISES: dict[str, Exercise] = {
         },
     ),
     "plan-c": MultipleChoice(
-        key=_cheapest,
+        key=_cheapest_proposal,
         options={name: _sentence_on_proposal(name) for name in PROPOSALS},
         followups=[
             Question(
@@ -433,7 +433,7 @@ PREDICTIONS: dict[str, Prediction] = {
         why=_why_no_fit(),
     ),
     "plan-stages": Prediction(
-        truth=_kept_by_first_stage,
+        truth=_activations_of_first_stage,
         options={
             "a quarter": "Of one micro-batch, yes. But it starts more before the first comes back.",
             "the same": "A quarter of the layers, and four micro-batches at once.",

@@ -199,7 +199,7 @@ def render(setting: Setting, before: Setting | None = None, layout: Layout = WID
     plan, days = planned(setting), setting.days
     previous = planned(before) if before else None
     advice = advise(plan)
-    offers = (*_fitting(advice), *_sooner(plan, days))
+    offers = (*_offers_that_fit(advice), *_offers_in_time(plan, days))
     html = "".join(
         [
             common.sentence(_sentence(plan, days, previous)),
@@ -217,7 +217,7 @@ def render(setting: Setting, before: Setting | None = None, layout: Layout = WID
 
 def _days(plan: Plan) -> str:
     """The days that can be promised."""
-    return drawings.in_days(plan.first_run.greatest)
+    return drawings.format_days(plan.first_run.greatest)
 
 
 def _sentence(plan: Plan, days: float, previous: Plan | None) -> str:
@@ -329,8 +329,8 @@ def _purpose(
     return f"{order} Then it {'fits' if advice[-1].plan.fits else 'still does not fit'}:"
 
 
-def _fitting(advice: Sequence[Advice]) -> Iterator[common.Offer]:
-    """What makes the plan fit, in order: each with those before it."""
+def _offers_that_fit(advice: Sequence[Advice]) -> Iterator[common.Offer]:
+    """The changes that make the plan fit, in order: each with those before it."""
     changes: dict[str, common.Value] = {}
     for one in filter(lambda one: one.change, advice):
         changes = {**changes, **one.change}
@@ -356,16 +356,16 @@ def _effect(advice: Advice) -> str:
     return ", ".join(effects)
 
 
-def _sooner(plan: Plan, days: float) -> Iterator[common.Offer]:
-    """Offers for a plan that fits and is late: fewer tokens, or more GPUs."""
+def _offers_in_time(plan: Plan, days: float) -> Iterator[common.Offer]:
+    """The offers for a plan that fits and is late: fewer tokens, or more GPUs."""
     if not plan.fits or plan.in_time(days):
         return
     tokens = units.rounded_down(plan.first_run_tokens(days))
-    if _in_time(plan, days, tokens=tokens):
+    if _plan_in_time(plan, days, tokens=tokens):
         each = f"{units.digits(tokens / plan.parameters.active, 2)} for each parameter"
         yield f"Tokens {units.short(tokens)}: in time, {each}", {"tokens": tokens}
     for n in (plan.split.num_gpus * 2**k for k in range(1, 6)):
-        faster = _in_time(plan, days, num_gpus=n)
+        faster = _plan_in_time(plan, days, num_gpus=n)
         if faster:
             yield f"GPUs {n}: {_days(faster)}, {_price(plan, faster)}", {"num_gpus": n}
             return
@@ -382,7 +382,7 @@ def _price(plan: Plan, other: Plan) -> str:
     return f"{hours} if {'the network keeps up' if modelled else 'each stays as fast'}"
 
 
-def _in_time(plan: Plan, days: float, **change: int) -> Plan | None:
+def _plan_in_time(plan: Plan, days: float, **change: int) -> Plan | None:
     """The plan with this change, if it can be, fits and ends in time."""
     try:
         other = plan.replace(**change)
@@ -484,14 +484,14 @@ class Promise:
     seconds: float = 0
 
     @property
-    def unmeasured(self) -> Plan:
+    def estimate(self) -> Plan:
         """The page's plan with this software."""
         return planned(Setting(software=self.software))
 
     @property
     def plan(self) -> Plan:
         """The same with the measured step in it."""
-        return self.unmeasured.calibrated(self.seconds) if self.seconds else self.unmeasured
+        return self.estimate.calibrated(self.seconds) if self.seconds else self.estimate
 
 
 def _draw_promise(now: Promise, before: Promise | None, layout: Layout = WIDE) -> str:
@@ -508,7 +508,7 @@ def _draw_promise(now: Promise, before: Promise | None, layout: Layout = WIDE) -
             "published runs would have kept it. "
             f"Then u = {units.share(plan.share_of_peak(plan.first_run.greatest))}."
         )
-    return common.pictured(drawings.promise(plan, now.unmeasured, others, DAYS, layout), text)
+    return common.pictured(drawings.promise(plan, now.estimate, others, DAYS, layout), text)
 
 
 PROMISE = common.Handle(

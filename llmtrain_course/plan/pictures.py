@@ -100,9 +100,9 @@ def _heading(title: str, verdict: str, y: float, layout: Layout) -> str:
     return svg + text(layout.width - 16, y, verdict, 16, "end", font_weight=700)
 
 
-def span_in_words(span: Interval) -> str:
-    """An estimate from its least to its greatest, in two digits, with one unit."""
-    least, greatest = (in_days(days) for days in (span.least, span.greatest))
+def format_span(span: Interval) -> str:
+    """Format an estimate from its least to its greatest, in two digits, with one unit."""
+    least, greatest = (format_days(days) for days in (span.least, span.greatest))
     if least == greatest:
         return least
     if least.partition(" ")[2] == greatest.partition(" ")[2]:
@@ -110,8 +110,8 @@ def span_in_words(span: Interval) -> str:
     return f"{least} to {greatest}"
 
 
-def in_days(days: float) -> str:
-    """A time in two digits: in days from one day on, so that years stand beside a month."""
+def format_days(days: float) -> str:
+    """Format a time in two digits: in days from one day on, so that years compare with months."""
     if days < 1:
         return units.duration(days * units.DAY, 2)
     return f"{units.digits(days, 2)} days"
@@ -134,13 +134,13 @@ def answers(plan: Plan, days: float, before: Plan | None = None, layout: Layout 
         f"{_time_in_words(plan, days)} Each GPU holds {units.gigabytes(plan.memory.total)} of "
         f"{units.gigabytes(plan.run.accelerator.memory)}: "
         f"{', '.join(f'{word} {units.gigabytes(x)}' for word, x in parts_of(plan).items())}. "
-        f"{_begun(memory_verdict(plan))}."
+        f"{_capitalized(memory_verdict(plan))}."
     )
     return Drawing(body, layout.width, _foot(plan, lower, layout), words)
 
 
-def _begun(verdict: str) -> str:
-    """A verdict without its sign, to begin a sentence with."""
+def _capitalized(verdict: str) -> str:
+    """Begin a sentence with a verdict, without its sign."""
     return verdict[2].upper() + verdict[3:]
 
 
@@ -152,7 +152,7 @@ def _foot(plan: Plan, lower: float, layout: Layout) -> int:
 
 def time_verdict(plan: Plan, days: float) -> str:
     """Whether the promise keeps the days that there are, with its sign."""
-    promise = in_days(plan.first_run.greatest)
+    promise = format_days(plan.first_run.greatest)
     if plan.first_run.greatest > 2 * days:
         times = units.digits(plan.first_run.greatest / days, 2)
         return f"✗ {promise}: {times} times your {days:,g}"
@@ -164,12 +164,12 @@ def time_verdict(plan: Plan, days: float) -> str:
 
 
 def _time_in_words(plan: Plan, days: float) -> str:
-    span = span_in_words(plan.days_with_stops)
+    span = format_span(plan.days_with_stops)
     if plan.measured:
-        estimate = f"{in_days(plan.days.likely)} of computing, with stops {span}"
+        estimate = f"{format_days(plan.days.likely)} of computing, with stops {span}"
     else:
         estimate = f"As busy as in other runs it takes {span}"
-    return f"{estimate}; promise {in_days(plan.first_run.greatest)}. You have {days:,g} days."
+    return f"{estimate}; promise {format_days(plan.first_run.greatest)}. You have {days:,g} days."
 
 
 def _time(plan: Plan, days: float, before: Plan | None, layout: Layout) -> str:
@@ -206,7 +206,7 @@ def _spent(plan: Plan, axis: Axis, y: float, high: float) -> tuple[str, Key]:
     for end, opacity, word in parts:
         x = axis.at(start)
         svg += rect(
-            x, y, axis.at(end) - x, high, BLUE, f"{word}: to {in_days(end)}", opacity=opacity
+            x, y, axis.at(end) - x, high, BLUE, f"{word}: to {format_days(end)}", opacity=opacity
         )
         start = end
     return svg, [(BLUE, opacity, word) for _, opacity, word in parts]
@@ -317,7 +317,7 @@ def promise(
     labels = [
         ("published runs", "in days of yours"),
         ("a single step", f"others: {ends[0]} to {ends[1]} s"),
-        ("your promise", in_days(plan.first_run.greatest)),
+        ("your promise", format_days(plan.first_run.greatest)),
     ]
     if plan.measured:
         step = units.duration(plan.seconds_per_iteration.likely)
@@ -351,8 +351,8 @@ def promise(
 
     last = others[-1]
     words = (
-        f"{len(others)} published runs would have taken {in_days(others[0].days)} "
-        f"({others[0].name}) to {in_days(last.days)} ({last.name}) for this plan. "
+        f"{len(others)} published runs would have taken {format_days(others[0].days)} "
+        f"({others[0].name}) to {format_days(last.days)} ({last.name}) for this plan. "
         f"{_time_in_words(plan, days)}"
     )
     return Drawing(svg, layout.width, floor + (104 if layout.stacked else 60), words)
@@ -365,7 +365,7 @@ def _dots(others: Sequence[OtherRun], axis: Axis, y: float, opacity: float) -> s
         x = axis.at(run.days)
         floor = next(k for k in range(9) if all(abs(x - u) > 10 or k != j for u, j in places))
         places.append((x, floor))
-        label = f"{run.name}: {in_days(run.days)}"
+        label = f"{run.name}: {format_days(run.days)}"
         fill = BLUE if run.whole else _OTHERWISE
         svg += circle(x, y - 10 * floor, 5, fill, label, opacity=opacity)
     last = others[-1]

@@ -7,10 +7,10 @@ from llmtrain_course.plan.pictures import (
     BACKWARD,
     FORWARD,
     answers,
+    format_span,
     pipeline,
     price_of_fitting,
     promise,
-    span_in_words,
 )
 from llmtrain_helpers import plan_run, published, units
 from llmtrain_helpers.results import Interval
@@ -164,9 +164,9 @@ def test_a_measured_step_takes_the_place_of_others_and_has_its_stops_on_top() ->
 
 
 def test_estimates_have_two_digits_and_one_unit() -> None:
-    assert span_in_words(Interval(21.17, 24.6, 28.6)) == "21 to 29 days"
-    assert span_in_words(Interval(0.8, 1.0, 2.5)) == "19 hours to 2.5 days"
-    assert span_in_words(Interval(5, 5, 5)) == units.duration(5 * units.DAY, 2) == "5.0 days"
+    assert format_span(Interval(21.17, 24.6, 28.6)) == "21 to 29 days"
+    assert format_span(Interval(0.8, 1.0, 2.5)) == "19 hours to 2.5 days"
+    assert format_span(Interval(5, 5, 5)) == units.duration(5 * units.DAY, 2) == "5.0 days"
 
 
 # --- a promise, and the price of fitting
