@@ -35,25 +35,28 @@ def check_environment() -> list[str]:
     Prints no versions, so that it reads the same wherever the course runs.
     """
     return [
-        _line(sys.version_info >= (3, 11), "Python 3.11 or newer", "install it"),
-        *[_line(_installed(package), package, _cure(package)) for package in PACKAGES],
+        _status_line(sys.version_info >= (3, 11), "Python 3.11 or newer", "install it"),
+        *[
+            _status_line(_is_installed(package), package, _install_hint(package))
+            for package in PACKAGES
+        ],
     ]
 
 
-def _cure(package: str) -> str:
+def _install_hint(package: str) -> str:
     if sys.platform == "emscripten":  # nobody can install it there
         return "cells that need it say so in this browser, and run on your own machine"
     return f"pip install {package}"
 
 
-def _installed(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     try:
         return bool(version(package))
     except PackageNotFoundError:  # in a browser, JupyterLab is the page itself
         return package == "jupyterlab" and sys.platform == "emscripten"
 
 
-def _line(installed: bool, name: str, cure: str) -> str:
+def _status_line(installed: bool, name: str, cure: str) -> str:
     if installed:
         return f"{colored('✓', 'green', force_color=True)} {name}"
     return f"{colored('✗', 'red', force_color=True)} {name} is missing: {cure}"
