@@ -1,10 +1,13 @@
 """Bad input is refused where it enters: a ValueError that says what would be right.
 
-Shared by all chapters. Each function takes an argument's name and its value, and gives
-the value back ready for arithmetic: a whole number as an exact Python int (also when it
-was written `300e9` or `np.int64(96)`), any other number as a float, an array of numbers
-as float64, in which integers cannot wrap around. An array is recognised by its dtype;
-NumPy is imported only where there is one, or by those who ask for it (`numpy`, `floats`).
+Shared by all chapters. Each check takes an argument's name and its value, and gives the
+value back ready for arithmetic: a whole number as an exact Python int (also when it was
+written `300e9` or `np.int64(96)`), any other number as a float, an array of numbers as
+float64, in which integers cannot wrap around. An array is recognised by its dtype; NumPy
+is imported only where there is one, or by those who ask for it (`numpy`, `floats`).
+
+A formula names the checks in its signature and is `checked`; what depends on two arguments
+at once (`divides`, `at_most`) is in its body.
 """
 
 from __future__ import annotations
@@ -14,7 +17,20 @@ import re
 from collections.abc import Callable, Iterable
 from functools import wraps
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, Union, cast
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NoReturn,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +40,10 @@ Number: TypeAlias = Union[int, float, "NDArray[Any]"]
 
 Result: TypeAlias = Any
 """What a formula returns: a number when given numbers, an array when given an array."""
+
+T = TypeVar("T")
+
+_Word = TypeVar("_Word", bound=str)
 
 LARGEST, SMALLEST = 1e40, 1e-40
 """No count, rate or size of any run lies outside; beyond is a slip or an attack."""
@@ -84,6 +104,15 @@ def count(name: str, value: object, least: int = 1) -> Result:
     wanted = "is not positive" if least == 1 else f"is less than {least}"
     _require(name, number, number >= least, wanted)
     return int(number) if isinstance(number, float) else number
+
+
+def whole(name: str, value: object) -> Result:
+    """A `count` that may be zero.
+
+    >>> whole("seed", 0)
+    0
+    """
+    return count(name, value, least=0)
 
 
 def counts(**arguments: object) -> tuple[Result, ...]:
@@ -181,7 +210,7 @@ def flag(name: str, value: object) -> bool:
     refuse(name, value, "is neither True nor False")
 
 
-def choice(name: str, value: object, known: Iterable[str]) -> str:
+def choice(name: str, value: object, known: Iterable[_Word]) -> _Word:
     """A name, if it is one of those known; the error lists them, and offers the nearest.
 
     >>> choice("recompute", "ful", ["none", "selective", "full"])
@@ -189,14 +218,14 @@ def choice(name: str, value: object, known: Iterable[str]) -> str:
     ...
     ValueError: recompute='ful' is unknown, did you mean 'full'? Known: none, selective, full
     """
-    known = list(known)
-    if isinstance(value, str) and value in known:
+    choices = list(known)
+    if isinstance(value, str) and value in choices:
         return value
     from difflib import get_close_matches  # only errors need it
 
-    near = get_close_matches(show(value), known, n=1)
+    near = get_close_matches(show(value), choices, n=1)
     offer = f", did you mean {near[0]!r}?" if near else "."
-    refuse(name, value, f"is unknown{offer} Known: {', '.join(known)}")
+    refuse(name, value, f"is unknown{offer} Known: {', '.join(choices)}")
 
 
 def divides(name: str, whole: Number, divisor_name: str, divisor: Number) -> None:
@@ -286,8 +315,8 @@ def numpy() -> Any:
     return numpy
 
 
-def instance(name: str, value: Any, kind: type) -> None:
-    """Refuse what is not of this class.
+def instance(name: str, value: T, kind: type) -> T:
+    """The value, if it is of this class.
 
     >>> instance("model", "gpt2", dict)
     Traceback (most recent call last):
@@ -296,6 +325,7 @@ def instance(name: str, value: Any, kind: type) -> None:
     """
     if not isinstance(value, kind):
         refuse(name, value, f"is no {kind.__name__}")
+    return value
 
 
 def is_array(value: object) -> bool:
@@ -312,7 +342,111 @@ def anywhere(condition: Result) -> bool:
     return bool(condition.any() if is_array(condition) else condition)
 
 
+# --- checks in a signature
+
+Count = Annotated[T, count]
+Whole = Annotated[T, whole]
+Quantity = Annotated[T, quantity]
+Amount = Annotated[T, amount]
+Rate = Annotated[T, rate]
+Share = Annotated[T, share]
+Finite = Annotated[T, finite]
+"""Arguments that have to pass the check of that name. `Count[int]` and `Quantity[float]` are
+one number, every other type is a number or an array."""
+
+Exact = TypeVar("Exact", int, float, Number)
+"""Numbers of which a formula makes an int if all of them are ints, and an array if one is."""
+
+Real = TypeVar("Real", float, Number)
+"""Numbers of which a formula makes a float, and an array if one of them is an array."""
+
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+_Check: TypeAlias = Callable[[str, Any], Any]
+
+_SINGLE = frozenset([int, float, str, bool, NoneType])
+"""Types of arguments that are no arrays, without looking closer."""
+
+
+def checked(function: _F) -> _F:
+    """Make a function check its arguments as their annotations say.
+
+    `Count` and the like are checks of this module, a `bool` has to be a `flag`, a `Literal`
+    one of its choices, and a class has to be that of the argument. Arrays have to broadcast.
+    A default isn't checked unless somebody gives it, and neither is None where the annotation
+    allows it. Of a dataclass the fields are checked.
+
+    >>> @checked
+    ... def gpu_hours(seconds: Quantity[Real], num_gpus: Count[Real]) -> Real:
+    ...     return seconds * num_gpus / 3600
+    >>> gpu_hours(86400, num_gpus=0)
+    Traceback (most recent call last):
+    ...
+    ValueError: num_gpus=0 is not positive
+    """
+    if isinstance(function, type):
+        kind = cast(Any, function)
+        kind.__init__ = checked(kind.__init__)
+        return function
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    checks: dict[str, _Check] = {}
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        if not checks:  # the first call: now whatever the annotations mention is imported
+            checks.update(_checks_of(function))
+        given = {**dict(zip(names, arguments, strict=False)), **named}
+        if len(given) < len(arguments) + len(named):  # too many of them, or one twice
+            return function(*arguments, **named)  # Python's own TypeError
+        for name, check in checks.items():
+            if name in given:
+                given[name] = check(name, given[name])
+        if not _SINGLE.issuperset(map(type, given.values())):
+            broadcast(**{name: given[name] for name in checks if name in given})
+        return function(**given)
+
+    return cast(_F, call)
+
+
+def unchecked(function: _F) -> _F:
+    """The function without its checks, for callers whose arguments have passed them."""
+    return cast(_F, getattr(function, "__wrapped__", function))
+
+
+def _checks_of(function: Callable[..., Any]) -> dict[str, _Check]:
+    """The check of each argument that has one, read from the annotations."""
+    written, names = function.__annotations__, cast(Any, function).__globals__
+    hints = {
+        name: eval(hint, names) if isinstance(hint, str) else hint for name, hint in written.items()
+    }
+    found = {name: _check_of(hint) for name, hint in hints.items() if name != "return"}
+    return {name: check for name, check in found.items() if check}
+
+
+def _check_of(hint: Any) -> _Check | None:
+    """The check that an annotation asks for; None if it asks for none."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType) and NoneType in inside:
+        kinds = [kind for kind in inside if kind is not NoneType]
+        check = _check_of(kinds[0]) if len(kinds) == 1 else None
+        return _or_none(check) if check else None
+    if origin is Annotated:
+        kind, check = inside
+        return (lambda name, value: one(name, value, check)) if kind in (int, float) else check
+    if origin is Literal:
+        return lambda name, value: choice(name, value, inside)
+    if hint is bool:
+        return flag
+    if isinstance(hint, type) and hint not in (int, float, object):
+        return lambda name, value: instance(name, value, hint)
+    return None
+
+
+def _or_none(check: _Check) -> _Check:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+# --- counts that are kept with a model
 
 
 def cache_per_model(function: _F) -> _F:

@@ -10,10 +10,20 @@ from functools import cache
 from sys import float_info
 from typing import Any, ClassVar, cast
 
-from llmtrain_helpers.checks import Number, Result, amount, at_most, broadcast, is_array, numpy
+from llmtrain_helpers.checks import (
+    Exact,
+    Number,
+    Result,
+    T,
+    amount,
+    at_most,
+    broadcast,
+    is_array,
+    numpy,
+)
 
 
-def where(condition: Result, x: Result, y: Result) -> Result:
+def where(condition: object, x: T, y: T) -> T:
     """The first of two numbers where a condition holds, else the second; or arrays of them.
 
     Arrays of ints become float64, because an int64 can't be added to a large Python int.
@@ -24,16 +34,16 @@ def where(condition: Result, x: Result, y: Result) -> Result:
     if not is_array(condition):
         return x if condition else y
     chosen = numpy().where(condition, x, y)
-    return chosen.astype(float) if chosen.dtype.kind in "iu" else chosen
+    return cast(T, chosen.astype(float) if chosen.dtype.kind in "iu" else chosen)
 
 
-def minimum(x: Result, y: Result) -> Result:
-    """Return the lesser of two numbers, or of each pair of two arrays."""
+def minimum(x: Exact, y: Exact) -> Exact:
+    """The lesser of two numbers, or of each pair of two arrays."""
     return where(x <= y, x, y)
 
 
-def maximum(x: Result, y: Result) -> Result:
-    """Return the greater of two numbers, or of each pair of two arrays."""
+def maximum(x: Exact, y: Exact) -> Exact:
+    """The greater of two numbers, or of each pair of two arrays."""
     return where(x >= y, x, y)
 
 

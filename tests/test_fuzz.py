@@ -486,10 +486,11 @@ def bad_values(formula: str, argument: inspect.Parameter) -> list[Any]:
         return BAD_THINGS[argument.name]
     if kind == "free" or "Mapping" in typed or "Callable" in typed:
         return []
-    if re.search(r"\b(Number|Result|Spread|int|float)\b", typed) and "tuple" not in typed:
+    several_at_once = "Number|Result|Spread|Real|Exact"
+    if re.search(rf"\b({several_at_once}|int|float)\b", typed) and "tuple" not in typed:
         kind = OR_NOTHING.get(kind, kind) if type(default) is int and default == 0 else kind
         bad = [*BAD_NUMBERS[kind]]
-        if formula in OF_ONE or not re.search(r"Number|Result|Spread", typed):
+        if formula in OF_ONE or not re.search(several_at_once, typed):
             bad += ARRAYS
     elif typed.startswith("bool"):
         bad = BAD_FLAGS

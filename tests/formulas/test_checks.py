@@ -1,9 +1,12 @@
 """Bad input is refused where it enters."""
 
+import inspect
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -263,6 +266,77 @@ def test_formulas_name_the_arguments_that_do_not_broadcast(call, named: str) -> 
 def test_pairs_name_the_arrays_that_do_not_broadcast(check) -> None:
     with pytest.raises(ValueError, match="heads and experts do not broadcast"):
         check("heads", TWO, "experts", THREE)
+
+
+# --- checks in a signature
+
+
+@checks.checked
+def checked_formula(
+    model: Transformer,
+    tokens: checks.Count[checks.Real],
+    seconds: checks.Quantity[float],
+    num_gpus: checks.Count[checks.Real] | None = None,
+    recompute: Literal["none", "full"] = "none",
+    *,
+    dropout: bool = "never",  # type: ignore[assignment]  # a default is not checked
+) -> tuple[Any, ...]:
+    """What has come in."""
+    return tokens, seconds, num_gpus, recompute, dropout
+
+
+GPT = Transformer.gpt(2, 64, 4, 99, 16)
+
+
+def test_a_signature_checks_what_is_given_and_passes_it_on() -> None:
+    assert checked_formula(GPT, 1e9, 2) == (10**9, 2, None, "none", "never")
+    assert type(checked_formula(GPT, 1e9, seconds=2)[0]) is int
+    tokens, *others = checked_formula(GPT, np.array([1, 2], "int8"), 2.5, np.int64(8), "full")
+    assert tokens.dtype == np.float64
+    assert others == [2.5, 8, "full", "never"]
+    assert checks.unchecked(checked_formula)(GPT, "trusted", 2)[0] == "trusted"
+
+
+@pytest.mark.parametrize(
+    ("argument", "bad", "problem"),
+    [
+        ("model", "gpt2", "model='gpt2' is no Transformer"),
+        ("tokens", 0, "tokens=0 is not positive"),
+        ("seconds", np.array([1.0]), "seconds=.* is an array: here it must be one number"),
+        ("num_gpus", 2.5, "num_gpus=2.5 is not a whole number"),
+        ("num_gpus", THREE, "tokens and num_gpus do not broadcast: shapes"),
+        ("recompute", "ful", "is unknown, did you mean 'full'. Known: none, full"),
+        ("dropout", 1, "dropout=1 is neither True nor False"),
+    ],
+)
+def test_a_signature_refuses_as_the_check_does(argument: str, bad: Any, problem: str) -> None:
+    good = {"model": GPT, "tokens": TWO, "seconds": 1}
+    assert_refused(checked_formula, problem, **{**good, argument: bad})
+
+
+def test_a_checked_function_is_called_and_documented_like_any_other() -> None:
+    assert [*inspect.signature(checked_formula).parameters][:2] == ["model", "tokens"]
+    assert checked_formula.__doc__ == "What has come in."
+    for wrong, problem in [
+        (partial(checked_formula, GPT), "missing 2 required"),
+        (partial(checked_formula, GPT, 1, 2, model=GPT), "multiple values for argument 'model'"),
+        (partial(checked_formula, GPT, 1, 2, 3, "full", True), "takes from 3 to 5 positional"),
+        (partial(checked_formula, GPT, 1, 2, gpus=8), "unexpected keyword argument 'gpus'"),
+    ]:
+        with pytest.raises(TypeError, match=problem):
+            wrong()
+
+
+def test_the_fields_of_a_checked_dataclass_are_checked() -> None:
+    @checks.checked
+    @dataclass(frozen=True)
+    class Machine:
+        num_gpus: checks.Count[int]
+        memory: checks.Quantity[checks.Result] = 80e9
+
+    assert Machine(8.0) == Machine(num_gpus=8, memory=80e9)
+    assert_refused(Machine, "num_gpus=0 is not positive", 0)
+    assert_refused(Machine, "memory=-1 is not positive", 8, memory=-1)
 
 
 # --- tables, and what NumPy is needed for
