@@ -27,7 +27,7 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
-from llmtrain_helpers.flops import EVERY_RECOMPUTE, RECOMPUTE, count_flops
+from llmtrain_helpers.flops import EVERY_RECOMPUTE, RECOMPUTE, EveryRecompute, count_flops
 from llmtrain_helpers.model.layers import Attention, Layer, Mlp, Part
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.parameters import count_parameters, head_parameters, norm_parameters
@@ -270,7 +270,7 @@ def _sequence_ways(sequence_parallel: bool, s: Result, t: Result) -> Result:
     return t
 
 
-def recompute_flops(model: Transformer, batch_size: Number, recompute: str) -> Result:
+def recompute_flops(model: Transformer, batch_size: Number, recompute: EveryRecompute) -> Result:
     """FLOPs of an iteration that are done a second time.
 
     full: 24Bslh² + 4Bs²lh in a GPT, a forward pass through the layers; selective:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
 
 from llmtrain_helpers.checks import (
     Number,
@@ -29,15 +30,19 @@ from llmtrain_helpers.model.layers import Attention, Layer, Matrix, pairs
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.results import Breakdown
 
-RECOMPUTE = ["none", "selective", "full"]
+Recompute: TypeAlias = Literal["none", "selective", "full"]
 """What is computed a second time: nothing, the attention core, every layer."""
 
-EVERY_RECOMPUTE = [*RECOMPUTE, "alternate"]
+EveryRecompute: TypeAlias = Literal["none", "selective", "full", "alternate"]
 """Beside these `alternate`, torchtitan's selective option: every other product of a layer,
 counted as `Layer.every_other` says."""
 
-ATTENTION = ["dense", "causal"]
+Pairs: TypeAlias = Literal["dense", "causal"]
 """Which pairs of tokens are counted: all s², or the s(s + 1)/2 that a token may see."""
+
+RECOMPUTE: list[Recompute] = [*get_args(Recompute)]
+EVERY_RECOMPUTE: list[EveryRecompute] = [*get_args(EveryRecompute)]
+ATTENTION: list[Pairs] = [*get_args(Pairs)]
 
 
 def gpt_flops(
@@ -46,7 +51,7 @@ def gpt_flops(
     vocab_size: Number,
     sequence_length: Number,
     batch_size: Number,
-    recompute: str,
+    recompute: Recompute,
 ) -> Result:
     """FLOPs of one iteration of a GPT, forward and backward, by the published formulas.
 
@@ -101,8 +106,8 @@ class FlopCount(Breakdown):
 def count_flops(
     model: Transformer,
     batch_size: Number,
-    recompute: str,
-    attention: str = "dense",
+    recompute: EveryRecompute,
+    attention: Pairs = "dense",
     sequence_length: Number | None = None,
 ) -> FlopCount:
     """FLOPs of one iteration of any `Transformer`, forward and backward, part by part.
@@ -178,7 +183,7 @@ def without_windows(model: Transformer) -> Transformer:
     return replace(model, layers=tuple(layers))
 
 
-def expert_flops(model: Transformer, batch_size: Number, recompute: str) -> Result:
+def expert_flops(model: Transformer, batch_size: Number, recompute: EveryRecompute) -> Result:
     """FLOPs of the experts in an iteration: forward, backward, and what is recomputed.
 
     Of the chosen experts alone, without routers and shared ones: what becomes more on a

@@ -35,6 +35,7 @@ from llmtrain_helpers.communication import (
     bandwidth_of,
     ring_turn,
 )
+from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.seconds import StepSeconds
 
@@ -55,7 +56,7 @@ class Setting(controls.Split):
 
     model: str = "Llama-3.1-70B"
     tensor_parallel: int = 8
-    recompute: str = "full"
+    recompute: EveryRecompute = "full"
     global_batch_size: int = 256
     interleave: int = 1
 

@@ -31,7 +31,7 @@ from llmtrain_helpers.duration import (
     training_interval,
     training_seconds,
 )
-from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops, utilization
+from llmtrain_helpers.flops import Recompute, achieved_flops_per_gpu, gpt_flops, utilization
 from llmtrain_helpers.model import Accelerator
 from llmtrain_helpers.parameters import count_parameters, gpt_parameters
 from llmtrain_helpers.published import (
@@ -54,7 +54,7 @@ class Setting:
     tokens: int = 2 * 10**12
     num_gpus: int = 1024
     percent: float = 43
-    recompute: str = "none"
+    recompute: Recompute = "none"
     chip: str = "A100 80GB SXM"
     format: str = "bf16"
     price: float = 2.0
@@ -72,8 +72,8 @@ class Setting:
     @property
     def seconds(self) -> float:
         """Seconds that the whole run takes."""
-        run = (self.tokens, self.parameters, self.num_gpus, self.rate, self.recompute)
-        return float(training_seconds(*run))
+        T, P, n, X = self.tokens, self.parameters, self.num_gpus, self.rate
+        return float(training_seconds(T, P, n, X, self.recompute))
 
     @property
     def mark(self) -> Mark:
@@ -292,8 +292,8 @@ class Counted:
     rate: str = "HFU"
 
 
-WORKS = {"6TP": "none", "8TP": "full"}
-RATES = {"HFU": "full", "MFU": "none"}
+WORKS: dict[str, Recompute] = {"6TP": "none", "8TP": "full"}
+RATES: dict[str, Recompute] = {"HFU": "full", "MFU": "none"}
 """What can be counted, by its name: with the pass that is computed again, or without it."""
 
 

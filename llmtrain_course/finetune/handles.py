@@ -31,6 +31,7 @@ from llmtrain_helpers.finetune import (
     tuning_tokens,
     weight_bytes,
 )
+from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.plan.memory import tuned_peak
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.published import architecture
@@ -83,7 +84,7 @@ class Setting:
     epochs: int = 3
     rows: str = PACKED
     rank: int = 16
-    recompute: str = "full"
+    recompute: EveryRecompute = "full"
     loss: str = "whole"
     micro_batch_size: int = 1
     price: float = 0.5

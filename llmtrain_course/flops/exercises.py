@@ -26,6 +26,7 @@ from llmtrain_helpers.checks import Result, count
 from llmtrain_helpers.flops import (
     RECOMPUTE,
     FlopCount,
+    Recompute,
     achieved_flops_per_gpu,
     count_flops,
     gpt_flops,
@@ -127,7 +128,7 @@ def readings() -> dict[str, float]:
     """What each way of computing gives for the colleague's run; the slips and none."""
     shape = {"num_layers": 36, "hidden_size": 4096, "vocab_size": 51200}
 
-    def share(s: int, recompute: str, peak: float) -> float:
+    def share(s: int, recompute: Recompute, peak: float) -> float:
         F = gpt_flops(**shape, sequence_length=s, batch_size=512, recompute=recompute)
         return float(achieved_flops_per_gpu(F, 13.8, 32)) / peak
 
@@ -139,7 +140,7 @@ def readings() -> dict[str, float]:
     }
 
 
-def utilizations(recompute: str) -> tuple[float, float]:
+def utilizations(recompute: Recompute) -> tuple[float, float]:
     """The MFU and HFU of GPT-3 on 64 A100s, as published with this recomputation."""
     row = next(r for r in published.rows("recomputation_runs") if r["name"] == "175B")
     model = published.architecture("GPT-3 175B")

@@ -17,19 +17,24 @@ from llmtrain_course.kit.figures import (
     new_figure,
     styled,
 )
-from llmtrain_helpers.checks import Result
-from llmtrain_helpers.flops import gpt_flops
+from llmtrain_helpers.checks import Number, Result
+from llmtrain_helpers.flops import Recompute, gpt_flops
 from llmtrain_helpers.parameters import gpt_parameters
 
 LENGTHS = 2 ** np.arange(9, 17)
 """Sequence lengths from 512 to 65,536 tokens."""
 
 
-def per_parameter_and_token(hidden_size: int, recompute: str) -> Result:
+def per_parameter_and_token(hidden_size: int, recompute: Recompute) -> Result:
     """FLOPs for each parameter and token over `LENGTHS`, for a GPT of h/128 layers."""
-    shape = (hidden_size // 128, hidden_size, 50_000, LENGTHS)
-    flops = gpt_flops(*shape, batch_size=1, recompute=recompute)
-    return flops / (LENGTHS * gpt_parameters(*shape))
+    shape: dict[str, Number] = {
+        "num_layers": hidden_size // 128,
+        "hidden_size": hidden_size,
+        "vocab_size": 50_000,
+        "sequence_length": LENGTHS,
+    }
+    flops = gpt_flops(**shape, batch_size=1, recompute=recompute)
+    return flops / (LENGTHS * gpt_parameters(**shape))
 
 
 @styled
@@ -40,8 +45,9 @@ def flops_per_parameter(hidden_sizes: Sequence[int] = (1024, 4096, 12288)) -> Fi
         "sequence length (tokens)",
         "FLOPs / (parameter · token)",
     )
+    line_styles: dict[Recompute, str] = {"none": "-", "full": "--"}
     for h, color in zip(hidden_sizes, cycle((GREEN, VERMILION, BLUE)), strict=False):
-        for recompute, dashes in {"none": "-", "full": "--"}.items():
+        for recompute, dashes in line_styles.items():
             ys = per_parameter_and_token(h, recompute)
             visible = ys <= 20
             name = f"h = {h:,}, recompute {recompute}"

@@ -24,7 +24,9 @@ from llmtrain_course.kit import controls, panel as common
 from llmtrain_helpers import units
 from llmtrain_helpers.flops import (
     ATTENTION,
+    EveryRecompute,
     FlopCount,
+    Pairs,
     achieved_flops_per_gpu,
     count_flops,
     without_windows,
@@ -53,7 +55,7 @@ class Setting:
     batch_size: int = 512
     num_gpus: int = 16
     seconds: float = 32.09
-    recompute: str = "full"
+    recompute: EveryRecompute = "full"
     chip: str = "A100 80GB SXM"
     format: str = "bf16"
     attention: str = ALL
@@ -64,7 +66,7 @@ class Setting:
         shape = model_shape(self.model, self.sequence_length)
         if self.attention == BACK:
             shape = without_windows(shape)
-        pairs = "dense" if self.attention == ALL else "causal"
+        pairs: Pairs = "dense" if self.attention == ALL else "causal"
         return count_flops(shape, self.batch_size, self.recompute, pairs)
 
     @cached_property
@@ -407,7 +409,7 @@ class Step:
     """A step of 131,072 tokens of GPT-3, as it was timed, cut into sequences of one length."""
 
     sequence_length: int = 2048
-    recompute: str = "full"
+    recompute: EveryRecompute = "full"
 
     @cached_property
     def work(self) -> FlopCount:

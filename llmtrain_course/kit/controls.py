@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from llmtrain_course.kit.panel import Control, Value
 from llmtrain_helpers import published
-from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.flops import RECOMPUTE, EveryRecompute
 from llmtrain_helpers.model.layers import Attention, LatentAttention
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.precision import RECIPES
@@ -176,7 +176,7 @@ GRADIENTS = choice(
 class Mesh(TypedDict):
     """The arguments of `plan_run` that a split's controls give as they are."""
 
-    recompute: str
+    recompute: EveryRecompute
     micro_batch_size: int
     tensor_parallel: int
     pipeline_parallel: int
@@ -197,7 +197,7 @@ class Split:
     expert_parallel: int = 1
     zero_stage: int = 1
     gradients: str = "sharded"
-    recompute: str = "none"
+    recompute: EveryRecompute = "none"
     micro_batch_size: int = 1
     global_batch_size: int = 512
     sequence_length: int = 8192

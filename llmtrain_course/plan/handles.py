@@ -12,6 +12,7 @@ from llmtrain_course.plan import pictures as drawings
 from llmtrain_course.plan.pictures import NARROW, WIDE, Layout
 from llmtrain_helpers import units
 from llmtrain_helpers.duration import gpu_hours
+from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.advice import Advice, advise
 from llmtrain_helpers.plan.plan import Plan, plan_run
@@ -618,7 +619,7 @@ class Levers:
 
     zero_stage: int = 1
     micro_batch_size: int = 2
-    recompute: str = "none"
+    recompute: EveryRecompute = "none"
 
     @property
     def plan(self) -> Plan:

@@ -14,6 +14,7 @@ from llmtrain_helpers.activations import ActivationCount, count_activations, val
 from llmtrain_helpers.checks import Result, cache_per_model, is_array
 from llmtrain_helpers.communication import Split
 from llmtrain_helpers.finetune import TunedMemory, tuned_memory
+from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model import Layer, Transformer
 from llmtrain_helpers.parameters import embedding_parameters, head_parameters, norm_parameters
 from llmtrain_helpers.plan.run import Run
@@ -226,7 +227,7 @@ def stage_layers(model: Transformer, split: Split, last: bool) -> tuple[tuple[Re
 
 
 def kept_activations(
-    run: Run, model: Transformer, recompute: str, fused_mlp: bool | None = None
+    run: Run, model: Transformer, recompute: EveryRecompute, fused_mlp: bool | None = None
 ) -> ActivationCount:
     """What a model keeps of a micro-batch on each GPU that shares its layers."""
     return count_activations(

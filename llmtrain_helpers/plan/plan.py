@@ -31,7 +31,7 @@ from llmtrain_helpers.duration import (
     training_interval,
 )
 from llmtrain_helpers.finetune import Tuning, tuned_flops, tuned_parameters
-from llmtrain_helpers.flops import FlopCount, count_flops
+from llmtrain_helpers.flops import EveryRecompute, FlopCount, count_flops
 from llmtrain_helpers.laws import Law
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
@@ -333,7 +333,7 @@ def plan_run(
     tokens: Number,
     global_batch_size: Number,
     *,
-    recompute: str,
+    recompute: EveryRecompute,
     sequence_length: Number | None = None,
     micro_batch_size: Number = 1,
     tensor_parallel: Number = 1,
@@ -513,7 +513,7 @@ def _check_size(run: Run, flops: Result, seconds: Result) -> None:
         refuse("price_per_gpu_hour", price, f"is too much: a run costs at most {MOST:.0e}")
 
 
-def run_flops(run: Run, batch_size: Result, recompute: str) -> FlopCount:
+def run_flops(run: Run, batch_size: Result, recompute: EveryRecompute) -> FlopCount:
     """FLOPs of so many sequences of a run: of training, or of tuning."""
     if run.tuning is not None:
         return tuned_flops(run.model, run.tuning, batch_size, recompute)

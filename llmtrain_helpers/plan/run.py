@@ -37,7 +37,7 @@ from llmtrain_helpers.communication import CONTEXT, Split
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.duration import checked_utilizations
 from llmtrain_helpers.finetune import RECOMPUTED, Tuning
-from llmtrain_helpers.flops import EVERY_RECOMPUTE
+from llmtrain_helpers.flops import EVERY_RECOMPUTE, EveryRecompute
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.parameters import count_parameters
@@ -120,7 +120,7 @@ class Run:
     num_gpus: Result
     tokens: Result
     global_batch_size: Result
-    recompute: str
+    recompute: EveryRecompute
     micro_batch_size: Result = 1
     tensor_parallel: Result = 1
     pipeline_parallel: Result = 1

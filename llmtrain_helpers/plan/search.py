@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from llmtrain_helpers.checks import Number, is_array, refuse, single
 from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.finetune import RECOMPUTED
+from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
 from llmtrain_helpers.parameters import count_parameters
@@ -29,7 +30,7 @@ from llmtrain_helpers.plan.step import step_parts
 class Layout(NamedTuple):
     """How GPUs and batch are split, as changes of a run."""
 
-    recompute: str
+    recompute: EveryRecompute
     pipeline_parallel: int
     zero_stage: int
     tensor_parallel: int
@@ -182,9 +183,9 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
     unit = float(first.seconds_per_iteration.likely)
 
     @cache
-    def computing(recompute: str, t: int) -> tuple[float, float, float]:
-        """Seconds of a sequence, its kernel launches and head, on the GPUs that share a layer."""
-        one_stage = run.if_even(
+    def computing(recompute: EveryRecompute, t: int) -> tuple[float, float, float]:
+        """Seconds of one sequence, its launching, its head, on the GPUs that share a layer."""
+        alone = run.if_even(
             num_gpus=t * c,
             global_batch_size=1,
             micro_batch_size=1,

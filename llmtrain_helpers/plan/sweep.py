@@ -26,7 +26,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.communication import CONTEXT
-from llmtrain_helpers.flops import EVERY_RECOMPUTE
+from llmtrain_helpers.flops import EVERY_RECOMPUTE, EveryRecompute
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
 from llmtrain_helpers.parameters import count_parameters
@@ -113,7 +113,7 @@ def sweep(
     tokens: Choices,
     global_batch_size: Choices,
     *,
-    recompute: str | Sequence[str],
+    recompute: EveryRecompute | Sequence[EveryRecompute],
     sequence_length: Number | None = None,
     micro_batch_size: Choices = (1, 2, 4, 8),
     tensor_parallel: Choices = (1, 2, 4, 8),
