@@ -7,21 +7,21 @@ Sources: Narayanan et al. (arXiv 2104.04473), section 5.1, equations 3 and 4, fo
 from __future__ import annotations
 
 from llmtrain_helpers.checks import (
+    Count,
     Number,
-    Result,
+    Quantity,
+    Rate,
+    Real,
+    Share,
     at_most,
-    broadcast,
-    choice,
-    count,
-    counts,
+    checked,
     one,
-    quantities,
     quantity,
-    rate,
     refuse,
     share,
+    unchecked,
 )
-from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.flops import Recompute
 from llmtrain_helpers.results import Interval, maximum
 from llmtrain_helpers.units import DAY, HOUR
 
@@ -31,9 +31,14 @@ runs (`utilizations.model_utilizations`); twelve lie in what the other teams' ru
 """
 
 
+@checked
 def training_seconds(
-    tokens: Number, parameters: Number, num_gpus: Number, flops_per_gpu: Number, recompute: str
-) -> Result:
+    tokens: Count[Real],
+    parameters: Count[Real],
+    num_gpus: Count[Real],
+    flops_per_gpu: Rate[Real],
+    recompute: Recompute,
+) -> Real:
     """Seconds of a run, from the rate that each GPU achieves.
 
     full:            8TP / (nX)
@@ -51,10 +56,8 @@ def training_seconds(
     >>> round(t / 86400, 1)
     33.9
     """
-    T, P, n = counts(tokens=tokens, parameters=parameters, num_gpus=num_gpus)
-    X = rate("flops_per_gpu", flops_per_gpu)
-    broadcast(tokens=T, parameters=P, num_gpus=n, flops_per_gpu=X)
-    return flops_per_parameter(recompute) * T * P / (n * X)
+    T, P, n, X = tokens, parameters, num_gpus, flops_per_gpu
+    return unchecked(flops_per_parameter)(recompute) * T * P / (n * X)
 
 
 PASSES = {"forward": 2, "backward": 4, "again": 2}
@@ -62,17 +65,21 @@ PASSES = {"forward": 2, "backward": 4, "again": 2}
 comes again where everything is recomputed."""
 
 
-def flops_per_parameter(recompute: str) -> int:
+@checked
+def flops_per_parameter(recompute: Recompute) -> int:
     """FLOPs of training for each parameter and token: 8 with full recomputation, else 6.
 
     >>> flops_per_parameter("none"), flops_per_parameter("full")
     (6, 8)
     """
-    recomputes = choice("recompute", recompute, RECOMPUTE) == "full"
-    return sum(flops for name, flops in PASSES.items() if recomputes or name != "again")
+    again = recompute == "full"
+    return sum(flops for name, flops in PASSES.items() if again or name != "again")
 
 
-def iterations(tokens: Number, global_batch_size: Number, sequence_length: Number) -> Result:
+@checked
+def iterations(
+    tokens: Count[Real], global_batch_size: Count[Real], sequence_length: Count[Real]
+) -> Real:
     """How many iterations it takes to see the tokens: T / (B·s), not rounded.
 
     Takes T tokens, B sequences a batch over all GPUs, s tokens a sequence; numbers or
@@ -81,19 +88,18 @@ def iterations(tokens: Number, global_batch_size: Number, sequence_length: Numbe
     >>> iterations(300e9, global_batch_size=512, sequence_length=1024)
     572204.58984375
     """
-    T, B, s = counts(
-        tokens=tokens, global_batch_size=global_batch_size, sequence_length=sequence_length
-    )
+    T, B, s = tokens, global_batch_size, sequence_length
     at_most("one batch, global_batch_size·sequence_length", B * s, "tokens", T)
     return T / (B * s)
 
 
+@checked
 def seconds_from_iterations(
-    tokens: Number,
-    global_batch_size: Number,
-    sequence_length: Number,
-    seconds_per_iteration: Number,
-) -> Result:
+    tokens: Count[Real],
+    global_batch_size: Count[Real],
+    sequence_length: Count[Real],
+    seconds_per_iteration: Quantity[Real],
+) -> Real:
     """Seconds of a run from a measured iteration: T / (B·s) times its seconds.
 
     The exact way: nothing is left out, and no rate or peak is needed.
@@ -102,20 +108,17 @@ def seconds_from_iterations(
     >>> round(t / 86400, 2)
     212.52
     """
-    steps = iterations(tokens, global_batch_size, sequence_length)
-    t = quantity("seconds_per_iteration", seconds_per_iteration)
-    broadcast(
-        tokens=tokens,
-        global_batch_size=global_batch_size,
-        sequence_length=sequence_length,
-        seconds_per_iteration=t,
-    )
-    return steps * t
+    return unchecked(iterations)(tokens, global_batch_size, sequence_length) * seconds_per_iteration
 
 
+@checked
 def trainable_tokens(
-    seconds: Number, parameters: Number, num_gpus: Number, flops_per_gpu: Number, recompute: str
-) -> Result:
+    seconds: Quantity[Real],
+    parameters: Count[Real],
+    num_gpus: Count[Real],
+    flops_per_gpu: Rate[Real],
+    recompute: Recompute,
+) -> Real:
     """The tokens that GPUs train a model on in a given time: `training_seconds` the other way.
 
     T = seconds · nX/(6P), or nX/(8P) with full recomputation; not rounded. Takes seconds,
@@ -125,26 +128,23 @@ def trainable_tokens(
     >>> f"{trainable_tokens(30 * 86400, 8e9, 8, 109.2e12, recompute='none'):.3g}"
     '4.72e+10'
     """
-    t = quantity("seconds", seconds)
-    of_one = training_seconds(1, parameters, num_gpus, flops_per_gpu, recompute)
-    broadcast(seconds=t, parameters=parameters, num_gpus=num_gpus, flops_per_gpu=flops_per_gpu)
-    return t / of_one
+    return seconds / unchecked(training_seconds)(1, parameters, num_gpus, flops_per_gpu, recompute)
 
 
-def rate_at(share_of_peak: Number, peak_flops: Number) -> Result:
+@checked
+def rate_at(share_of_peak: Share[Real], peak_flops: Rate[Real]) -> Real:
     """The rate of a GPU that reaches this share of its peak, in FLOP/s: share · peak.
 
     >>> f"{rate_at(0.35, peak_flops=312e12):.4g}"
     '1.092e+14'
     """
-    u, peak = share("share_of_peak", share_of_peak), rate("peak_flops", peak_flops)
-    broadcast(share_of_peak=u, peak_flops=peak)
-    return u * peak
+    return share_of_peak * peak_flops
 
 
+@checked
 def whole_run_share(
-    tokens: Number, parameters: Number, gpu_hours: Number, peak_flops: Number
-) -> Result:
+    tokens: Count[Real], parameters: Count[Real], gpu_hours: Quantity[Real], peak_flops: Rate[Real]
+) -> Real:
     """The MFU over a whole run, from the GPU-hours that it took: 6TP / (3600 · hours · peak).
 
     Takes T tokens, the active parameters, the hours of all GPUs together and the dense
@@ -153,18 +153,18 @@ def whole_run_share(
     >>> round(whole_run_share(2e12, 69e9, gpu_hours=1_720_320, peak_flops=312e12), 3)
     0.429
     """
-    T, P = counts(tokens=tokens, parameters=parameters)
-    hours, peak = quantity("gpu_hours", gpu_hours), rate("peak_flops", peak_flops)
-    broadcast(tokens=T, parameters=P, gpu_hours=hours, peak_flops=peak)
-    reached = flops_per_parameter("none") * T * P / (hours * HOUR * peak)
-    return quantity("tokens·parameters/(gpu_hours·peak_flops)", reached)
+    T, P = tokens, parameters
+    reached = flops_per_parameter("none") * T * P / (gpu_hours * HOUR * peak_flops)
+    quantity("tokens·parameters/(gpu_hours·peak_flops)", reached)
+    return reached
 
 
+@checked
 def training_interval(
-    tokens: Number,
-    parameters: Number,
-    num_gpus: Number,
-    peak_flops: Number,
+    tokens: Count[Number],
+    parameters: Count[Number],
+    num_gpus: Count[Number],
+    peak_flops: Rate[Number],
     utilizations: tuple[float, float, float] = UTILIZATIONS,
 ) -> Interval:
     """Seconds of a run of which only the chip is known: 6TP / (n·u·peak).
@@ -177,14 +177,14 @@ def training_interval(
     >>> [round(t / 86400) for t in (span.least, span.likely, span.greatest)]
     [24, 33, 46]
     """
-    peak = rate("peak_flops", peak_flops)
-    at_peak = training_seconds(tokens, parameters, num_gpus, peak, recompute="none")
+    at_peak = unchecked(training_seconds)(tokens, parameters, num_gpus, peak_flops, "none")
     quantity("tokens·parameters/(num_gpus·peak_flops)", at_peak)
     return over_utilizations(at_peak, utilizations)
 
 
+@checked
 def over_utilizations(
-    seconds_at_peak: Number, utilizations: tuple[float, float, float]
+    seconds_at_peak: Quantity[Number], utilizations: tuple[float, float, float]
 ) -> Interval:
     """Seconds at three utilisations, ascending, from those at the peak.
 
@@ -192,7 +192,7 @@ def over_utilizations(
     Interval(least=240.0, likely=300.0, greatest=480.0)
     """
     low, likely, high = checked_utilizations(utilizations)
-    t = quantity("seconds_at_peak", seconds_at_peak)
+    t = seconds_at_peak
     return Interval(t / high, t / likely, t / low)
 
 
@@ -212,7 +212,8 @@ def checked_utilizations(utilizations: tuple[float, float, float]) -> tuple[floa
     return low, likely, high
 
 
-def first_run_days(planned_days: Number, published_seconds: Number) -> Result:
+@checked
+def first_run_days(planned_days: Quantity[Real], published_seconds: Quantity[Real]) -> Real:
     """Days that somebody's first such run may take: our caution, no measurement.
 
     The slow end of what published runs make of it (`training_interval`, in seconds), or
@@ -222,47 +223,43 @@ def first_run_days(planned_days: Number, published_seconds: Number) -> Result:
     >>> round(first_run_days(40.0, span.greatest), 1)
     45.6
     """
-    planned = quantity("planned_days", planned_days)
-    published = quantity("published_seconds", published_seconds) / DAY
-    broadcast(planned_days=planned, published_seconds=published)
-    return maximum(planned, published)
+    return maximum(planned_days, published_seconds / DAY)
 
 
-def tokens_in_time(tokens: Number, days: Number, limit: Number) -> Result:
+@checked
+def tokens_in_time(tokens: Quantity[Real], days: Quantity[Real], limit: Quantity[Real]) -> Real:
     """The tokens that a run sees in fewer days, of which it takes `days` for all: T·limit/days.
 
     >>> tokens_in_time(1e12, days=40, limit=30)
     750000000000.0
     """
-    T, t, most = quantities(tokens=tokens, days=days, limit=limit)
-    broadcast(tokens=T, days=t, limit=most)
-    return T * most / t
+    return tokens * limit / days
 
 
-def gpu_hours(seconds: Number, num_gpus: Number) -> Result:
+@checked
+def gpu_hours(seconds: Quantity[Real], num_gpus: Count[Real]) -> Real:
     """Hours of all GPUs together: t·n / 3600.
 
     >>> gpu_hours(86400, num_gpus=1024)
     24576.0
     """
-    t, n = quantity("seconds", seconds), count("num_gpus", num_gpus)
-    broadcast(seconds=t, num_gpus=n)
-    return t * n / HOUR
+    return seconds * num_gpus / HOUR
 
 
-def cost(seconds: Number, num_gpus: Number, price_per_gpu_hour: Number) -> Result:
+@checked
+def cost(
+    seconds: Quantity[Real], num_gpus: Count[Real], price_per_gpu_hour: Quantity[Real]
+) -> Real:
     """What the GPU-hours cost, in the currency of the price.
 
     >>> cost(86400, num_gpus=1024, price_per_gpu_hour=2)
     49152.0
     """
-    hours = gpu_hours(seconds, num_gpus)
-    price = quantity("price_per_gpu_hour", price_per_gpu_hour)
-    broadcast(seconds=seconds, num_gpus=num_gpus, price_per_gpu_hour=price)
-    return hours * price
+    return unchecked(gpu_hours)(seconds, num_gpus) * price_per_gpu_hour
 
 
-def energy(seconds: Number, num_gpus: Number, watts_per_gpu: Number) -> Result:
+@checked
+def energy(seconds: Quantity[Real], num_gpus: Count[Real], watts_per_gpu: Quantity[Real]) -> Real:
     """Energy of the GPUs alone, in joules: t·n·W; 3.6 million joules are a kWh.
 
     With the design power (TDP) an upper bound for the chips; hosts, network and cooling
@@ -271,7 +268,4 @@ def energy(seconds: Number, num_gpus: Number, watts_per_gpu: Number) -> Result:
     >>> energy(3600, num_gpus=1000, watts_per_gpu=400) / 3.6e6  # kWh
     400.0
     """
-    t, W = quantities(seconds=seconds, watts_per_gpu=watts_per_gpu)
-    n = count("num_gpus", num_gpus)
-    broadcast(seconds=t, num_gpus=n, watts_per_gpu=W)
-    return t * n * W
+    return seconds * num_gpus * watts_per_gpu
