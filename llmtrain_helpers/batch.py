@@ -13,20 +13,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from llmtrain_helpers.checks import (
+    Count,
+    Exact,
     Number,
+    Quantity,
+    Real,
     Result,
     anywhere,
     broadcast,
+    checked,
     count,
-    counts,
     divides,
-    flag,
     floats,
     numpy,
-    quantities,
     quantity,
     refuse,
-    single,
+    unchecked,
 )
 from llmtrain_helpers.communication import (
     all_reduce_bytes as all_reduce_bytes,
@@ -38,12 +40,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+@checked
 def data_parallel_size(
-    num_gpus: Number,
-    tensor_parallel: Number = 1,
-    pipeline_parallel: Number = 1,
-    context_parallel: Number = 1,
-) -> Result:
+    num_gpus: Count[Exact],
+    tensor_parallel: Count[Exact] = 1,
+    pipeline_parallel: Count[Exact] = 1,
+    context_parallel: Count[Exact] = 1,
+) -> Exact:
     """How many copies of the model work side by side: n / (TP·PP·CP).
 
     Takes whole numbers, or arrays; ValueError if the split does not divide the GPUs.
@@ -53,36 +56,30 @@ def data_parallel_size(
     >>> data_parallel_size(16384, tensor_parallel=8, pipeline_parallel=16)
     128
     """
-    n, t, p, c = counts(
-        num_gpus=num_gpus,
-        tensor_parallel=tensor_parallel,
-        pipeline_parallel=pipeline_parallel,
-        context_parallel=context_parallel,
-    )
+    n, t, p, c = num_gpus, tensor_parallel, pipeline_parallel, context_parallel
     split = "tensor_parallel·pipeline_parallel·context_parallel"
     divides("num_gpus", n, split, t * p * c)
     return n // (t * p * c)
 
 
+@checked
 def global_batch_size(
-    micro_batch_size: Number, gradient_accumulation_steps: Number, data_parallel: Number
-) -> Result:
+    micro_batch_size: Count[Exact],
+    gradient_accumulation_steps: Count[Exact],
+    data_parallel: Count[Exact],
+) -> Exact:
     """Sequences that go into one update: micro-batch × accumulation × data parallelism.
 
     >>> global_batch_size(2, gradient_accumulation_steps=4, data_parallel=128)
     1024
     """
-    b, k, d = counts(
-        micro_batch_size=micro_batch_size,
-        gradient_accumulation_steps=gradient_accumulation_steps,
-        data_parallel=data_parallel,
-    )
-    return b * k * d
+    return micro_batch_size * gradient_accumulation_steps * data_parallel
 
 
+@checked
 def accumulation_steps(
-    global_batch_size: Number, micro_batch_size: Number, data_parallel: Number
-) -> Result:
+    global_batch_size: Count[Exact], micro_batch_size: Count[Exact], data_parallel: Count[Exact]
+) -> Exact:
     """Micro-batches that each replica works through before an update: B / (b·d).
 
     ValueError if that is no whole number.
@@ -90,28 +87,25 @@ def accumulation_steps(
     >>> accumulation_steps(1536, micro_batch_size=1, data_parallel=24)
     64
     """
-    B, b, d = counts(
-        global_batch_size=global_batch_size,
-        micro_batch_size=micro_batch_size,
-        data_parallel=data_parallel,
-    )
+    B, b, d = global_batch_size, micro_batch_size, data_parallel
     divides("global_batch_size", B, "micro_batch_size·data_parallel", b * d)
     return B // (b * d)
 
 
-def batch_tokens(batch_size: Number, sequence_length: Number) -> Result:
+@checked
+def batch_tokens(batch_size: Count[Exact], sequence_length: Count[Exact]) -> Exact:
     """A batch in tokens: sequences × tokens a sequence.
 
     >>> batch_tokens(15360, sequence_length=4096)  # DeepSeek-V3, after its ramp
     62914560
     """
-    B, s = counts(batch_size=batch_size, sequence_length=sequence_length)
-    return B * s
+    return batch_size * sequence_length
 
 
+@checked
 def pipeline_seconds(
-    seconds_per_pass: Number, micro_batches: Number, pipeline_parallel: Number
-) -> Result:
+    seconds_per_pass: Quantity[Real], micro_batches: Count[Real], pipeline_parallel: Count[Real]
+) -> Real:
     """Seconds of a step whose micro-batches go through a pipeline: (k + p - 1)·t.
 
     The first stage is done after k passes, the last one p - 1 turns later. A pass is
@@ -122,15 +116,13 @@ def pipeline_seconds(
     >>> round(pipeline_seconds(0.36, micro_batches=8, pipeline_parallel=4), 2)
     3.96
     """
-    t = quantity("seconds_per_pass", seconds_per_pass)
-    k, p = counts(micro_batches=micro_batches, pipeline_parallel=pipeline_parallel)
-    broadcast(seconds_per_pass=t, micro_batches=k, pipeline_parallel=p)
-    return (k + p - 1) * t
+    return (micro_batches + pipeline_parallel - 1) * seconds_per_pass
 
 
+@checked
 def steps_per_epoch(
-    num_samples: Number, global_batch_size: Number, drop_last: bool = False
-) -> Result:
+    num_samples: Count[Exact], global_batch_size: Count[Exact], drop_last: bool = False
+) -> Exact:
     """Updates in one pass over the samples: N / B, rounded up, or down if `drop_last`.
 
     ValueError if `drop_last` leaves no step at all.
@@ -138,21 +130,21 @@ def steps_per_epoch(
     >>> steps_per_epoch(1003, 10), steps_per_epoch(1003, 10, drop_last=True)
     (101, 100)
     """
-    N, B = counts(num_samples=num_samples, global_batch_size=global_batch_size)
-    steps = N // B if flag("drop_last", drop_last) else -(-N // B)
-    none = steps < 1
-    if anywhere(none):
+    N, B = num_samples, global_batch_size
+    steps = N // B if drop_last else -(-N // B)
+    if anywhere(steps < 1):
         refuse("num_samples", N, f"leaves no full batch of global_batch_size={B}")
     return steps
 
 
+@checked
 def epoch_seconds(
-    num_samples: Number,
-    global_batch_size: Number,
-    seconds_per_step: Number,
-    epochs: Number = 1,
+    num_samples: Count[Real],
+    global_batch_size: Count[Real],
+    seconds_per_step: Quantity[Real],
+    epochs: Count[Real] = 1,
     drop_last: bool = False,
-) -> Result:
+) -> Real:
     """Seconds of training: epochs × steps an epoch × seconds a step.
 
     The number of devices does not enter: it is in the global batch and in the seconds.
@@ -160,14 +152,11 @@ def epoch_seconds(
     >>> epoch_seconds(1000, 10, seconds_per_step=0.5, epochs=3)
     150.0
     """
-    steps = steps_per_epoch(num_samples, global_batch_size, drop_last)
-    k, t = count("epochs", epochs), quantity("seconds_per_step", seconds_per_step)
-    broadcast(
-        num_samples=num_samples, global_batch_size=global_batch_size, seconds_per_step=t, epochs=k
-    )
-    return k * steps * t
+    steps = unchecked(steps_per_epoch)(num_samples, global_batch_size, drop_last)
+    return epochs * steps * seconds_per_step
 
 
+@checked
 @dataclass(frozen=True)
 class StepTime:
     """A model of a step's seconds: a fixed overhead t₀, and a rate r in samples/s.
@@ -180,17 +169,13 @@ class StepTime:
     (16.0, 0.2, 80.0)
     """
 
-    overhead: Result
-    rate: Result
+    overhead: Quantity[Result]
+    rate: Quantity[Result]
 
-    def __post_init__(self) -> None:
-        overhead, rate = quantities(overhead=self.overhead, rate=self.rate)
-        object.__setattr__(self, "overhead", overhead)
-        object.__setattr__(self, "rate", rate)
-
-    def seconds(self, batch_size: Number) -> Result:
+    @checked
+    def seconds(self, batch_size: Count[Number]) -> Result:
         """Seconds of a step on so many samples: t₀ + B / r."""
-        B = count("batch_size", batch_size)
+        B = batch_size
         broadcast(batch_size=B, overhead=self.overhead, rate=self.rate)
         return self.overhead + B / self.rate
 
@@ -212,7 +197,8 @@ class BatchCost:
     samples: Result
 
 
-def batch_cost(global_batch_size: Number, critical: Number) -> BatchCost:
+@checked
+def batch_cost(global_batch_size: Quantity[Number], critical: Quantity[Number]) -> BatchCost:
     """Updates and samples of a run, over the fewest that any batch could do with.
 
     S/S_min = 1 + B_c/B and E/E_min = 1 + B/B_c, so that (S/S_min − 1)(E/E_min − 1) = 1.
@@ -223,12 +209,12 @@ def batch_cost(global_batch_size: Number, critical: Number) -> BatchCost:
     >>> batch_cost(4e6, critical=1e6)
     BatchCost(updates=1.25, samples=5.0)
     """
-    B, critical = quantities(global_batch_size=global_batch_size, critical=critical)
-    broadcast(global_batch_size=B, critical=critical)
+    B = global_batch_size
     return BatchCost(1 + critical / B, 1 + B / critical)
 
 
-def critical_batch(loss: Number) -> Result:
+@checked
+def critical_batch(loss: Quantity[Real]) -> Real:
     """The critical batch in tokens at a loss in nats, as one paper fitted it.
 
     B_c = 2.1e8 · L^(−1/0.21), from models of up to 1.5 billion parameters. It rises as
@@ -239,7 +225,8 @@ def critical_batch(loss: Number) -> Result:
     >>> [f"{critical_batch(loss) / 1e6:.2f}" for loss in (3.0, 2.0)]
     ['1.12', '7.74']
     """
-    return 2.1e8 * quantity("loss", loss) ** (-1 / 0.21)
+    critical: Real = 2.1e8 * loss ** (-1 / 0.21)
+    return critical
 
 
 def fit_step_time(batch_sizes: ArrayLike, seconds: ArrayLike) -> StepTime:
@@ -278,7 +265,8 @@ def fit_step_time(batch_sizes: ArrayLike, seconds: ArrayLike) -> StepTime:
     return step
 
 
-def largest_batch(fits: Callable[[int], bool], limit: int = 2**20) -> int:
+@checked
+def largest_batch(fits: Callable[[int], bool], limit: Count[int] = 2**20) -> int:
     """The largest batch that fits, found as one does on a GPU: by doubling.
 
     Doubles from 1 until `fits(batch)` is false, then settles the exact figure between.
@@ -288,7 +276,6 @@ def largest_batch(fits: Callable[[int], bool], limit: int = 2**20) -> int:
     >>> largest_batch(lambda batch: batch * 3.5e9 < 80e9)
     22
     """
-    limit = single("limit", limit)
     if not callable(fits):
         refuse("fits", fits, "is no function of a batch size")
     if not fits(1):
