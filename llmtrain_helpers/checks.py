@@ -401,7 +401,7 @@ def checked(function: _F) -> _F:
         for name, check in checks.items():
             if name in given:
                 given[name] = check(name, given[name])
-        if not _SINGLE.issuperset(map(type, given.values())):
+        if len(given) > 1 and not _SINGLE.issuperset(map(type, given.values())):
             broadcast(**{name: given[name] for name in checks if name in given})
         return function(**given)
 

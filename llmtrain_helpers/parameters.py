@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmtrain_helpers.checks import Number, Result, cache_per_model, counts, instance, is_array
+from llmtrain_helpers.checks import Count, Exact, Result, cache_per_model, checked, is_array
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.results import Breakdown
 
 
+@checked
 def gpt_parameters(
-    num_layers: Number, hidden_size: Number, vocab_size: Number, sequence_length: Number
-) -> Result:
+    num_layers: Count[Exact],
+    hidden_size: Count[Exact],
+    vocab_size: Count[Exact],
+    sequence_length: Count[Exact],
+) -> Exact:
     """Parameters of a GPT by the published formula.
 
     P = 12lh²(1 + 13/(12h) + (V + s)/(12lh)) = 12lh² + 13lh + (V + s)h
@@ -29,12 +33,7 @@ def gpt_parameters(
     >>> gpt_parameters(96, 12288, 51200, 2048)  # GPT-3, with Megatron's vocabulary
     174615822336
     """
-    l, h, V, s = counts(
-        num_layers=num_layers,
-        hidden_size=hidden_size,
-        vocab_size=vocab_size,
-        sequence_length=sequence_length,
-    )
+    l, h, V, s = num_layers, hidden_size, vocab_size, sequence_length
     return 12 * l * h**2 + 13 * l * h + (V + s) * h
 
 
@@ -59,6 +58,7 @@ class ParameterCount(Breakdown):
 
 
 @cache_per_model
+@checked
 def count_parameters(model: Transformer) -> ParameterCount:
     """Every parameter of a model, part by part.
 
@@ -74,7 +74,6 @@ def count_parameters(model: Transformer) -> ParameterCount:
     >>> count_parameters(llama).total  # Llama-3 8B, as published
     8030261248
     """
-    instance("model", model, Transformer)
     h = model.hidden_size
     attention = over_layers(model, lambda layer: sum(x.parameters(h) for x in layer.mixers))
     mlp = over_layers(model, lambda layer: layer.mlp.parameters(h) if layer.mlp else 0)
@@ -97,6 +96,7 @@ def count_parameters(model: Transformer) -> ParameterCount:
     )
 
 
+@checked
 def expert_parameters(model: Transformer) -> Result:
     """Parameters of all experts of which a token meets some: what expert parallelism splits.
 
@@ -104,11 +104,11 @@ def expert_parameters(model: Transformer) -> Result:
     ...     experts_per_token=1))
     49152
     """
-    instance("model", model, Transformer)
     h = model.hidden_size
     return over_layers(model, lambda layer: layer.expert_parameters(h))
 
 
+@checked
 def prediction_parameters(model: Transformer) -> Result:
     """Parameters of layers that predict tokens beyond the next (MTP), which no total counts.
 
@@ -120,24 +120,23 @@ def prediction_parameters(model: Transformer) -> Result:
     >>> prediction_parameters(Transformer.llama(2, 64, 4, 4, 32, 99, 8))
     0
     """
-    instance("model", model, Transformer)
     h, (_, layer) = model.hidden_size, model.layers[-1]
     joined = 2 * h * h + 3 * layer.norm_size * h
     return model.prediction_layers * (layer.parameters(h) + joined)
 
 
+@checked
 def norm_parameters(model: Transformer) -> Result:
     """Parameters of the norm after the layers: it scales and shifts (2h), or only scales (h)."""
-    instance("model", model, Transformer)
     return model.final_norm * model.hidden_size
 
 
+@checked
 def embedding_parameters(model: Transformer) -> Result:
     """Parameters of the tables of tokens and positions.
 
     An embedding narrower than the hidden size has matrices to h and back as well.
     """
-    instance("model", model, Transformer)
     h, V, e = model.hidden_size, model.vocab_size, model.embedding_size
     tables = (V + model.num_positions) * h
     if is_array(e) or e:
@@ -145,8 +144,8 @@ def embedding_parameters(model: Transformer) -> Result:
     return tables + model.more
 
 
+@checked
 def head_parameters(model: Transformer) -> Result:
     """Parameters of the output matrix, tied or not: it is as wide as the embedding."""
-    instance("model", model, Transformer)
     h, e = model.hidden_size, model.embedding_size
     return model.vocab_size * (e if is_array(e) or e else h)
