@@ -7,7 +7,7 @@ et al. (arXiv 2101.06840) for what is kept on the host.
 
 from __future__ import annotations
 
-from llmtrain_helpers.checks import Number, Result, broadcast, counts, quantity
+from llmtrain_helpers.checks import Count, Quantity, Real, checked
 from llmtrain_helpers.precision import Recipe
 
 OPTIMIZERS = {
@@ -25,7 +25,10 @@ bytes for every 2,048; Adafactor without momentum only sums over rows and column
 one momentum (embedding and head, which stay with Adam, have two)."""
 
 
-def muon_overhead(hidden_size: Number, batch_tokens: Number, iterations: Number = 5) -> Result:
+@checked
+def muon_overhead(
+    hidden_size: Count[Real], batch_tokens: Count[Real], iterations: Count[Real] = 5
+) -> Real:
     """The FLOPs that Muon adds, as a share of a step's: at most T·m/B.
 
     Each of T steps of Newton and Schulz multiplies the momentum of a matrix with
@@ -36,11 +39,13 @@ def muon_overhead(hidden_size: Number, batch_tokens: Number, iterations: Number 
     >>> round(muon_overhead(16384, 16e6), 4)
     0.0051
     """
-    m, B, T = counts(hidden_size=hidden_size, batch_tokens=batch_tokens, iterations=iterations)
-    return T * m / B
+    return iterations * hidden_size / batch_tokens
 
 
-def offload_seconds(parameters: Number, host_bandwidth: Number, num_gpus: Number = 1) -> Result:
+@checked
+def offload_seconds(
+    parameters: Count[Real], host_bandwidth: Quantity[Real], num_gpus: Count[Real] = 1
+) -> Real:
     """Seconds a step to send gradients to the host and weights back: 4P/(n·b).
 
     The host keeps main weights and Adam's states and does the update; each of n GPUs
@@ -52,7 +57,4 @@ def offload_seconds(parameters: Number, host_bandwidth: Number, num_gpus: Number
     >>> round(offload_seconds(8e9, host_bandwidth=25e9), 2)
     1.28
     """
-    P, n = counts(parameters=parameters, num_gpus=num_gpus)
-    b = quantity("host_bandwidth", host_bandwidth)
-    broadcast(parameters=P, host_bandwidth=b, num_gpus=n)
-    return 4 * P / (n * b)
+    return 4 * parameters / (num_gpus * host_bandwidth)
