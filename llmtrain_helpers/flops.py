@@ -12,23 +12,22 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
 from llmtrain_helpers.checks import (
+    Count,
+    Exact,
     Number,
+    Quantity,
+    Rate,
+    Real,
     Result,
     anywhere,
     broadcast,
-    cache_per_model,
-    choice,
-    count,
-    counts,
-    instance,
+    checked,
     is_array,
-    quantities,
-    rate,
     refuse,
 )
 from llmtrain_helpers.model.layers import Attention, Layer, Matrix, pairs
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
-from llmtrain_helpers.results import Breakdown
+from llmtrain_helpers.results import Breakdown, largest
 
 Recompute: TypeAlias = Literal["none", "selective", "full"]
 """What is computed a second time: nothing, the attention core, every layer."""
@@ -45,14 +44,15 @@ EVERY_RECOMPUTE: list[EveryRecompute] = [*get_args(EveryRecompute)]
 ATTENTION: list[Pairs] = [*get_args(Pairs)]
 
 
+@checked
 def gpt_flops(
-    num_layers: Number,
-    hidden_size: Number,
-    vocab_size: Number,
-    sequence_length: Number,
-    batch_size: Number,
+    num_layers: Count[Exact],
+    hidden_size: Count[Exact],
+    vocab_size: Count[Exact],
+    sequence_length: Count[Exact],
+    batch_size: Count[Exact],
     recompute: Recompute,
-) -> Result:
+) -> Exact:
     """FLOPs of one iteration of a GPT, forward and backward, by the published formulas.
 
     full:      F = 96Bslh²(1 + s/(6h) + V/(16lh)) = 96Bslh² + 16Bs²lh + 6BshV
@@ -69,15 +69,8 @@ def gpt_flops(
     >>> gpt_flops(40, 6144, 50257, 1024, batch_size=512, recompute="full")
     79080640808484864
     """
-    l, h, V, s, B = counts(
-        num_layers=num_layers,
-        hidden_size=hidden_size,
-        vocab_size=vocab_size,
-        sequence_length=sequence_length,
-        batch_size=batch_size,
-    )
-    known = {"none": (72, 12), "selective": (72, 16), "full": (96, 16)}
-    weights, scores = known[choice("recompute", recompute, RECOMPUTE)]
+    l, h, V, s, B = num_layers, hidden_size, vocab_size, sequence_length, batch_size
+    weights, scores = {"none": (72, 12), "selective": (72, 16), "full": (96, 16)}[recompute]
     return weights * B * s * l * h**2 + scores * B * s**2 * l * h + 6 * B * s * h * V
 
 
@@ -103,12 +96,13 @@ class FlopCount(Breakdown):
 
 
 @cache_per_model
+@checked
 def count_flops(
     model: Transformer,
-    batch_size: Number,
+    batch_size: Count[Number],
     recompute: EveryRecompute,
     attention: Pairs = "dense",
-    sequence_length: Number | None = None,
+    sequence_length: Count[Number] | None = None,
 ) -> FlopCount:
     """FLOPs of one iteration of any `Transformer`, forward and backward, part by part.
 
@@ -129,10 +123,9 @@ def count_flops(
     474422087516160
     """
     model = of_length(model, sequence_length)
-    B, s = count("batch_size", batch_size), model.sequence_length
-    broadcast(batch_size=B, **model.numbers())
-    choice("attention", attention, ATTENTION)
-    h, tokens = model.hidden_size, B * s
+    broadcast(batch_size=batch_size, **model.numbers())
+    h, s, B = model.hidden_size, model.sequence_length, batch_size
+    tokens = B * s
 
     def scores(layer: Layer) -> Result:
         return sum(x.products() * pairs(s, attention, x) for x in layer.mixers)
@@ -153,7 +146,7 @@ def count_flops(
         "selective": forward["scores"],
         "full": sum(forward.values()),
         "alternate": 2 * tokens * over_layers(model, alternate),
-    }[choice("recompute", recompute, EVERY_RECOMPUTE)]
+    }[recompute]
     # A narrower embedding has two more matrices, to the hidden size and back.
     V, e = model.vocab_size, model.embedding_size
     outer = V * e + 2 * e * h if is_array(e) or e else h * V
@@ -161,6 +154,7 @@ def count_flops(
     return FlopCount(**layers, head=6 * tokens * outer, recomputed=recomputed)
 
 
+@checked
 def without_windows(model: Transformer) -> Transformer:
     """The same model, in which a token of every layer looks back to the start.
 
@@ -173,7 +167,6 @@ def without_windows(model: Transformer) -> Transformer:
     >>> {layer.mixer.window for _, layer in without_windows(model).layers}
     {0}
     """
-    instance("model", model, Transformer)
     layers = []
     for number, layer in model.layers:
         mixer = layer.mixer
@@ -183,7 +176,10 @@ def without_windows(model: Transformer) -> Transformer:
     return replace(model, layers=tuple(layers))
 
 
-def expert_flops(model: Transformer, batch_size: Number, recompute: EveryRecompute) -> Result:
+@checked
+def expert_flops(
+    model: Transformer, batch_size: Count[Number], recompute: EveryRecompute
+) -> Result:
     """FLOPs of the experts in an iteration: forward, backward, and what is recomputed.
 
     Of the chosen experts alone, without routers and shared ones: what becomes more on a
@@ -196,10 +192,8 @@ def expert_flops(model: Transformer, batch_size: Number, recompute: EveryRecompu
     >>> expert_flops(mixture, 1, "none") == 6 * 4096 * 32 * 2 * 3 * 4096 * 14336
     True
     """
-    instance("model", model, Transformer)
-    tokens = count("batch_size", batch_size) * model.sequence_length
     broadcast(batch_size=batch_size, **model.numbers())
-    choice("recompute", recompute, EVERY_RECOMPUTE)
+    tokens = batch_size * model.sequence_length
 
     def weights(matrices: Iterable[Matrix]) -> Result:
         """Weights that a token is multiplied with, of the experts' matrices among these."""
@@ -214,7 +208,10 @@ def expert_flops(model: Transformer, batch_size: Number, recompute: EveryRecompu
     return 2 * tokens * over_layers(model, of)
 
 
-def achieved_flops_per_gpu(flops: Number, seconds: Number, num_gpus: Number) -> Result:
+@checked
+def achieved_flops_per_gpu(
+    flops: Quantity[Real], seconds: Quantity[Real], num_gpus: Count[Real]
+) -> Real:
     """The rate that each GPU achieves, in FLOP/s.
 
     X = F / (t·n), with F the FLOPs of an iteration, t its seconds, n the GPUs. If F
@@ -226,13 +223,11 @@ def achieved_flops_per_gpu(flops: Number, seconds: Number, num_gpus: Number) -> 
     >>> round(achieved_flops_per_gpu(F, seconds=32.09, num_gpus=16) / 1e12, 2)
     154.02
     """
-    F, t = quantities(flops=flops, seconds=seconds)
-    n = count("num_gpus", num_gpus)
-    broadcast(flops=F, seconds=t, num_gpus=n)
-    return F / (t * n)
+    return flops / (seconds * num_gpus)
 
 
-def utilization(flops_per_gpu: Number, peak_flops: Number) -> Result:
+@checked
+def utilization(flops_per_gpu: Rate[Real], peak_flops: Rate[Real]) -> Real:
     """The share of the peak that is achieved: MFU or HFU, between 0 and 1.
 
     X / peak. Model FLOPs utilization (MFU) if X leaves recomputation out, hardware
@@ -244,16 +239,12 @@ def utilization(flops_per_gpu: Number, peak_flops: Number) -> Result:
     >>> round(utilization(154.02e12, peak_flops=312e12), 4)
     0.4937
     """
-    X, peak = rate("flops_per_gpu", flops_per_gpu), rate("peak_flops", peak_flops)
-    broadcast(flops_per_gpu=X, peak_flops=peak)
-    share = X / peak
-    too_much = share > 1 + 1e-9  # what rounding may add
-    if anywhere(too_much):
-        worst = share.max() if is_array(share) else share
+    share = flops_per_gpu / peak_flops
+    if anywhere(share > 1 + 1e-9):  # what rounding may add
         problem = (
             "is more than the whole peak. Usual causes: the peak of another chip or format, "
             "a sequence length too long, recomputation counted that was not done, wrong "
             "seconds or GPU count"
         )
-        refuse("utilization", float(f"{worst:.7g}"), problem)
+        refuse("utilization", float(f"{largest(share):.7g}"), problem)
     return share

@@ -47,8 +47,17 @@ def maximum(x: Exact, y: Exact) -> Exact:
     return where(x >= y, x, y)
 
 
+def largest(value: Result) -> float:
+    """The largest number of an array, or the number itself.
+
+    >>> largest(0.5)
+    0.5
+    """
+    return float(value.max() if is_array(value) else value)
+
+
 def divide(size: Result, ways: Result) -> Result:
-    """Divide a size by a number of ways: an exact int if it comes out even.
+    """A share of so many ways: an exact int where it is one.
 
     >>> divide(96, 8), divide(97, 8)
     (12, 12.125)

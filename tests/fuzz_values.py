@@ -421,8 +421,9 @@ TRUSTING = {
     "model.layers.pairs",
     "model.transformer.over_layers",
     "plan.plan.is_many",
-    "results.maximum",
-    "results.minimum",
+    "results.greater",
+    "results.largest",
+    "results.lesser",
     "results.divide",
     "results.where",
 }
