@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from llmtrain_helpers.checks import (
     LARGEST,
+    Amount,
+    Count,
+    Finite,
     Number,
+    Quantity,
     Result,
-    amount,
+    Whole,
     at_most,
-    broadcast,
+    checked,
     choice,
-    count,
     finite,
     flag,
     floats,
-    instance,
     numpy,
     one,
-    quantity,
     refuse,
     single,
 )
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
+@checked
 @dataclass(frozen=True)
 class NumberFormat:
     """A floating-point format: one sign bit, exponent bits e, mantissa bits m.
@@ -53,21 +55,18 @@ class NumberFormat:
 
     name: str
     exponent_bits: int
-    mantissa_bits: int
+    mantissa_bits: Count[int]
     infinities: bool = True
-    bits: int = 0
+    bits: Whole[int] = 0
 
     def __post_init__(self) -> None:
-        instance("name", self.name, str)
-        e = single("exponent_bits", self.exponent_bits, least=2)
-        m = single("mantissa_bits", self.mantissa_bits)
+        e, m = single("exponent_bits", self.exponent_bits, least=2), self.mantissa_bits
         at_most("exponent_bits", e, "what this can round", 8)
         at_most("mantissa_bits", m, "what this can round", 23)
-        flag("infinities", self.infinities)
-        if single("bits", self.bits, least=0) not in (0, 1 + e + m):
+        if self.bits not in (0, 1 + e + m):
             refuse("bits", self.bits, f"do not add up: sign 1 + exponent {e} + mantissa {m}")
-        for name, value in {"exponent_bits": e, "mantissa_bits": m, "bits": 1 + e + m}.items():
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "exponent_bits", e)
+        object.__setattr__(self, "bits", 1 + e + m)
 
     @property
     def bias(self) -> int:
@@ -194,7 +193,8 @@ class NumberFormat:
         last = self._place(self.max)
         return self._number_at(min(max(self._signed_place(x) + _places(steps), -last), last))
 
-    def normal(self, exponent: int, mantissa: int) -> float:
+    @checked
+    def normal(self, exponent: Count[int], mantissa: Whole[int]) -> float:
         """The number that these stored bits mean: 2^(exponent − bias) × (1 + mantissa/2^m).
 
         ValueError for bits that the format does not have, or that mean no normal number.
@@ -202,7 +202,7 @@ class NumberFormat:
         >>> FORMATS["fp8_e4m3"].normal(10, 4), FORMATS["bf16"].normal(127, 0)
         (12.0, 1.0)
         """
-        E, F = single("exponent", exponent), single("mantissa", mantissa, least=0)
+        E, F = exponent, mantissa
         at_most("exponent", E, f"what {self.exponent_bits} bits hold", 2**self.exponent_bits - 1)
         at_most("mantissa", F, f"what {self.mantissa_bits} bits hold", 2**self.mantissa_bits - 1)
         value = (1 + F * self.eps) * 2.0 ** (E - self.bias)
@@ -210,13 +210,13 @@ class NumberFormat:
             refuse("exponent", E, f"with mantissa {F} stands for no number in {self.name}")
         return value
 
-    def between(self, low: float, high: float) -> list[float]:
+    @checked
+    def between(self, low: Finite[float], high: Finite[float]) -> list[float]:
         """All numbers of this format from one to another, both included where it has them.
 
         >>> FORMATS["fp8_e4m3"].between(3.6, 5)
         [3.75, 4.0, 4.5, 5.0]
         """
-        low, high = one("low", low, finite), one("high", high, finite)
         if low > high:
             refuse("low", low, f"is above high={high}")
         if max(abs(low), abs(high)) > self.max:
@@ -274,6 +274,7 @@ def _places(steps: int) -> int:
     return single("steps", steps, least=-int(LARGEST))
 
 
+@checked
 @dataclass(frozen=True)
 class Recipe(Breakdown):
     """Bytes that a parameter weighs in training with Adam, part by part.
@@ -283,18 +284,13 @@ class Recipe(Breakdown):
     """
 
     name: str
-    weights: Number
-    gradients: Number
-    main_gradients: Number
-    main_weights: Number
-    optimizer: Number
+    weights: Amount[float]
+    gradients: Amount[float]
+    main_gradients: Amount[float]
+    main_weights: Amount[float]
+    optimizer: Amount[float]
 
     _beside = ("name",)
-
-    def __post_init__(self) -> None:
-        instance("name", self.name, str)
-        for name, size in self.parts().items():
-            object.__setattr__(self, name, one(name, size, amount))
 
 
 RECIPES = {
@@ -324,8 +320,12 @@ class ModelStateBytes(Breakdown):
     optimizer: Result
 
 
+@checked
 def model_state_bytes(
-    parameters: Number, recipe: str | Recipe, zero_stage: int = 0, data_parallel: Number = 1
+    parameters: Count[Number],
+    recipe: str | Recipe,
+    zero_stage: Whole[int] = 0,
+    data_parallel: Count[Number] = 1,
 ) -> ModelStateBytes:
     """Bytes of weights, gradients and optimizer on each GPU, with ZeRO's sharding.
 
@@ -340,20 +340,18 @@ def model_state_bytes(
     >>> round(model_state_bytes(7.5e9, "bf16", 1, data_parallel=64).total / 1e9, 1)
     31.4
     """
-    P, d = count("parameters", parameters), count("data_parallel", data_parallel)
-    stage = single("zero_stage", zero_stage, least=0)
-    if stage > 3:
-        refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
-    broadcast(parameters=P, data_parallel=d)
-    parts = {}
+    if zero_stage > 3:
+        refuse("zero_stage", zero_stage, "is unknown. Known: 0, 1, 2, 3")
+    P, d, parts = parameters, data_parallel, {}
     for name, size in known_recipe(recipe).parts().items():
-        sharded = stage >= {"weights": 3, "gradients": 2}.get(name, 1)
+        sharded = zero_stage >= {"weights": 3, "gradients": 2}.get(name, 1)
         parts[name] = divide(P * size, d) if sharded else P * size
     return ModelStateBytes(**parts)
 
 
+@checked
 def smallest_data_parallel(
-    parameters: Number, recipe: str | Recipe, zero_stage: int, memory: Number
+    parameters: Count[int], recipe: str | Recipe, zero_stage: int, memory: Quantity[float]
 ) -> int:
     """How many replicas it takes until the model's states fit into each GPU's memory.
 
@@ -363,7 +361,7 @@ def smallest_data_parallel(
     >>> smallest_data_parallel(70e9, "bf16", zero_stage=3, memory=80e9)
     14
     """
-    P, M = single("parameters", parameters), one("memory", memory, quantity)
+    P, M = parameters, memory
     on_one, on_two = (model_state_bytes(P, recipe, zero_stage, d).total for d in (1, 2))
     if on_one <= M:
         return 1
@@ -407,12 +405,13 @@ def missing_format(recipe: str | Recipe, formats: Iterable[str]) -> str:
     return "" if needed == "" or needed in list(formats) else needed
 
 
+@checked
 def train_small_network(
     weights: NumberFormat,
     gradients: NumberFormat,
     master_copy: bool = True,
-    loss_scale: float = 1.0,
-    steps: int = 2000,
+    loss_scale: Quantity[float] = 1.0,
+    steps: Count[int] = 2000,
 ) -> list[float]:
     """The loss of a small network, step by step, with weights and gradients rounded.
 
@@ -427,26 +426,22 @@ def train_small_network(
     True
     """
     np = numpy()
-    for name, format in (("weights", weights), ("gradients", gradients)):
-        instance(name, format, NumberFormat)
-    copy = flag("master_copy", master_copy)
-    scale, last = one("loss_scale", loss_scale, quantity), single("steps", steps)
-    at_most("steps", last, "what a small network needs", 100_000)
+    at_most("steps", steps, "what a small network needs", 100_000)
     dice = np.random.default_rng(0)
     x = dice.normal(size=(256, 8))
     target = np.tanh(x @ dice.normal(size=(8, 16)) / 3) @ dice.normal(size=(16, 1))
     master = [dice.normal(size=(8, 16)) / 3, dice.normal(size=(16, 1)) / 4]
     tokens, rate = 64 * len(x), 64 * 0.05  # gradients as small as large models have
     losses = []
-    for _ in range(last):
+    for _ in range(steps):
         first, second = (weights.round(w) for w in master)
         hidden = np.tanh(x @ first)
         error = hidden @ second - target
         losses.append(float((error**2).mean()))
         back = error @ second.T * (1 - hidden**2)
         exact = [x.T @ back / tokens, hidden.T @ error / tokens]
-        stored = [gradients.round(g * scale) / scale for g in exact]
+        stored = [gradients.round(g * loss_scale) / loss_scale for g in exact]
         master = [w - rate * g for w, g in zip(master, stored, strict=True)]
-        if not copy:  # then the rounded weights are all there is
+        if not master_copy:  # then the rounded weights are all there is
             master = [weights.round(w) for w in master]
     return losses
