@@ -131,7 +131,8 @@ def check_of(check: Callable[[str, Any], Any]) -> Callable[..., Any]:
 
 
 def checks_itself(kind: Any) -> bool:
-    return inspect.isclass(kind) and is_dataclass(kind) and hasattr(kind, "__post_init__")
+    checked = hasattr(kind, "__post_init__") or hasattr(kind.__init__, "__wrapped__")
+    return inspect.isclass(kind) and is_dataclass(kind) and checked
 
 
 def looks_up(each: Any) -> bool:
