@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         Timeline as Timeline,
         count_activations as count_activations,
         gpt_activation_bytes as gpt_activation_bytes,
-        kv_bytes_per_token as kv_bytes_per_token,
         recompute_flops as recompute_flops,
         step_timeline as step_timeline,
         value_bytes as value_bytes,
@@ -207,7 +206,7 @@ _ROOMS = {
 _NAMES = {
     "activations": (
         "ActivationCount Moment Timeline count_activations gpt_activation_bytes "
-        "kv_bytes_per_token recompute_flops step_timeline value_bytes"
+        "recompute_flops step_timeline value_bytes"
     ),
     "batch": (
         "StepTime accumulation_steps batch_tokens data_parallel_size epoch_seconds "

@@ -22,8 +22,6 @@ from llmtrain_helpers.checks import (
     counts,
     divides,
     flag,
-    instance,
-    quantity,
     refuse,
     single,
 )
@@ -32,7 +30,7 @@ from llmtrain_helpers.model.layers import Attention, Layer, Mlp, Part
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.parameters import count_parameters, head_parameters, norm_parameters
 from llmtrain_helpers.precision import Recipe, known_recipe, model_state_bytes
-from llmtrain_helpers.results import Breakdown, divide, minimum, where
+from llmtrain_helpers.results import Breakdown, divide
 
 KERNELS = ["unfused", "flash"]
 """How attention is computed: with its s² scores stored, or without."""
@@ -437,33 +435,6 @@ def largest_layer(model: Transformer, of_layers: Callable[[Transformer], Result]
         return divide(of_layers(model), model.num_layers)
     kinds = model.kinds
     return max(of_layers(replace(model, layers=((1, kind),))) for kind in kinds)
-
-
-def kv_bytes_per_token(model: Transformer, value_bytes: Number = 2) -> Result:
-    """Bytes of keys and values that a model keeps of each token while it writes text.
-
-    2·l·k·d values with k key-value heads of size d; with latent attention l times the
-    squeezed numbers and the key that all heads share; none of a recurrence, whose state
-    does not grow. A layer with a window keeps its last w tokens alone, so it counts
-    min(w, s)/s: s times the result is the cache of a sequence of the model's length.
-
-    Takes a `Transformer` and the bytes of a value: 2 in 16 bits, 1 in fp8. Source:
-    DeepSeek-AI (arXiv 2505.09343), Table 1, which prints 516.096 KB and 70.272 KB.
-
-    >>> llama = Transformer.llama(126, 16384, 128, 8, 53248, 128256, 8192)  # 405B
-    >>> kv_bytes_per_token(llama)
-    516096
-    """
-    instance("model", model, Transformer)
-    each, s = quantity("value_bytes", value_bytes), model.sequence_length
-    broadcast(model=count_parameters(model).total, value_bytes=each)
-
-    def kept(layer: Layer) -> Result:
-        """Values that a sequence leaves in a layer."""
-        tokens = [where(x.window > 0, minimum(x.window, s), s) for x in layer.mixers]
-        return sum(n * x.cached() for n, x in zip(tokens, layer.mixers, strict=True))
-
-    return divide(each * over_layers(model, kept), s)
 
 
 def value_bytes(recipe: str | Recipe) -> int:

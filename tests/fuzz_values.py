@@ -493,7 +493,7 @@ NAMES: dict[str, str] = {
         laws.times_the_least.parameters laws.times_the_least.tokens
         laws.loss_terms.parameters laws.loss_terms.tokens
         published.nearest_run.parameters published.nearest_run.tokens published.batches_near.tokens
-        effective_tokens.epochs kv_bytes_per_token.value_bytes tuning_tokens.epochs
+        effective_tokens.epochs tuning_tokens.epochs
         """,
     "amount": """
         checkpoint_seconds restart_seconds outages evaluation factor weight_bytes

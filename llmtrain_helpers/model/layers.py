@@ -125,11 +125,6 @@ class Attention(Mixer):
         """Scores of a pair of tokens: one for each head."""
         return self.num_heads
 
-    def cached(self) -> Result:
-        """Keys and values of the key-value heads."""
-        _, k, v, _ = self._widths
-        return k + v
-
     def activations(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
         """Queries, keys, values, what comes out; inputs of norms; gates, and what passes them."""
         if self.twice:
@@ -217,10 +212,6 @@ class LatentAttention(Mixer):
     def score_heads(self) -> Result:
         """Scores of a pair of tokens: one for each head."""
         return self.num_heads
-
-    def cached(self) -> Result:
-        """The numbers that all keys and values are made of, and the key that heads share."""
-        return self.kv_rank + self.rotary_dim
 
     def activations(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
         """The squeezed numbers, before and after their norm; queries, keys, values, the result."""

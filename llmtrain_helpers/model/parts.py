@@ -111,7 +111,3 @@ class Mixer(Part):
     def score_heads(self) -> Result:
         """Scores that there are for each pair of tokens: one for each head."""
         return 0
-
-    def cached(self) -> Result:
-        """Values of a token that stay for the tokens after it, while text is written."""
-        raise NotImplementedError

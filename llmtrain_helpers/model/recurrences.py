@@ -38,10 +38,6 @@ class Recurrence(Mixer):
         """Values a token that the convolution runs over."""
         return 0
 
-    def cached(self) -> Result:
-        """None: the state has one size, however many tokens there were."""
-        return 0
-
     def others(self) -> Result:
         """Parameters of the convolution, a kernel for each value."""
         return self.convolved() * self.kernel_size

@@ -15,7 +15,6 @@ from llmtrain_helpers import (
     count_flops,
     count_parameters,
     gpt_activation_bytes,
-    kv_bytes_per_token,
     model_state_bytes,
     published,
     recompute_flops,
@@ -461,47 +460,3 @@ def test_the_largest_micro_batch_fits_and_the_next_does_not(
 def test_where_not_even_one_sequence_fits_there_is_no_largest_micro_batch() -> None:
     with pytest.raises(ValueError, match="not even a batch of 1 fits"):
         largest_micro_batch(LLAMA, 80e9, "bf16", "none")
-
-
-# --- keys and values
-
-
-@pytest.mark.parametrize(
-    ("name", "kept"),
-    [
-        ("Llama-3.1-405B", 516_096),  # arXiv 2505.09343, Table 1
-        ("DeepSeek-V3", 70_272),  # the same: 61 layers of 512 + 64 numbers
-        ("Llama-3.1-8B", 2 * 32 * 2 * 8 * 128),
-        ("gpt2", 2 * 12 * 2 * 768),
-        ("Mixtral-8x7B", 2 * 32 * 2 * 8 * 128),  # experts keep nothing
-    ],
-)
-def test_keys_and_values_of_published_models(name: str, kept: int) -> None:
-    model = published.architecture(name)
-    assert kv_bytes_per_token(model) == kept
-    assert kv_bytes_per_token(model, 1) == kept / 2
-
-
-def test_a_window_keeps_its_last_tokens_alone() -> None:
-    gemma = published.architecture("Gemma-3-27B (text)", sequence_length=131_072)
-    cache = 131_072 * kv_bytes_per_token(gemma)
-    local, whole = (
-        sum(n for n, layer in gemma.layers for x in layer.mixers if bool(x.window) is windowed)
-        for windowed in (True, False)
-    )
-    assert (local, whole) == (52, 10)
-    assert cache == 2 * 2 * 16 * 128 * (52 * 1024 + 10 * 131_072)
-    short = replace(gemma, sequence_length=512)
-    assert kv_bytes_per_token(short) == 2 * 2 * 16 * 128 * 62
-
-
-def test_a_state_keeps_nothing_of_each_token() -> None:
-    jamba = published.architecture("Jamba-v0.1")
-    assert kv_bytes_per_token(jamba) == 2 * 4 * 2 * 8 * 128  # four of its layers attend
-
-
-def test_keys_and_values_of_no_model_are_refused() -> None:
-    with pytest.raises(ValueError, match="model='gpt2' is no Transformer"):
-        kv_bytes_per_token("gpt2")
-    with pytest.raises(ValueError, match="value_bytes=0 is not positive"):
-        kv_bytes_per_token(LLAMA, 0)
