@@ -10,42 +10,44 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal, TypeAlias, get_args
 
 from llmtrain_helpers.checks import (
+    Count,
+    Exact,
     Number,
     Result,
     at_most,
     broadcast,
-    cache_per_model,
-    choice,
-    count,
-    counts,
+    checked,
     divides,
-    flag,
     refuse,
     single,
 )
-from llmtrain_helpers.flops import EVERY_RECOMPUTE, RECOMPUTE, EveryRecompute, count_flops
+from llmtrain_helpers.flops import EveryRecompute, Recompute, count_flops
 from llmtrain_helpers.model.layers import Attention, Layer, Mlp, Part
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.parameters import count_parameters, head_parameters, norm_parameters
 from llmtrain_helpers.precision import Recipe, known_recipe, model_state_bytes
 from llmtrain_helpers.results import Breakdown, divide
 
-KERNELS = ["unfused", "flash"]
+Kernel: TypeAlias = Literal["unfused", "flash"]
 """How attention is computed: with its s² scores stored, or without."""
 
+KERNELS: list[Kernel] = [*get_args(Kernel)]
 
+
+@checked
 def gpt_activation_bytes(
-    num_layers: Number,
-    hidden_size: Number,
-    num_heads: Number,
-    sequence_length: Number,
-    micro_batch_size: Number,
-    recompute: str = "none",
-    tensor_parallel: Number = 1,
+    num_layers: Count[Exact],
+    hidden_size: Count[Exact],
+    num_heads: Count[Exact],
+    sequence_length: Count[Exact],
+    micro_batch_size: Count[Exact],
+    recompute: Recompute = "none",
+    tensor_parallel: Count[Exact] = 1,
     sequence_parallel: bool = False,
-) -> Result:
+) -> Exact:
     """Bytes that a GPT's layers keep for backward, on each GPU, by the published forms.
 
     none:      sbhl(34 + 5as/h), with t GPUs sbhl(10 + 24/t + 5as/(ht))
@@ -64,21 +66,17 @@ def gpt_activation_bytes(
     >>> gpt_activation_bytes(96, 12288, 96, 2048, micro_batch_size=1) / 1e9  # GPT-3
     275.414777856
     """
-    l, h, a, s, b, t = counts(
-        num_layers=num_layers,
-        hidden_size=hidden_size,
-        num_heads=num_heads,
-        sequence_length=sequence_length,
-        micro_batch_size=micro_batch_size,
-        tensor_parallel=tensor_parallel,
-    )
+    l, h, a, s, b = num_layers, hidden_size, num_heads, sequence_length, micro_batch_size
+    t = tensor_parallel
     divides("hidden_size", h, "num_heads", a)
     divides("num_heads", a, "tensor_parallel", t)
     along = _sequence_ways(sequence_parallel, s, t)
-    if choice("recompute", recompute, RECOMPUTE) == "full":
+    if recompute == "full":
         return 2 * s * b * h * l
     scores = 5 * a * b * s**2 * l if recompute == "none" else 0
-    return divide(10 * s * b * h * l, along) + divide(24 * s * b * h * l + scores, t)
+    total: Exact = divide(10 * s * b * h * l, along)
+    total += divide(24 * s * b * h * l + scores, t)
+    return total
 
 
 @dataclass(frozen=True)
@@ -149,18 +147,19 @@ class ActivationCount(Breakdown):
 
 
 @cache_per_model
+@checked
 def count_activations(
     model: Transformer,
-    micro_batch_size: Number,
-    recompute: str = "none",
-    attention: str = "flash",
+    micro_batch_size: Count[Number],
+    recompute: EveryRecompute = "none",
+    attention: Kernel = "flash",
     dropout: bool = False,
-    sequence_length: Number | None = None,
+    sequence_length: Count[Number] | None = None,
     *,
     fused_mlp: bool = False,
-    tensor_parallel: Number = 1,
+    tensor_parallel: Count[Number] = 1,
     sequence_parallel: bool = False,
-    value_bytes: Number = 2,
+    value_bytes: Count[Number] = 2,
 ) -> ActivationCount:
     """Bytes that any `Transformer` keeps for backward, part by part.
 
@@ -190,24 +189,21 @@ def count_activations(
     (44.023414784, 4.336910336)
     """
     model = of_length(model, sequence_length)
-    choice("recompute", recompute, EVERY_RECOMPUTE)
-    b, t = counts(micro_batch_size=micro_batch_size, tensor_parallel=tensor_parallel)
+    b, t, v, mask = micro_batch_size, tensor_parallel, value_bytes, int(dropout)
     for layer in model.kinds:
         for mixer in layer.mixers:
             for name, heads in mixer.heads().items():
                 divides(name, heads, "tensor_parallel", t)
-    v, mask = count("value_bytes", value_bytes), int(flag("dropout", dropout))
     broadcast(micro_batch_size=b, tensor_parallel=t, value_bytes=v, **model.numbers())
     h, s = model.hidden_size, model.sequence_length
     # Between the matrix products of a pair GPUs share the values, and have all tokens;
     # outside of them they share the tokens, if at all.
     tokens, outside = b * s, b * s // _sequence_ways(sequence_parallel, s, t)
-    unfused = choice("attention", attention, KERNELS) == "unfused"
-    fused = flag("fused_mlp", fused_mlp)
+    unfused = attention == "unfused"
 
     def inside(part: Part) -> Result:
         """Bytes that a mixer or an MLP keeps between its matrices."""
-        whole, split = part.activations(h, fused)
+        whole, split = part.activations(h, fused_mlp)
         return divide(v * split * tokens, t) + v * whole * outside
 
     def norms(layer: Layer) -> Result:
@@ -262,7 +258,7 @@ _LAYER_PARTS = ("norms", "attention", "scores", "mlp", "checkpoints")
 
 def _sequence_ways(sequence_parallel: bool, s: Result, t: Result) -> Result:
     """How many GPUs share the tokens outside a layer's pairs of matrix products."""
-    if not flag("sequence_parallel", sequence_parallel):
+    if not sequence_parallel:
         return 1
     divides("sequence_length", s, "tensor_parallel", t)
     return t
@@ -283,17 +279,14 @@ def recompute_flops(model: Transformer, batch_size: Number, recompute: EveryReco
     return count_flops(model, batch_size, recompute).recomputed
 
 
-def there(num_layers: int, time: int, recomputes: bool) -> list[str]:
+@checked
+def there(num_layers: Count[int], time: Count[int], again: bool) -> list[str]:
     """What memory holds of each layer, from the first up, at a moment counted from 1.
 
     >>> there(3, 4, recomputes=True)
     ['input', 'input', 'again']
     """
-    l, time, recomputes = (
-        single("num_layers", num_layers),
-        single("time", time),
-        flag("recomputes", recomputes),
-    )
+    l = num_layers
     at_most("num_layers", l, "what can be shown", 10_000)
     at_most("time", time, "2·num_layers", 2 * l)
     at = min(time, 2 * l + 1 - time)  # the layer that is at work
@@ -348,16 +341,17 @@ backward enters the last layer, after backward, after the optimizer's update. Wi
 accumulation the four in the middle come once for each micro-batch."""
 
 
+@checked
 def step_timeline(
     model: Transformer,
-    micro_batch_size: Number,
+    micro_batch_size: Count[int],
     recipe: str | Recipe,
-    recompute: str,
-    steps: int = 2,
-    accumulation_steps: int = 1,
-    attention: str = "flash",
+    recompute: EveryRecompute,
+    steps: Count[int] = 2,
+    accumulation_steps: Count[int] = 1,
+    attention: Kernel = "flash",
     dropout: bool = False,
-    sequence_length: Number | None = None,
+    sequence_length: Count[int] | None = None,
 ) -> Timeline:
     """What is resident on one GPU through the first steps, part by part.
 
@@ -384,12 +378,11 @@ def step_timeline(
     model = of_length(model, sequence_length)
     s = single("sequence_length", model.sequence_length)
     P = single("parameters of the model", count_parameters(model).total)
-    b = single("micro_batch_size", micro_batch_size)
-    last, k = single("steps", steps), single("accumulation_steps", accumulation_steps)
-    at_most("steps·accumulation_steps", last * k, "what a timeline shows", 10_000)
+    b, k = micro_batch_size, accumulation_steps
+    at_most("steps·accumulation_steps", steps * k, "what a timeline shows", 10_000)
     v = value_bytes(recipe)
 
-    def count_with(model: Transformer, recompute: str) -> ActivationCount:
+    def count_with(model: Transformer, recompute: EveryRecompute) -> ActivationCount:
         return count_activations(model, b, recompute, attention, dropout, value_bytes=v)
 
     def gradients(parameters: Result) -> Result:
@@ -413,7 +406,7 @@ def step_timeline(
         ("backward", whole, 0, 0),
     ]
     moments = []
-    for step in range(1, last + 1):
+    for step in range(1, steps + 1):
         adam = states.optimizer if step > 1 else 0  # its state comes with the first update
         moments.append(Moment(step, 1, "start", weights, 0, adam, 0, 0))
         for i in range(1, k + 1):

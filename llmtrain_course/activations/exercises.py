@@ -31,7 +31,7 @@ from llmtrain_helpers.activations import (
     step_timeline,
 )
 from llmtrain_helpers.checks import Result, choice, count, show
-from llmtrain_helpers.flops import RECOMPUTE, count_flops
+from llmtrain_helpers.flops import RECOMPUTE, EveryRecompute, count_flops
 from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.plan import Plan, plan_run
@@ -102,7 +102,7 @@ _MEMORY = 80e9
 def peaks() -> dict[str, Result]:
     """The peak of each change to 4 sequences of 8,192 tokens on Llama 3.2 1B."""
 
-    def peak(s: int, b: int, passes: int, recompute: str) -> Result:
+    def peak(s: int, b: int, passes: int, recompute: EveryRecompute) -> Result:
         model = published.architecture("Llama-3.2-1B", s)
         return step_timeline(model, b, _RECIPE, recompute, 2, passes).peak.total
 
@@ -295,7 +295,7 @@ def _gpt3_bytes(sequence_length: int) -> Result:
     return gpt_activation_bytes(96, 12288, 96, sequence_length, 1)
 
 
-def _largest(recompute: str) -> int:
+def _largest(recompute: EveryRecompute) -> int:
     """The largest micro-batch of Llama 3.2 1B, 8,192 tokens, on 80 GB."""
     model = published.architecture("Llama-3.2-1B", 8192)
     return largest_micro_batch(model, _MEMORY, _RECIPE, recompute)

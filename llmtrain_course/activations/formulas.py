@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from llmtrain_helpers.activations import KEPT, Kept, step_timeline
+from llmtrain_helpers.activations import KEPT, Kept, Kernel, step_timeline
 from llmtrain_helpers.batch import largest_batch
 from llmtrain_helpers.checks import Number, Result, amount, flag, one, quantity, single
+from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.precision import Recipe
 
@@ -44,9 +45,9 @@ def largest_micro_batch(
     model: Transformer,
     memory: Number,
     recipe: str | Recipe,
-    recompute: str,
+    recompute: EveryRecompute,
     accumulation_steps: int = 1,
-    attention: str = "flash",
+    attention: Kernel = "flash",
 ) -> int:
     """The largest micro-batch whose first two steps stay within so many bytes.
 

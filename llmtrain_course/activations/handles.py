@@ -19,12 +19,14 @@ from llmtrain_course.kit import controls, panel as common
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
     KERNELS,
+    Kernel,
     Moment,
     Timeline,
     gpt_activation_bytes,
     step_timeline,
     there,
 )
+from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.published import accelerator, architecture
 
@@ -37,8 +39,8 @@ class Setting:
     sequence_length: int = 8192
     micro_batch_size: int = 1
     accumulation_steps: int = 1
-    recompute: str = "none"
-    attention: str = "flash"
+    recompute: EveryRecompute = "none"
+    attention: Kernel = "flash"
     recipe: str = "bf16_fp32_grads"
     chip: str = "A100 80GB SXM"
 

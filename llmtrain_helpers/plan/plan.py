@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers import units
+from llmtrain_helpers.activations import Kernel
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -349,7 +350,7 @@ def plan_run(
     sharding: str | None = None,
     shard: str | None = None,
     recipe: str | Recipe | None = None,
-    attention: str = "flash",
+    attention: Kernel = "flash",
     fused_mlp: bool | None = None,
     dropout: bool = False,
     uneven_stages: bool = False,

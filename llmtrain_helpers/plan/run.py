@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from llmtrain_helpers.activations import KERNELS, check_alternate
+from llmtrain_helpers.activations import KERNELS, Kernel, check_alternate
 from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
 from llmtrain_helpers.checks import (
     Number,
@@ -134,7 +134,7 @@ class Run:
     keep_gradients: bool | None = None
     sharding: str = "zero"
     recipe: str | Recipe | None = None
-    attention: str = "flash"
+    attention: Kernel = "flash"
     fused_mlp: bool | None = None
     dropout: bool = False
     uneven_stages: bool = False
