@@ -79,40 +79,6 @@ def gpt_activation_bytes(
     return total
 
 
-@dataclass(frozen=True)
-class Kept:
-    """A tensor that an operation keeps: bytes for each value of the hidden state.
-
-    `scores` says that they are times as/h; `learns` that the operation has weights.
-    """
-
-    half: str
-    operation: str
-    tensor: str
-    size: int
-    scores: bool = False
-    learns: bool = False
-
-
-KEPT = [
-    Kept("norms", "norm", "its input", 2, learns=True),
-    Kept("attention", "Q, K and V", "their input", 2, learns=True),
-    Kept("attention", "scores Q·Kᵀ", "Q and K", 4),
-    Kept("attention", "softmax", "its result", 2, scores=True),
-    Kept("attention", "dropout", "its mask", 1, scores=True),
-    Kept("attention", "average of V", "what dropout leaves", 2, scores=True),
-    Kept("attention", "", "V", 2),
-    Kept("attention", "output matrix", "its input", 2, learns=True),
-    Kept("attention", "dropout", "its mask", 1),
-    Kept("norms", "norm", "its input", 2, learns=True),
-    Kept("MLP", "matrix up", "its input", 2, learns=True),
-    Kept("MLP", "GELU", "its input, 4h wide", 8),
-    Kept("MLP", "matrix down", "its input, 4h wide", 8, learns=True),
-    Kept("MLP", "dropout", "its mask", 1),
-]
-"""A GPT's layer from input to output (arXiv 2205.05198, section 4.1)."""
-
-
 def check_alternate(layer: Layer) -> Attention:
     """The attention of a layer of which every other product is known; other layers are refused."""
     mixer = layer.mixer
@@ -277,23 +243,6 @@ def recompute_flops(model: Transformer, batch_size: Number, recompute: EveryReco
     '0.90%'
     """
     return count_flops(model, batch_size, recompute).recomputed
-
-
-@checked
-def there(num_layers: Count[int], time: Count[int], again: bool) -> list[str]:
-    """What memory holds of each layer, from the first up, at a moment counted from 1.
-
-    >>> there(3, 4, recomputes=True)
-    ['input', 'input', 'again']
-    """
-    l = num_layers
-    at_most("num_layers", l, "what can be shown", 10_000)
-    at_most("time", time, "2·num_layers", 2 * l)
-    at = min(time, 2 * l + 1 - time)  # the layer that is at work
-    kinds = ["input" if recomputes else "kept"] * at
-    if recomputes and time > l:
-        kinds[-1] = "again"
-    return kinds
 
 
 @dataclass(frozen=True)

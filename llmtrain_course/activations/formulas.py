@@ -2,25 +2,72 @@
 
 from __future__ import annotations
 
-from llmtrain_helpers.activations import KEPT, Kept, Kernel, step_timeline
+from dataclasses import dataclass
+
+from llmtrain_helpers.activations import Kernel, step_timeline
 from llmtrain_helpers.batch import largest_batch
-from llmtrain_helpers.checks import Number, Result, amount, flag, one, quantity, single
+from llmtrain_helpers.checks import (
+    Count,
+    Number,
+    Result,
+    amount,
+    at_most,
+    checked,
+    flag,
+    one,
+    quantity,
+    single,
+)
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.precision import Recipe
 
 
-def kept_tensors(flash: bool = False, dropout: bool = True) -> list[Kept]:
-    """The tensors of `KEPT` that are there: flash stores no scores, and without dropout no mask.
+@dataclass(frozen=True)
+class SavedTensor:
+    """A tensor that an operation keeps: bytes for each value of the hidden state.
 
-    >>> sum(kept.size for kept in kept_tensors(flash=True, dropout=False))
+    `scores` says that they are times as/h; `learns` that the operation has weights.
+    """
+
+    half: str
+    operation: str
+    tensor: str
+    size: int
+    scores: bool = False
+    learns: bool = False
+
+
+SAVED_TENSORS = [
+    SavedTensor("norms", "norm", "its input", 2, learns=True),
+    SavedTensor("attention", "Q, K and V", "their input", 2, learns=True),
+    SavedTensor("attention", "scores Q·Kᵀ", "Q and K", 4),
+    SavedTensor("attention", "softmax", "its result", 2, scores=True),
+    SavedTensor("attention", "dropout", "its mask", 1, scores=True),
+    SavedTensor("attention", "average of V", "what dropout leaves", 2, scores=True),
+    SavedTensor("attention", "", "V", 2),
+    SavedTensor("attention", "output matrix", "its input", 2, learns=True),
+    SavedTensor("attention", "dropout", "its mask", 1),
+    SavedTensor("norms", "norm", "its input", 2, learns=True),
+    SavedTensor("MLP", "matrix up", "its input", 2, learns=True),
+    SavedTensor("MLP", "GELU", "its input, 4h wide", 8),
+    SavedTensor("MLP", "matrix down", "its input, 4h wide", 8, learns=True),
+    SavedTensor("MLP", "dropout", "its mask", 1),
+]
+"""A GPT's layer from input to output (arXiv 2205.05198, section 4.1)."""
+
+
+def saved_tensors(flash: bool = False, dropout: bool = True) -> list[SavedTensor]:
+    """The `SAVED_TENSORS` of a setting: flash stores no scores, and without dropout no masks.
+
+    >>> sum(kept.size for kept in saved_tensors(flash=True, dropout=False))
     32
     """
     stored = not flag("flash", flash)
     masked = flag("dropout", dropout)
     return [
         kept
-        for kept in KEPT
+        for kept in SAVED_TENSORS
         if (stored or not kept.scores)
         and (masked or (kept.operation != "dropout" and kept.tensor != "what dropout leaves"))
     ]
@@ -36,7 +83,7 @@ def bytes_kept(scores_to_hidden: Number, flash: bool = False, dropout: bool = Tr
     114.0
     """
     ratio = amount("scores_to_hidden", scores_to_hidden)
-    kept = kept_tensors(flash, dropout)
+    kept = saved_tensors(flash, dropout)
     plain = sum(tensor.size for tensor in kept if not tensor.scores)
     return plain + sum(tensor.size for tensor in kept if tensor.scores) * ratio
 
@@ -68,3 +115,20 @@ def largest_micro_batch(
     )
     sizes = [(x.total, y.total - x.total) for x, y in zip(of_one, of_two, strict=True)]
     return largest_batch(lambda b: all(x + (b - 1) * more <= room for x, more in sizes))
+
+
+@checked
+def resident_layers(num_layers: Count[int], time: Count[int], again: bool) -> list[str]:
+    """What memory holds of each layer, from the first up, at a moment counted from 1.
+
+    >>> resident_layers(3, 4, again=True)
+    ['input', 'input', 'again']
+    """
+    l = num_layers
+    at_most("num_layers", l, "what can be shown", 10_000)
+    at_most("time", time, "2·num_layers", 2 * l)
+    at = min(time, 2 * l + 1 - time)  # the layer that is at work
+    kinds = ["input" if again else "kept"] * at
+    if again and time > l:
+        kinds[-1] = "again"
+    return kinds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
-from llmtrain_course.activations.formulas import bytes_kept, largest_micro_batch
+from llmtrain_course.activations.formulas import bytes_kept, largest_micro_batch, resident_layers
 from llmtrain_course.activations.pictures import (
     LEGEND,
     MOMENTS,
@@ -24,7 +24,6 @@ from llmtrain_helpers.activations import (
     Timeline,
     gpt_activation_bytes,
     step_timeline,
-    there,
 )
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model.transformer import Transformer
@@ -368,8 +367,8 @@ class Recomputed:
 
 
 def _draw_recomputed(shown: Recomputed, before: Recomputed | None, narrow: bool = False) -> str:
-    whole = len(there(6, shown.moment, recomputes=False))
-    left = there(6, shown.moment, recomputes=True)
+    whole = len(resident_layers(6, shown.moment, again=False))
+    left = resident_layers(6, shown.moment, again=True)
     inputs, layers = left.count("input"), left.count("again")
     first, second = ("above", "below") if narrow else ("on the left", "on the right")
     told = f"Whole layers {first}: {whole}. Inputs {second}: {inputs}"

@@ -6,10 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Unpack
 
-from llmtrain_course.activations.formulas import bytes_kept, kept_tensors
+from llmtrain_course.activations.formulas import (
+    SAVED_TENSORS,
+    SavedTensor,
+    bytes_kept,
+    resident_layers,
+    saved_tensors,
+)
 from llmtrain_course.kit.drawing import COLORS, Drawing, Style, ghost, hatched, line, rect, text
 from llmtrain_helpers import units
-from llmtrain_helpers.activations import KEPT, Kept, Moment, Timeline, there
+from llmtrain_helpers.activations import Moment, Timeline
 from llmtrain_helpers.checks import Result, counts
 
 _ACROSS = 744
@@ -46,7 +52,7 @@ def kept_by_layer(
     Times sbh they make sbh(34 + 5as/h). What a switch takes away stays as an outline.
     """
     h, a, s = counts(hidden_size=hidden_size, num_heads=num_heads, sequence_length=sequence_length)
-    ratio, there = float(a * s / h), kept_tensors(flash, dropout)
+    ratio, there = float(a * s / h), saved_tensors(flash, dropout)
     rows = _BELOW if narrow else _BESIDE
     scale = rows.room / max(8, 2 * ratio)
     whole, all_of_it = _short(bytes_kept(ratio, flash, dropout)), _short(bytes_kept(ratio))
@@ -54,10 +60,10 @@ def kept_by_layer(
     if not narrow:
         svg += text(rows.tensor, 26, "keeps", 15, font_weight=600)
     svg += text(rows.bar, 26, "bytes for each hidden value", 15, font_weight=600)
-    for row, kept in enumerate(KEPT):
+    for row, kept in enumerate(SAVED_TENSORS):
         svg += _row(38 + row * rows.high, kept, ratio, scale, kept in there, rows)
-    foot = 38 + len(KEPT) * rows.high
-    learned = sum(kept.size for kept in KEPT if kept.learns)
+    foot = 38 + len(SAVED_TENSORS) * rows.high
+    learned = sum(kept.size for kept in SAVED_TENSORS if kept.learns)
     total = f"{whole} bytes for each hidden value"
     if whole != all_of_it:
         total += f", of {all_of_it}"
@@ -78,7 +84,7 @@ def kept_by_layer(
     return Drawing(svg, rows.width, foot + (82 if narrow else 62), words)
 
 
-def _row(y: float, kept: Kept, ratio: float, scale: float, there: bool, rows: _Rows) -> str:
+def _row(y: float, kept: SavedTensor, ratio: float, scale: float, there: bool, rows: _Rows) -> str:
     """An operation in its half's colour, the tensor that it keeps, and a bar of its size."""
     size = kept.size * (ratio if kept.scores else 1)
     label = f"{kept.size} as/h = {_short(size)}" if kept.scores else f"{kept.size}"
@@ -561,8 +567,8 @@ def recomputation(num_layers: int, time: int, narrow: bool = False) -> Drawing:
         if narrow:
             x, y = 66 + place % 2 * 140, lower + _FLOOR + place // 2 * 28
         svg += _tensor(x, y + 40, kind) + text(x + 28, y + 58, label, 15)
-    whole = len(there(l, now, recomputes=False))
-    left = there(l, now, recomputes=True)
+    whole = len(resident_layers(l, now, again=False))
+    left = resident_layers(l, now, again=True)
     words = (
         f"{l} layers, moment {now} of {2 * l}. If all is kept, {whole} whole layers are "
         f"there. If inputs are kept, {left.count('input')} inputs are there, and "
@@ -576,7 +582,7 @@ def _moments_of(l: int, now: int, x: float, title: str, recomputes: bool) -> Ite
     wide = 2 * l * _STEP
     yield text(x, 24, title, 16, font_weight=700)
     for time in range(1, 2 * l + 1):
-        for layer, kind in enumerate(there(l, time, recomputes)):
+        for layer, kind in enumerate(resident_layers(l, time, again)):
             at = (x + (time - 1) * _STEP, _FLOOR - (layer + 1) * _RISE)
             yield _tensor(*at, kind, time > now)
     middle = x + wide / 2

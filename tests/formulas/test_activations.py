@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_course.activations.formulas import bytes_kept, largest_micro_batch
+from llmtrain_course.activations.formulas import (
+    SAVED_TENSORS,
+    bytes_kept,
+    largest_micro_batch,
+    resident_layers,
+)
 from llmtrain_helpers import (
     RECIPES,
     Transformer,
@@ -21,7 +26,7 @@ from llmtrain_helpers import (
     step_timeline,
     value_bytes,
 )
-from llmtrain_helpers.activations import KEPT, KERNELS, MARKS, there
+from llmtrain_helpers.activations import KERNELS, MARKS
 from llmtrain_helpers.flops import RECOMPUTE
 from tests.bad_values import assert_refused
 
@@ -433,12 +438,12 @@ def test_what_a_layer_keeps_adds_up_to_the_published_form() -> None:
     assert bytes_kept(16, dropout=False) == 32 + 2 * 16
     assert bytes_kept(16, flash=True, dropout=False) == 32
     assert bytes_kept(16) - bytes_kept(0) == 5 * 16
-    assert sum(kept.size for kept in KEPT if not kept.scores) == 34
+    assert sum(kept.size for kept in SAVED_TENSORS if not kept.scores) == 34
 
 
 def test_at_the_turn_all_layers_are_there() -> None:
-    assert there(4, 4, recomputes=False) == there(4, 5, recomputes=False) == ["kept"] * 4
-    assert there(4, 5, recomputes=True) == ["input", "input", "input", "again"]
+    assert resident_layers(4, 4, again=False) == resident_layers(4, 5, again=False) == ["kept"] * 4
+    assert resident_layers(4, 5, again=True) == ["input", "input", "input", "again"]
 
 
 @pytest.mark.parametrize("recompute", RECOMPUTE)

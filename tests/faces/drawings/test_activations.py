@@ -6,15 +6,14 @@ import pytest
 from matplotlib.colors import to_hex
 
 from llmtrain_course.activations.figures import timeline
+from llmtrain_course.activations.formulas import SAVED_TENSORS, resident_layers
 from llmtrain_course.activations.pictures import (
-    KEPT,
     MOMENTS,
     kept_by_layer,
     memory_so_far,
     recomputation,
     segments,
     step_memory,
-    there,
 )
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_helpers import Transformer, count_activations, published, step_timeline
@@ -48,7 +47,9 @@ def the_line(picture: Picture) -> Box:
 @pytest.mark.parametrize("layers", [1, 4, 6])
 def test_recomputation_leaves_inputs_and_brings_back_one_layer(layers: int) -> None:
     moments = range(1, 2 * layers + 1)
-    kept, left = ([there(layers, time, recomputes=x) for time in moments] for x in (False, True))
+    kept, left = (
+        [resident_layers(layers, time, again=x) for time in moments] for x in (False, True)
+    )
     assert [len(kinds) for kinds in kept] == [*range(1, layers + 1), *range(layers, 0, -1)]
     assert [kinds.count("again") for kinds in left] == [0] * layers + [1] * layers
     for now in moments:
@@ -156,14 +157,14 @@ def test_figures_and_drawings_have_one_colour_for_each_part() -> None:
 
 def test_the_drawing_of_a_layer_adds_up_to_the_formula() -> None:
     """Its rows make 34 and 5as/h, as the count by parts does."""
-    assert sum(kept.size for kept in KEPT if not kept.scores) == 34
-    assert sum(kept.size for kept in KEPT if kept.scores) == 5
-    assert sum(kept.size for kept in KEPT if kept.learns) == 18
+    assert sum(kept.size for kept in SAVED_TENSORS if not kept.scores) == 34
+    assert sum(kept.size for kept in SAVED_TENSORS if kept.scores) == 5
+    assert sum(kept.size for kept in SAVED_TENSORS if kept.learns) == 18
     gpt = Transformer.gpt(1, 768, 12, 50257, 1024)
     held = count_activations(gpt, 1, "none", "unfused", dropout=True)
     by_half = {"attention": held.attention, "MLP": held.mlp, "norms": held.norms}
     for half, counted in by_half.items():
-        rows = [kept.size for kept in KEPT if kept.half == half and not kept.scores]
+        rows = [kept.size for kept in SAVED_TENSORS if kept.half == half and not kept.scores]
         assert sum(rows) * 768 * 1024 == counted
 
 
@@ -176,7 +177,7 @@ def test_bars_of_a_layer_are_to_scale_and_what_a_switch_takes_is_an_outline(
     picture = drawn(kept_by_layer(12288, 96, 2048, flash, dropout))
     bars = [x.width for x in picture.filled(COLORS["activations"])]
     gone = [x.width for x in picture.titled("no longer kept")]
-    sizes = sorted(kept.size * (16 if kept.scores else 1) for kept in KEPT)
+    sizes = sorted(kept.size * (16 if kept.scores else 1) for kept in SAVED_TENSORS)
     unit = sum(bars) / whole
     assert sorted(bars + gone) == pytest.approx([unit * x for x in sizes], rel=0.02)
 
