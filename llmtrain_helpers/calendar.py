@@ -14,23 +14,25 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from random import Random
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 from llmtrain_helpers.checks import (
+    Amount,
+    Count,
     Number,
+    Quantity,
+    Real,
     Result,
+    Share,
+    Whole,
     amount,
     at_most,
     broadcast,
-    choice,
-    count,
-    instance,
+    checked,
     is_array,
     numpy,
-    one,
     quantity,
-    share,
-    single,
+    unchecked,
 )
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.precision import Recipe, known_recipe
@@ -64,7 +66,8 @@ Spread: TypeAlias = Number | Interval
 """One number for all, or three: for the best case, the likely one and the worst."""
 
 
-def checkpoint_bytes(parameters: Number, recipe: str | Recipe = "bf16") -> Result:
+@checked
+def checkpoint_bytes(parameters: Count[Real], recipe: str | Recipe = "bf16") -> Real:
     """Bytes of a checkpoint from which training can go on: all states but gradients.
 
     Weights, main weights and optimizer: 2 + 4 + 8 = 14 bytes a parameter for bf16 with
@@ -74,13 +77,14 @@ def checkpoint_bytes(parameters: Number, recipe: str | Recipe = "bf16") -> Resul
     >>> checkpoint_bytes(176_247_271_424) / 1e12  # BLOOM: 2.3 TiB, which is 2.53 TB, by du
     2.467461799936
     """
-    P, kept = count("parameters", parameters), known_recipe(recipe)
-    return P * (kept.weights + kept.main_weights + kept.optimizer)
+    saved = known_recipe(recipe)
+    return parameters * (saved.weights + saved.main_weights + saved.optimizer)
 
 
+@checked
 def mean_time_between_failures(
-    num_gpus: Number, failures_per_node_day: Number, gpus_per_node: Number = 8
-) -> Result:
+    num_gpus: Count[Real], failures_per_node_day: Quantity[Real], gpus_per_node: Count[Real] = 8
+) -> Real:
     """Seconds from one stop to the next, on average: 86,400 / (n/g · r).
 
     Of n GPUs with g in a node, and r stops that a node causes in a day: any one of them
@@ -91,15 +95,15 @@ def mean_time_between_failures(
     >>> round(M / 3600, 2)
     2.78
     """
-    n, g = count("num_gpus", num_gpus), count("gpus_per_node", gpus_per_node)
-    r = quantity("failures_per_node_day", failures_per_node_day)
-    broadcast(num_gpus=n, failures_per_node_day=r, gpus_per_node=g)
-    return DAY * g / (n * r)
+    return DAY * gpus_per_node / (num_gpus * failures_per_node_day)
 
 
+@checked
 def best_checkpoint_interval(
-    checkpoint_seconds: Number, mean_time_between_failures: Number, form: str = "daly"
-) -> Result:
+    checkpoint_seconds: Quantity[Real],
+    mean_time_between_failures: Quantity[Real],
+    form: Literal["young", "daly"] = "daly",
+) -> Real:
     """Seconds of work between two checkpoints at which least time is lost.
 
     young: √(2δM)
@@ -113,27 +117,23 @@ def best_checkpoint_interval(
     >>> [round(best_checkpoint_interval(5, m), 1) for m in M]
     [116.7, 56.7, 9.1]
     """
-    d = quantity("checkpoint_seconds", checkpoint_seconds)
-    M = quantity("mean_time_between_failures", mean_time_between_failures)
-    broadcast(checkpoint_seconds=d, mean_time_between_failures=M)
-    if choice("form", form, ("young", "daly")) == "young":
-        return (2 * d * M) ** 0.5
-    return _daly_interval(d, M)
-
-
-def _daly_interval(d: Result, M: Result) -> Result:
+    d, M = checkpoint_seconds, mean_time_between_failures
+    interval: Real = (2 * d * M) ** 0.5
+    if form == "young":
+        return interval
     x = d / (2 * M)
-    interval = (2 * d * M) ** 0.5 * (1 + x**0.5 / 3 + x / 9) - d
+    interval = interval * (1 + x**0.5 / 3 + x / 9) - d
     return where(x < 1, interval, M)
 
 
+@checked
 def goodput(
-    checkpoint_interval: Number,
-    checkpoint_seconds: Number,
-    mean_time_between_failures: Number,
-    restart_seconds: Number,
-    form: str = "exact",
-) -> Result:
+    checkpoint_interval: Quantity[Real],
+    checkpoint_seconds: Amount[Real],
+    mean_time_between_failures: Quantity[Real],
+    restart_seconds: Amount[Real],
+    form: Literal["exact", "first order"] = "exact",
+) -> Real:
     """The useful share of the time: what is left of saving, losing and restarting.
 
     exact:       τ / (M · exp(R/M) · (exp((τ + δ)/M) − 1))
@@ -149,25 +149,20 @@ def goodput(
     >>> [round(goodput(*given, form), 4) for form in ("exact", "first order")]
     [0.9791, 0.9789]
     """
-    t = quantity("checkpoint_interval", checkpoint_interval)
-    d = amount("checkpoint_seconds", checkpoint_seconds)
-    M = quantity("mean_time_between_failures", mean_time_between_failures)
-    R = amount("restart_seconds", restart_seconds)
-    broadcast(
-        checkpoint_interval=t, checkpoint_seconds=d, mean_time_between_failures=M, restart_seconds=R
-    )
-    if choice("form", form, ("exact", "first order")) == "exact":
+    t, d, R = checkpoint_interval, checkpoint_seconds, restart_seconds
+    M = mean_time_between_failures
+    if form == "exact":
         y = (t + d) / M
         return t / M * _exp(-(R / M + y)) / -_expm1(-y)
     return maximum(1 - d / t - (t / 2 + R) / M, 0.0)
 
 
-def _exp(x: Result) -> Result:
-    return numpy().exp(x) if is_array(x) else math.exp(x)
+def _exp(x: Real) -> Real:
+    return cast(Real, numpy().exp(x) if is_array(x) else math.exp(x))
 
 
-def _expm1(x: Result) -> Result:
-    return numpy().expm1(x) if is_array(x) else math.expm1(x)
+def _expm1(x: Real) -> Real:
+    return cast(Real, numpy().expm1(x) if is_array(x) else math.expm1(x))
 
 
 @dataclass(frozen=True)
@@ -184,11 +179,12 @@ class Losses:
         return self.saving + self.lost + self.restarting
 
 
+@checked
 def losses(
-    checkpoint_interval: Number,
-    checkpoint_seconds: Number,
-    mean_time_between_failures: Number,
-    restart_seconds: Number,
+    checkpoint_interval: Quantity[Number],
+    checkpoint_seconds: Amount[Number],
+    mean_time_between_failures: Quantity[Number],
+    restart_seconds: Amount[Number],
 ) -> Losses:
     """What becomes of the time that is not useful: `goodput`'s exact form, in parts.
 
@@ -201,17 +197,8 @@ def losses(
     >>> [round(x, 4) for x in (cost.saving, cost.lost, cost.restarting)]
     [0.0111, 0.0051, 0.0051]
     """
-    t = quantity("checkpoint_interval", checkpoint_interval)
-    d = amount("checkpoint_seconds", checkpoint_seconds)
-    M = quantity("mean_time_between_failures", mean_time_between_failures)
-    R = amount("restart_seconds", restart_seconds)
-    broadcast(
-        checkpoint_interval=t, checkpoint_seconds=d, mean_time_between_failures=M, restart_seconds=R
-    )
-    return _losses(t, d, M, R)
-
-
-def _losses(t: Result, d: Result, M: Result, R: Result) -> Losses:
+    t, d, R = checkpoint_interval, checkpoint_seconds, restart_seconds
+    M = mean_time_between_failures
     name = "checkpoint_interval + checkpoint_seconds + restart_seconds"
     limit = f"{HOPELESS} times mean_time_between_failures, where no run ends"
     at_most(name, t + d + R, limit, HOPELESS * M)
@@ -223,12 +210,13 @@ def _losses(t: Result, d: Result, M: Result, R: Result) -> Losses:
     return Losses(d / t, M / t * beyond, M / t * _expm1(y) * _expm1(R / M))
 
 
+@checked
 def spare_nodes(
-    num_gpus: Number,
-    failures_per_node_day: Number,
-    repair_days: Number,
-    gpus_per_node: Number = 8,
-    certainty: Number = 0.99,
+    num_gpus: Count[float],
+    failures_per_node_day: Quantity[float],
+    repair_days: Quantity[float],
+    gpus_per_node: Count[float] = 8,
+    certainty: Share[float] = 0.99,
 ) -> int:
     """Spare nodes that are enough for so large a share of the time.
 
@@ -238,16 +226,13 @@ def spare_nodes(
     >>> spare_nodes(384, 0.005, repair_days=7)  # BLOOM kept 4
     5
     """
-    n, g = single("num_gpus", num_gpus), single("gpus_per_node", gpus_per_node)
-    r = one("failures_per_node_day", failures_per_node_day, quantity)
-    days, wanted = (one("repair_days", repair_days, quantity), one("certainty", certainty, share))
-    at_most("certainty", wanted, "what a number of spares can promise", 1 - 1e-9)
-    mean = n / g * r * days
+    at_most("certainty", certainty, "what a number of spares can promise", 1 - 1e-9)
+    mean = num_gpus / gpus_per_node * failures_per_node_day * repair_days
     product = "num_gpus/gpus_per_node·failures_per_node_day·repair_days"
     at_most(product, mean, "nodes in repair that this counts", 700)
     spares, term = 0, math.exp(-mean)
     covered = term
-    while covered < wanted:
+    while covered < certainty:
         spares += 1
         term *= mean / spares
         covered += term
@@ -295,16 +280,17 @@ class CalendarDays:
         return self.computing.likely / self.total.likely
 
 
+@checked
 def calendar_days(
     plan: Plan,
     *,
     failures_per_node_day: Spread = FAILURES_PER_NODE_DAY,
-    gpus_per_node: Number | None = None,
+    gpus_per_node: Count[Number] | None = None,
     checkpoint_seconds: Spread = CHECKPOINT_SECONDS,
     restart_seconds: Spread = RESTART_SECONDS,
     outages: Spread = OUTAGES,
     evaluation: Spread = EVALUATION,
-    checkpoint_interval: Number | None = None,
+    checkpoint_interval: Quantity[Number] | None = None,
 ) -> CalendarDays:
     """Days on the calendar until a plan will really be done, part by part.
 
@@ -330,15 +316,10 @@ def calendar_days(
     >>> [round(x, 1) for x in vars(days.total).values()]
     [34.9, 38.2, 56.5]
     """
-    instance("plan", plan, Plan)
-    known = plan.run.accelerator.gpus_per_node
-    g = count("gpus_per_node", known if gpus_per_node is None else gpus_per_node)
+    g = plan.run.accelerator.gpus_per_node if gpus_per_node is None else gpus_per_node
     step = plan.seconds_per_iteration
-    interval = checkpoint_interval
-    if interval is not None:
-        interval = quantity("checkpoint_interval", interval)
     best, likely, worst = (
-        _case(plan.iterations * seconds, plan.split.num_gpus, g, interval, *case)
+        _case(plan.iterations * seconds, plan.split.num_gpus, g, checkpoint_interval, *case)
         for seconds, *case in zip(
             (step.least, step.likely, step.greatest),
             _three_cases("failures_per_node_day", failures_per_node_day, quantity),
@@ -403,9 +384,10 @@ def _case(
     limit = "the share of the days that they may take"
     at_most("outages + evaluation", outages + evaluation, limit, 0.95)
     M = DAY * gpus_per_node / (num_gpus * failures_per_node_day)
-    best = _daly_interval(checkpoint_seconds, M)
-    t = best if checkpoint_interval is None else checkpoint_interval
-    W, loss = computing, _losses(t, checkpoint_seconds, M, restart_seconds)
+    t = checkpoint_interval
+    if t is None:
+        t = unchecked(best_checkpoint_interval)(checkpoint_seconds, M)
+    W, loss = computing, unchecked(losses)(t, checkpoint_seconds, M, restart_seconds)
     running = W * (1 + loss.total)
     whole = running / (1 - outages - evaluation)
     parts = (
@@ -498,13 +480,14 @@ class SimulatedRun:
         return (*placed, Stretch("evaluation", now, days * DAY))
 
 
+@checked
 def simulate_run(
-    compute_seconds: Number,
-    checkpoint_interval: Number,
-    checkpoint_seconds: Number,
-    mean_time_between_failures: Number,
-    restart_seconds: Number,
-    seed: Number = 0,
+    compute_seconds: Quantity[float],
+    checkpoint_interval: Quantity[float],
+    checkpoint_seconds: Amount[float],
+    mean_time_between_failures: Quantity[float],
+    restart_seconds: Amount[float],
+    seed: Whole[int] = 0,
 ) -> SimulatedRun:
     """A run of so many seconds of work, with failures that come by chance.
 
@@ -517,13 +500,9 @@ def simulate_run(
     >>> run.stops, round(run.useful_share, 3)
     (8, 0.979)
     """
-    W = one("compute_seconds", compute_seconds, quantity)
-    t = one("checkpoint_interval", checkpoint_interval, quantity)
-    d = one("checkpoint_seconds", checkpoint_seconds, amount)
-    M = one("mean_time_between_failures", mean_time_between_failures, quantity)
-    R = one("restart_seconds", restart_seconds, amount)
-    dice = Random(single("seed", seed, least=0))
-    expected = W * (1 + _losses(t, d, M, R).total) / M
+    W, M, dice = compute_seconds, mean_time_between_failures, Random(seed)
+    t, d, R = checkpoint_interval, checkpoint_seconds, restart_seconds
+    expected = W * (1 + unchecked(losses)(t, d, M, R).total) / M
     at_most("stops of compute_seconds", expected, "what one simulation takes", 10**5)
     seconds = {"useful": 0.0, "saving": 0.0, "lost": 0.0, "restarting": 0.0}
     now, stops, stretches = 0.0, 0, []

@@ -351,7 +351,7 @@ def model_state_bytes(
 
 @checked
 def smallest_data_parallel(
-    parameters: Count[int], recipe: str | Recipe, zero_stage: int, memory: Quantity[float]
+    parameters: Count[float], recipe: str | Recipe, zero_stage: int, memory: Quantity[float]
 ) -> int:
     """How many replicas it takes until the model's states fit into each GPU's memory.
 
