@@ -16,21 +16,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
     Number,
+    Quantity,
+    Real,
     Result,
     amount,
+    anywhere,
     at_most,
-    broadcast,
+    checked,
     choice,
     finite,
     floats,
     instance,
-    is_array,
     numpy,
     one,
-    quantities,
     quantity,
     refuse,
 )
+from llmtrain_helpers.results import largest
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -225,9 +227,10 @@ def loss_law(law: str | Law) -> Law:
     return chosen
 
 
+@checked
 def loss_terms(
-    parameters: Number, tokens: Number, law: str | Law = "besiroglu"
-) -> tuple[Result, Result]:
+    parameters: Quantity[Real], tokens: Quantity[Real], law: str | Law = "besiroglu"
+) -> tuple[Real, Real]:
     """What a loss has above its floor E: A/N^α for the size, B/D^β for the text.
 
     Numbers or arrays.
@@ -235,12 +238,12 @@ def loss_terms(
     >>> [round(term, 3) for term in loss_terms(70e9, 1.4e12)]
     [0.081, 0.075]
     """
-    law = loss_law(law)
-    N, D = quantities(parameters=parameters, tokens=tokens)
+    law, N, D = loss_law(law), parameters, tokens
     return law.A / N**law.alpha, law.B / D**law.beta
 
 
-def loss(parameters: Number, tokens: Number, law: str | Law = "besiroglu") -> Result:
+@checked
+def loss(parameters: Quantity[Real], tokens: Quantity[Real], law: str | Law = "besiroglu") -> Real:
     """The loss that a law expects, in nats a token: L = E + A/N^α + B/D^β.
 
     Takes N parameters and D tokens, each seen once (see `effective_tokens`); numbers or
@@ -253,12 +256,13 @@ def loss(parameters: Number, tokens: Number, law: str | Law = "besiroglu") -> Re
     >>> round(loss(70e9, 1.4e12), 3)
     1.974
     """
-    law = loss_law(law)
-    N, D = quantities(parameters=parameters, tokens=tokens)
-    return law.E + law.A / N**law.alpha + law.B / D**law.beta
+    law, N, D = loss_law(law), parameters, tokens
+    L: Real = law.E + law.A / N**law.alpha + law.B / D**law.beta
+    return L
 
 
-def compute_optimal(flops: Number, law: str | Law = "besiroglu") -> Optimum:
+@checked
+def compute_optimal(flops: Quantity[Number], law: str | Law = "besiroglu") -> Optimum:
     """The best division of C FLOP into parameters and tokens, C = 6ND.
 
     Where a law has a loss, N = (αA/(βB))^(1/(α+β)) · (C/6)^(β/(α+β)) and D = C/(6N): at
@@ -271,7 +275,7 @@ def compute_optimal(flops: Number, law: str | Law = "besiroglu") -> Optimum:
     >>> f"{best.parameters:.3g}, {best.tokens:.3g}", round(best.tokens_per_parameter)
     ('7.22e+10, 1.33e+12', 18)
     """
-    law, C = known_law(law), quantity("flops", flops)
+    law, C = known_law(law), flops
     if law.tells_loss:
         together = law.alpha + law.beta
         shape = (law.alpha * law.A / (law.beta * law.B)) ** (1 / together)
@@ -286,7 +290,8 @@ def compute_optimal(flops: Number, law: str | Law = "besiroglu") -> Optimum:
     return Optimum(N, D, outside(N, D, law))
 
 
-def best_for_loss(loss: Number, law: str | Law = "besiroglu") -> Optimum:
+@checked
+def best_for_loss(loss: Quantity[Number], law: str | Law = "besiroglu") -> Optimum:
     """The parameters and tokens that reach a loss with the least work.
 
     There both terms fall as fast, αA/N^α = βB/D^β, and share out what is above E:
@@ -296,9 +301,9 @@ def best_for_loss(loss: Number, law: str | Law = "besiroglu") -> Optimum:
     >>> f"{best_for_loss(loss(7.24e9, 1.03e12)).parameters:.3g}"
     '1.64e+10'
     """
-    law, L = loss_law(law), quantity("loss", loss)
-    gap = L - law.E
-    if not ((gap > 0).all() if is_array(gap) else gap > 0):
+    law = loss_law(law)
+    gap = loss - law.E
+    if anywhere(gap <= 0):
         refuse("loss", loss, f"is out of reach: no model gets to {law.E:.4g}")
     together = law.alpha + law.beta
     try:
@@ -310,38 +315,40 @@ def best_for_loss(loss: Number, law: str | Law = "besiroglu") -> Optimum:
     return Optimum(N, D, outside(N, D, law))
 
 
-def times_the_least(parameters: Number, tokens: Number, law: str | Law = "besiroglu") -> Result:
+@checked
+def times_the_least(
+    parameters: Quantity[Real], tokens: Quantity[Real], law: str | Law = "besiroglu"
+) -> Real:
     """The work of a training over the least that reaches its loss: 1 at the best size.
 
     >>> round(times_the_least(7.24e9, 1.03e12), 2)
     1.41
     """
-    N, D = quantities(parameters=parameters, tokens=tokens)
-    least = best_for_loss(loss(N, D, law), law)
-    return N * D / (least.parameters * least.tokens)
+    least = best_for_loss(loss(parameters, tokens, law), law)
+    ratio: Real = parameters * tokens / (least.parameters * least.tokens)
+    return ratio
 
 
-def outside(parameters: Number, tokens: Number, law: str | Law = "besiroglu") -> str:
+@checked
+def outside(
+    parameters: Quantity[Number], tokens: Quantity[Number], law: str | Law = "besiroglu"
+) -> str:
     """In words, how far this lies beyond the runs of a law; empty if it does not.
 
     >>> outside(70e9, 1.4e12)
     '4.3 times the parameters, 2.8 times the tokens of its largest runs'
     """
-    N, D = quantities(parameters=parameters, tokens=tokens)
-    broadcast(parameters=N, tokens=D)
-    sizes = {"parameters": N, "tokens": D, "flops": 6 * N * D}
+    N, D = parameters, tokens
+    sizes: dict[str, Number] = {"parameters": N, "tokens": D, "flops": 6 * N * D}
     over, under = [], []
     for key, value in sizes.items():
         low, high = known_law(law).fitted.get(key, (0, math.inf))
         name = {"flops": "FLOP"}.get(key, key)
-        if is_array(value) and not value.size:
-            continue
-        most, least = (value.max(), value.min()) if is_array(value) else (value,) * 2
         # Up to a tenth beyond the runs is as good as inside.
-        if most > 1.1 * high:
-            over.append(f"{_times(float(most) / high)} the {name}")
-        if least < low / 1.1:
-            under.append(f"{_times(float(least) / low)} the {name}")
+        if anywhere(value > 1.1 * high):
+            over.append(f"{_times(largest(value) / high)} the {name}")
+        if anywhere(value < low / 1.1):
+            under.append(f"{_times(-largest(-value) / low)} the {name}")
     phrases = []
     if over:
         phrases.append(f"{', '.join(over)} of its largest runs")
@@ -357,7 +364,10 @@ def _times(ratio: float) -> str:
     return "under a billionth of" if ratio < 1e-9 else f"{units.digits(ratio, 2)} times"
 
 
-def compute_for_loss(parameters: Number, loss: Number, law: str | Law = "besiroglu") -> Result:
+@checked
+def compute_for_loss(
+    parameters: Quantity[Number], loss: Quantity[Number], law: str | Law = "besiroglu"
+) -> Result:
     """The FLOP that it takes to bring so many parameters to this loss.
 
     D = (B / (L - E - A/N^α))^(1/β), C = 6ND. Half the best size takes 1.26 times the
@@ -369,13 +379,10 @@ def compute_for_loss(parameters: Number, loss: Number, law: str | Law = "besirog
     >>> round(compute_for_loss(best.parameters / 2, target) / 1e21, 2)
     1.26
     """
-    law = loss_law(law)
-    N, L = quantities(parameters=parameters, loss=loss)
-    broadcast(parameters=N, loss=L)
-    gap = L - law.E - law.A / N**law.alpha
-    if not ((gap > 0).all() if is_array(gap) else gap > 0):
-        at_best = law.E + law.A / N**law.alpha
-        least = at_best.max() if is_array(at_best) else at_best
+    law, N = loss_law(law), parameters
+    gap = loss - law.E - law.A / N**law.alpha
+    if anywhere(gap <= 0):
+        least = largest(law.E + law.A / N**law.alpha)
         refuse("loss", loss, f"is out of reach: such a model ends at {least:.4g} on endless text")
     try:
         D = (law.B / gap) ** (1 / law.beta)
@@ -384,7 +391,8 @@ def compute_for_loss(parameters: Number, loss: Number, law: str | Law = "besirog
     return quantity("FLOP for this loss", finite("loss, in FLOP", 6 * N * D, 1e300))
 
 
-def over_training(share: Number, law: str | Law = "besiroglu") -> Result:
+@checked
+def over_training(share: Quantity[Real], law: str | Law = "besiroglu") -> Real:
     """Times the best compute that a model of this share of the best size takes.
 
     For the same loss: x·((1 - a·x^-α)/(1 - a))^(-1/β), a = β/(α+β), whatever the
@@ -394,19 +402,21 @@ def over_training(share: Number, law: str | Law = "besiroglu") -> Result:
     >>> [round(over_training(x), 2) for x in (0.25, 0.5, 1, 2)]
     [4.47, 1.26, 1.0, 1.15]
     """
-    law, x = loss_law(law), quantity("share", share)
+    law, x = loss_law(law), share
     a = law.beta / (law.alpha + law.beta)
-    left = (1 - a * x**-law.alpha) / (1 - a)
-    if not ((left > 0).all() if is_array(left) else left > 0):
+    remaining = (1 - a * x**-law.alpha) / (1 - a)
+    if anywhere(remaining <= 0):
         refuse("share", share, "of the best size never gets to the same loss")
-    return x * left ** (-1 / law.beta)
+    times: Real = x * remaining ** (-1 / law.beta)
+    return times
 
 
 REPEATS = 15.387756
 """R_D* of Muennighoff et al.: repeated epochs lose their worth as exp(-R/R_D*)."""
 
 
-def effective_tokens(tokens: Number, epochs: Number) -> Result:
+@checked
+def effective_tokens(tokens: Quantity[Real], epochs: Quantity[Real]) -> Real:
     """What tokens that are seen several times are worth in fresh ones.
 
     U·(1 + R*·(1 - exp(-R/R*))) with U different tokens and R = epochs - 1 repeats: four
@@ -418,12 +428,13 @@ def effective_tokens(tokens: Number, epochs: Number) -> Result:
     >>> [round(effective_tokens(1.0, n), 1) for n in (1, 4, 8, 40)]
     [1.0, 3.7, 6.6, 15.2]
     """
-    U, k = quantities(tokens=tokens, epochs=epochs)
-    at_most("one epoch", 1, "epochs", k)
-    return U * (1 + REPEATS * (1 - math.e ** (-(k - 1) / REPEATS)))
+    at_most("one epoch", 1, "epochs", epochs)
+    worth: Real = 1 + REPEATS * (1 - math.e ** (-(epochs - 1) / REPEATS))
+    return tokens * worth
 
 
-def parameters_for(flops: Number, tokens_per_parameter: Number) -> Result:
+@checked
+def parameters_for(flops: Quantity[Real], tokens_per_parameter: Quantity[Real]) -> Real:
     """The size of a model that takes a compute at so many tokens for each parameter.
 
     √(C/6r), from C = 6ND and D = rN: FLOPs without recomputation. Numbers or arrays.
@@ -434,8 +445,9 @@ def parameters_for(flops: Number, tokens_per_parameter: Number) -> Result:
     >>> f"{parameters_for(5.76e23, tokens_per_parameter=20):.3g}"
     '6.93e+10'
     """
-    C, r = quantities(flops=flops, tokens_per_parameter=tokens_per_parameter)
-    return (C / (6 * r)) ** 0.5
+    C, r = flops, tokens_per_parameter
+    P: Real = (C / (6 * r)) ** 0.5
+    return P
 
 
 # --- a law of one's own
