@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         laws as laws,
         model as architecture,  # noqa: F401
         model as model,
+        parallelism as parallelism,
         parameters as parameters,
         plan as plan,
         precision as precision,
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
     )
     from llmtrain_helpers.communication import (
         CommunicationSeconds as CommunicationSeconds,
-        Split as Split,
         Traffic as Traffic,
         all_reduce_bytes as all_reduce_bytes,
         all_reduce_seconds as all_reduce_seconds,
@@ -142,6 +142,7 @@ if TYPE_CHECKING:
         Mlp as Mlp,
     )
     from llmtrain_helpers.model.transformer import Transformer as Transformer
+    from llmtrain_helpers.parallelism import Split as Split
     from llmtrain_helpers.parameters import (
         ParameterCount as ParameterCount,
         count_parameters as count_parameters,
@@ -193,6 +194,7 @@ _ROOMS = {
     "flops": "flops",
     "laws": "laws",
     "model": "model",
+    "parallelism": "parallelism",
     "parameters": "parameters",
     "plan": "plan",
     "precision": "precision",
@@ -219,7 +221,7 @@ _NAMES = {
         "simulate_run spare_nodes"
     ),
     "communication": (
-        "CommunicationSeconds Split Traffic all_reduce_bytes all_reduce_seconds "
+        "CommunicationSeconds Traffic all_reduce_bytes all_reduce_seconds "
         "communication_seconds data_parallel_bytes step_traffic"
     ),
     "duration": (
@@ -239,6 +241,7 @@ _NAMES = {
     "model.accelerator": "Accelerator",
     "model.layers": "Attention Experts LatentAttention Layer Mlp",
     "model.transformer": "Transformer",
+    "parallelism": "Split",
     "parameters": "ParameterCount count_parameters expert_parameters gpt_parameters",
     "plan.advice": "Advice advise fewest_gpus",
     "plan.memory": "Memory",

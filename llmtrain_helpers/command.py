@@ -32,11 +32,12 @@ from llmtrain_helpers.model.names import (
     model_names,
 )
 from llmtrain_helpers.model.tables import find_row, names
+from llmtrain_helpers.parallelism import SHARDS
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.advice import UNTRIED, Advice, advise
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.report import RECOMPUTED, Line, Report, sharded, worth
-from llmtrain_helpers.plan.run import SHARDS, SOFTWARE
+from llmtrain_helpers.plan.run import SOFTWARE
 from llmtrain_helpers.plan.search import best_split
 from llmtrain_helpers.precision import RECIPES
 from llmtrain_helpers.results import Interval

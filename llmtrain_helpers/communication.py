@@ -33,10 +33,8 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model import Accelerator, Transformer
+from llmtrain_helpers.parallelism import CONTEXT, Sharding, Split
 from llmtrain_helpers.results import Breakdown, divide, maximum, minimum, where
-
-CONTEXT = ["ring", "all-to-all"]
-"""How context-parallel GPUs exchange: keys and values in a ring, or heads all to all."""
 
 LATENCY = 45e-6
 """Seconds before the first byte of a collective moves: 31 to 56 µs were measured inside
@@ -52,93 +50,6 @@ NODE_BANDWIDTH = 400e9
 """Bytes/s that a node of eight GPUs sends, all its network cards together: eight of 400
 Gbit/s, as in a DGX H100 (NVIDIA's datasheet). An assumption where the network is
 another; only the prices of `advise` rest on it."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """How the GPUs and the batch are split; a replica works through `accumulation_steps` passes.
-
-    Its numbers are taken as they are: whoever makes one out of arguments checks them.
-    """
-
-    num_gpus: Result
-    micro_batch_size: Result
-    tensor_parallel: Result
-    pipeline_parallel: Result
-    context_parallel: Result
-    data_parallel: Result
-    accumulation_steps: Result
-    interleave: Result = 1
-    expert_parallel: Result = 1
-
-    def __str__(self) -> str:
-        """The kinds of parallelism that are used, and the micro-batch.
-
-        >>> print(Split(64, 1, 8, 1, 1, 8, 4))
-        TP 8, DP 8, 1 at once
-        """
-        ways = {
-            "TP": self.tensor_parallel,
-            "PP": self.pipeline_parallel,
-            "CP": self.context_parallel,
-            "EP": self.expert_parallel,
-            "DP": self.data_parallel,
-        }
-        used = [f"{name} {n}" for name, n in ways.items() if is_array(n) or n != 1]
-        return ", ".join([*used, f"{self.micro_batch_size} at once"])
-
-    @property
-    def bubble(self) -> Result:
-        """The time that a pipeline adds: (p − 1)/(v·m).
-
-        Of p stages and m micro-batches; with v pieces of the model on each GPU
-        (interleaving) the turns in which it waits are v times as short.
-        """
-        return (self.pipeline_parallel - 1) / (self.interleave * self.accumulation_steps)
-
-    def layers(self, num_layers: Result) -> Result:
-        """Layers on a GPU: v pieces of the model, each rounded up to whole layers."""
-        v = self.interleave
-        return v * -(-num_layers // (v * self.pipeline_parallel))
-
-    @property
-    def in_flight(self) -> tuple[Result, Result]:
-        """Micro-batches that the first and the last stage hold at once, at most m.
-
-        p and 1; interleaved p + (p − 1)/v and p − (p − 1)/v.
-        """
-        p, v, m = self.pipeline_parallel, self.interleave, self.accumulation_steps
-        more = divide(p - 1, v)
-        return minimum(p + where(v > 1, more, 0), m), minimum(p - more, m)
-
-
-@dataclass(frozen=True)
-class Sharding:
-    """How replicas share the model's states, and the bytes that they exchange for it.
-
-    ZeRO's stage, bytes of a weight and of a gradient; the rest is explained at
-    `data_parallel_bytes`. A `shard_size` of None shards over all replicas. ValueError
-    for a stage that is not 0 to 3, and for sizes that are none.
-    """
-
-    zero_stage: int
-    weight_bytes: Number
-    gradient_bytes: Number
-    keep_gradients: bool
-    keep_weights: bool = False
-    shard_size: Number | None = None
-
-    def __post_init__(self) -> None:
-        stage = single("zero_stage", self.zero_stage, least=0)
-        if stage > 3:
-            refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
-        object.__setattr__(self, "zero_stage", stage)
-        for name in ("weight_bytes", "gradient_bytes"):
-            object.__setattr__(self, name, amount(name, getattr(self, name)))
-        for name in ("keep_gradients", "keep_weights"):
-            object.__setattr__(self, name, flag(name, getattr(self, name)))
-        if self.shard_size is not None:
-            object.__setattr__(self, "shard_size", count("shard_size", self.shard_size))
 
 
 @dataclass(frozen=True)

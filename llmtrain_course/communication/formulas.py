@@ -22,13 +22,13 @@ from llmtrain_helpers.communication import (
     LATENCY,
     BesideBackward,
     Exchange,
-    Split,
     Traffic,
     all_reduce_seconds,
     communication_seconds,
     neighbours,
 )
 from llmtrain_helpers.model import Accelerator
+from llmtrain_helpers.parallelism import Split
 
 
 def exchanges(

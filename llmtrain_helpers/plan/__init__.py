@@ -1,6 +1,6 @@
 """The plan of a whole run: what it takes, whether it fits, and what to change."""
 
-from llmtrain_helpers.communication import Split as Split
+from llmtrain_helpers.parallelism import Split as Split
 from llmtrain_helpers.plan.advice import (
     Advice as Advice,
     advise as advise,

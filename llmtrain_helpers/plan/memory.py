@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
 from llmtrain_helpers.checks import Result, cache_per_model, is_array
-from llmtrain_helpers.communication import Split
 from llmtrain_helpers.finetune import TunedMemory, tuned_memory
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model import Layer, Transformer
+from llmtrain_helpers.parallelism import Split
 from llmtrain_helpers.parameters import embedding_parameters, head_parameters, norm_parameters
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import model_state_bytes

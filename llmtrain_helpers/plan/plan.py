@@ -21,7 +21,7 @@ from llmtrain_helpers.checks import (
     quantity,
     refuse,
 )
-from llmtrain_helpers.communication import Sharding, Split, Traffic, split_traffic
+from llmtrain_helpers.communication import Traffic, split_traffic
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.duration import (
     energy,
@@ -35,6 +35,7 @@ from llmtrain_helpers.finetune import Tuning, tuned_flops, tuned_parameters
 from llmtrain_helpers.flops import EveryRecompute, FlopCount, count_flops
 from llmtrain_helpers.laws import Law
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
+from llmtrain_helpers.parallelism import Sharding, Split
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
 from llmtrain_helpers.plan.memory import (
     Memory,

@@ -6,23 +6,20 @@ those of the formulas that it is given to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from llmtrain_helpers.activations import KERNELS, Kernel, check_alternate
 from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
 from llmtrain_helpers.checks import (
-    Number,
     Result,
     amount,
     anywhere,
-    at_most,
     broadcast,
     choice,
     count,
-    divides,
     flag,
     instance,
     is_array,
@@ -33,17 +30,17 @@ from llmtrain_helpers.checks import (
     show,
     single,
 )
-from llmtrain_helpers.communication import CONTEXT, Split
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.duration import checked_utilizations
 from llmtrain_helpers.finetune import RECOMPUTED, Tuning
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, EveryRecompute
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import known_accelerator, known_model
+from llmtrain_helpers.parallelism import CONTEXT, SHARDING, SHARDS, Split, split_rules
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.seconds import Pace
 from llmtrain_helpers.precision import RECIPES, Recipe, known_recipe, missing_format
-from llmtrain_helpers.results import maximum, minimum, where
+from llmtrain_helpers.results import maximum, minimum
 
 SIZES = (
     "micro_batch_size",
@@ -57,26 +54,6 @@ SIZES = (
 
 NUMBERS = ("num_gpus", "tokens", "global_batch_size", *SIZES)
 """The arguments that are whole numbers, or arrays of them in a sweep."""
-
-LARGEST_STEP = 10**9
-"""Tokens of a step that no run comes near (the largest published have 63 million): a
-batch beyond is one of tokens, given as sequences."""
-
-_MOST_SEQUENCES = "the sequences in a billion tokens: give sequences, not tokens"
-
-SHARDING = ["zero", "fsdp", "hsdp"]
-"""How states are sharded: as ZeRO's papers count it, or as PyTorch's FSDP does it, over
-all replicas or (hybrid) over those of a node."""
-
-SHARDS = {
-    "ddp": (0, "zero"),
-    "zero1": (1, "zero"),
-    "zero2": (2, "zero"),
-    "zero3": (3, "zero"),
-    "fsdp": (3, "fsdp"),
-    "hsdp": (3, "hsdp"),
-}
-"""`zero_stage` and `sharding` in one word, as people say it."""
 
 SOFTWARE = ["any", "megatron-core", "other"]
 """Whose software trains: unknown; NVIDIA's Megatron-Core with Transformer Engine, as in
@@ -385,79 +362,3 @@ def spelt_out(arguments: Mapping[str, Any]) -> dict[str, Any]:
             refuse("shard", shard, f"says {name} too: leave one of them out")
     stage, sharding = SHARDS[choice("shard", shard, SHARDS)]
     return {**given, "zero_stage": stage, "sharding": sharding}
-
-
-class Rule(NamedTuple):
-    """A number that must be a multiple of another, or no more than it; both are named."""
-
-    check: Callable[[str, Number, str, Number], None]
-    name: str
-    value: Result
-    limit_name: str
-    limit: Result
-
-    @property
-    def holds(self) -> Result:
-        """Whether the rule holds; for arrays, in which places it does."""
-        return self.value % self.limit == 0 if self.check is divides else self.value <= self.limit
-
-
-def needs_experts(name: str, expert_parallel: Result, limit_name: str, limit: Number) -> None:
-    """Refuse experts over several GPUs where the model has none."""
-    e = expert_parallel
-    if anywhere(e > limit):
-        refuse(name, e, "has no experts to spread: the model is dense")
-
-
-def split_rules(
-    model: Transformer,
-    num_gpus: Result,
-    global_batch_size: Result,
-    micro_batch_size: Result,
-    tensor_parallel: Result,
-    pipeline_parallel: Result,
-    context_parallel: Result,
-    interleave: Result,
-    expert_parallel: Result,
-    context: str,
-    sequence_parallel: bool,
-    uneven_stages: bool,
-) -> Iterator[Rule]:
-    """What a split must keep to, in the order in which a run refuses.
-
-    Takes numbers, or arrays of the same length: then a rule's `holds` is an array too,
-    and a sweep leaves out the splits for which one does not hold.
-    """
-    n, B, b, t = num_gpus, global_batch_size, micro_batch_size, tensor_parallel
-    p, c, v, e = pipeline_parallel, context_parallel, interleave, expert_parallel
-    l, s = model.num_layers, model.sequence_length
-    largest = maximum(LARGEST_STEP // s, 1)
-    yield Rule(at_most, "global_batch_size", B, _MOST_SEQUENCES, largest)
-    yield Rule(at_most, "pipeline_parallel", p, "num_layers", l)
-    yield Rule(
-        at_most, "interleave", v, "what a pipeline of one stage takes", where(p > 1, 1 + l, 1)
-    )
-    pieces = "pipeline_parallel·interleave"
-    if not uneven_stages:
-        interleaved = is_array(v) or v > 1
-        yield Rule(divides, "num_layers", l, pieces if interleaved else "pipeline_parallel", p * v)
-    yield Rule(at_most, pieces, p * v, "the layers, embedding and head of the model", l + 2)
-    yield Rule(divides, "sequence_length", s, "context_parallel", c)
-    if sequence_parallel:
-        yield Rule(divides, "sequence_length", s, "tensor_parallel·context_parallel", t * c)
-    yield Rule(at_most, "micro_batch_size", b, "global_batch_size", B)
-    ways = "tensor_parallel·pipeline_parallel·context_parallel"
-    yield Rule(divides, "num_gpus", n, ways, t * p * c)
-    d = maximum(n // (t * p * c), 1)
-    if model.num_experts:
-        yield Rule(divides, "num_experts", model.num_experts, "expert_parallel", e)
-        yield Rule(divides, "data_parallel", d, "expert_parallel", e)
-    else:
-        yield Rule(needs_experts, "expert_parallel", e, "one GPU", 1)
-    yield Rule(divides, "global_batch_size", B, "micro_batch_size·data_parallel", b * d)
-    for layer in model.kinds:
-        for mixer in layer.mixers:
-            for name, heads in mixer.heads().items():
-                yield Rule(divides, name, heads, "tensor_parallel", t)
-                if context == "all-to-all" and name == "num_heads":
-                    yield Rule(divides, name, heads, "tensor_parallel·context_parallel", t * c)

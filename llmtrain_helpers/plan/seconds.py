@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llmtrain_helpers.checks import Result, is_array
-from llmtrain_helpers.communication import Split
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.model import Accelerator, Transformer
+from llmtrain_helpers.parallelism import Split
 from llmtrain_helpers.results import Breakdown, Interval
 
 OWN_PACE = 1.2

@@ -17,12 +17,12 @@ from llmtrain_helpers.checks import Result
 from llmtrain_helpers.communication import (
     LATENCY,
     CommunicationSeconds,
-    Split,
     Traffic,
     bandwidth_of,
     traffic_seconds,
 )
 from llmtrain_helpers.flops import count_flops, expert_flops
+from llmtrain_helpers.parallelism import Split
 from llmtrain_helpers.plan.memory import ends, kept_activations, stage_parameters
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.plan.seconds import StepSeconds

@@ -25,13 +25,13 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
-from llmtrain_helpers.communication import CONTEXT
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, EveryRecompute
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
+from llmtrain_helpers.parallelism import CONTEXT, split_rules
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.plan import Plan, plan_run
-from llmtrain_helpers.plan.run import NUMBERS, spelt_out, split_rules
+from llmtrain_helpers.plan.run import NUMBERS, spelt_out
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -31,12 +31,12 @@ from llmtrain_helpers.communication import (
     NETWORK_SHARE,
     BesideBackward,
     Exchange,
-    Split,
     bandwidth_of,
     neighbours,
     ring_at,
     ring_turn,
 )
+from llmtrain_helpers.parallelism import Split
 from tests.bad_values import assert_refused
 
 

@@ -22,9 +22,9 @@ from llmtrain_helpers import (
     plan_run,
     published,
 )
-from llmtrain_helpers.communication import Split
 from llmtrain_helpers.model.layers import Matrix, Mixer, pairs
 from llmtrain_helpers.model.recurrences import Mamba, ShortConvolution
+from llmtrain_helpers.parallelism import Split
 from llmtrain_helpers.plan.memory import ends, stage_layers, stage_parameters
 
 PLAIN = Attention(8, 2, 16)

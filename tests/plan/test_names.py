@@ -12,7 +12,7 @@ from llmtrain_course.kit.own_run import own_run
 from llmtrain_helpers import Plan, best_split, plan_run, published, sweep
 from llmtrain_helpers.__main__ import main
 from llmtrain_helpers.model.names import SEQUENCE, known_model, longest_shape
-from llmtrain_helpers.plan.run import SHARDS
+from llmtrain_helpers.parallelism import SHARDS
 
 from .cases import H100
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_helpers.communication import Split
+from llmtrain_helpers.parallelism import Split
 from llmtrain_helpers.plan.schedule import Turn, idle_share, pipeline_schedule
 
 small = st.integers(1, 9)

@@ -1,0 +1,217 @@
+"""Who shares what: how GPUs are split into groups, and what a split has to divide.
+
+Sources: Narayanan et al. (arXiv 2104.04473), sections 2 and 3, for stages, interleaving and
+the bubble; Rajbhandari et al. (arXiv 1910.02054) for sharded states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    amount,
+    anywhere,
+    at_most,
+    count,
+    divides,
+    flag,
+    is_array,
+    refuse,
+    single,
+)
+from llmtrain_helpers.model import Transformer
+from llmtrain_helpers.results import divide, maximum, minimum, where
+
+CONTEXT = ["ring", "all-to-all"]
+"""How context-parallel GPUs exchange: keys and values in a ring, or heads all to all."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """How the GPUs and the batch are split; a replica works through `accumulation_steps` passes.
+
+    Its numbers are taken as they are: whoever makes one out of arguments checks them.
+    """
+
+    num_gpus: Result
+    micro_batch_size: Result
+    tensor_parallel: Result
+    pipeline_parallel: Result
+    context_parallel: Result
+    data_parallel: Result
+    accumulation_steps: Result
+    interleave: Result = 1
+    expert_parallel: Result = 1
+
+    def __str__(self) -> str:
+        """The kinds of parallelism that are used, and the micro-batch.
+
+        >>> print(Split(64, 1, 8, 1, 1, 8, 4))
+        TP 8, DP 8, 1 at once
+        """
+        ways = {
+            "TP": self.tensor_parallel,
+            "PP": self.pipeline_parallel,
+            "CP": self.context_parallel,
+            "EP": self.expert_parallel,
+            "DP": self.data_parallel,
+        }
+        used = [f"{name} {n}" for name, n in ways.items() if is_array(n) or n != 1]
+        return ", ".join([*used, f"{self.micro_batch_size} at once"])
+
+    @property
+    def bubble(self) -> Result:
+        """The time that a pipeline adds: (p − 1)/(v·m).
+
+        Of p stages and m micro-batches; with v pieces of the model on each GPU
+        (interleaving) the turns in which it waits are v times as short.
+        """
+        return (self.pipeline_parallel - 1) / (self.interleave * self.accumulation_steps)
+
+    def layers(self, num_layers: Result) -> Result:
+        """Layers on a GPU: v pieces of the model, each rounded up to whole layers."""
+        v = self.interleave
+        return v * -(-num_layers // (v * self.pipeline_parallel))
+
+    @property
+    def in_flight(self) -> tuple[Result, Result]:
+        """Micro-batches that the first and the last stage hold at once, at most m.
+
+        p and 1; interleaved p + (p − 1)/v and p − (p − 1)/v.
+        """
+        p, v, m = self.pipeline_parallel, self.interleave, self.accumulation_steps
+        more = divide(p - 1, v)
+        return minimum(p + where(v > 1, more, 0), m), minimum(p - more, m)
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """How replicas share the model's states, and the bytes that they exchange for it.
+
+    ZeRO's stage, bytes of a weight and of a gradient; the rest is explained at
+    `data_parallel_bytes`. A `shard_size` of None shards over all replicas. ValueError
+    for a stage that is not 0 to 3, and for sizes that are none.
+    """
+
+    zero_stage: int
+    weight_bytes: Number
+    gradient_bytes: Number
+    keep_gradients: bool
+    keep_weights: bool = False
+    shard_size: Number | None = None
+
+    def __post_init__(self) -> None:
+        stage = single("zero_stage", self.zero_stage, least=0)
+        if stage > 3:
+            refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
+        object.__setattr__(self, "zero_stage", stage)
+        for name in ("weight_bytes", "gradient_bytes"):
+            object.__setattr__(self, name, amount(name, getattr(self, name)))
+        for name in ("keep_gradients", "keep_weights"):
+            object.__setattr__(self, name, flag(name, getattr(self, name)))
+        if self.shard_size is not None:
+            object.__setattr__(self, "shard_size", count("shard_size", self.shard_size))
+
+
+LARGEST_STEP = 10**9
+"""Tokens of a step that no run comes near (the largest published have 63 million): a
+batch beyond is one of tokens, given as sequences."""
+
+
+_MOST_SEQUENCES = "the sequences in a billion tokens: give sequences, not tokens"
+
+
+SHARDING = ["zero", "fsdp", "hsdp"]
+"""How states are sharded: as ZeRO's papers count it, or as PyTorch's FSDP does it, over
+all replicas or (hybrid) over those of a node."""
+
+
+SHARDS = {
+    "ddp": (0, "zero"),
+    "zero1": (1, "zero"),
+    "zero2": (2, "zero"),
+    "zero3": (3, "zero"),
+    "fsdp": (3, "fsdp"),
+    "hsdp": (3, "hsdp"),
+}
+"""`zero_stage` and `sharding` in one word, as people say it."""
+
+
+class Rule(NamedTuple):
+    """A number that must be a multiple of another, or no more than it; both are named."""
+
+    check: Callable[[str, Number, str, Number], None]
+    name: str
+    value: Result
+    limit_name: str
+    limit: Result
+
+    @property
+    def holds(self) -> Result:
+        """Whether the rule holds; for arrays, in which places it does."""
+        return self.value % self.limit == 0 if self.check is divides else self.value <= self.limit
+
+
+def needs_experts(name: str, expert_parallel: Result, limit_name: str, limit: Number) -> None:
+    """Refuse experts over several GPUs where the model has none."""
+    e = expert_parallel
+    if anywhere(e > limit):
+        refuse(name, e, "has no experts to spread: the model is dense")
+
+
+def split_rules(
+    model: Transformer,
+    num_gpus: Result,
+    global_batch_size: Result,
+    micro_batch_size: Result,
+    tensor_parallel: Result,
+    pipeline_parallel: Result,
+    context_parallel: Result,
+    interleave: Result,
+    expert_parallel: Result,
+    context: str,
+    sequence_parallel: bool,
+    uneven_stages: bool,
+) -> Iterator[Rule]:
+    """What a split must keep to, in the order in which a run refuses.
+
+    Takes numbers, or arrays of the same length: then a rule's `holds` is an array too,
+    and a sweep leaves out the splits for which one does not hold.
+    """
+    n, B, b, t = num_gpus, global_batch_size, micro_batch_size, tensor_parallel
+    p, c, v, e = pipeline_parallel, context_parallel, interleave, expert_parallel
+    l, s = model.num_layers, model.sequence_length
+    largest = maximum(LARGEST_STEP // s, 1)
+    yield Rule(at_most, "global_batch_size", B, _MOST_SEQUENCES, largest)
+    yield Rule(at_most, "pipeline_parallel", p, "num_layers", l)
+    yield Rule(
+        at_most, "interleave", v, "what a pipeline of one stage takes", where(p > 1, 1 + l, 1)
+    )
+    pieces = "pipeline_parallel·interleave"
+    if not uneven_stages:
+        interleaved = is_array(v) or v > 1
+        yield Rule(divides, "num_layers", l, pieces if interleaved else "pipeline_parallel", p * v)
+    yield Rule(at_most, pieces, p * v, "the layers, embedding and head of the model", l + 2)
+    yield Rule(divides, "sequence_length", s, "context_parallel", c)
+    if sequence_parallel:
+        yield Rule(divides, "sequence_length", s, "tensor_parallel·context_parallel", t * c)
+    yield Rule(at_most, "micro_batch_size", b, "global_batch_size", B)
+    ways = "tensor_parallel·pipeline_parallel·context_parallel"
+    yield Rule(divides, "num_gpus", n, ways, t * p * c)
+    d = maximum(n // (t * p * c), 1)
+    if model.num_experts:
+        yield Rule(divides, "num_experts", model.num_experts, "expert_parallel", e)
+        yield Rule(divides, "data_parallel", d, "expert_parallel", e)
+    else:
+        yield Rule(needs_experts, "expert_parallel", e, "one GPU", 1)
+    yield Rule(divides, "global_batch_size", B, "micro_batch_size·data_parallel", b * d)
+    for layer in model.kinds:
+        for mixer in layer.mixers:
+            for name, heads in mixer.heads().items():
+                yield Rule(divides, name, heads, "tensor_parallel", t)
+                if context == "all-to-all" and name == "num_heads":
+                    yield Rule(divides, name, heads, "tensor_parallel·context_parallel", t * c)
