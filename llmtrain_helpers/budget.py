@@ -18,10 +18,8 @@ from llmtrain_helpers.checks import (
     Number,
     Result,
     broadcast,
-    cache_per_model,
     choice,
     count,
-    flag,
     instance,
     is_array,
     one,
@@ -272,7 +270,7 @@ def frontier(
     for name in {"model", "tokens"} & {*options}:
         refuse(name, options[name], "is what a frontier finds: give shapes and days")
     points, steps = [], []
-    for name, model in _named(shapes).items():
+    for name, model in named_shapes(shapes).items():
         B = usual_batch(model, n) if global_batch_size is None else global_batch_size
         run = {**options, "price_per_gpu_hour": price_per_gpu_hour}
         plan = best_split(model, accelerator, n, B, **run)
@@ -302,7 +300,7 @@ def _beyond(plan: Plan, tokens: Number, law: Law) -> str:
     return "; ".join(filter(None, [experts, outside(plan.parameters.active, tokens, law)]))
 
 
-def _named(shapes: Any) -> dict[str, Transformer]:
+def named_shapes(shapes: Any) -> dict[str, Transformer]:
     """The shapes by their names; those of a list go by their sizes."""
     if not isinstance(shapes, Mapping):
         if not isinstance(shapes, (list, tuple)):
@@ -330,89 +328,6 @@ def usual_batch(model: Transformer, num_gpus: int) -> int:
     each = BATCH / (single("sequence_length", model.sequence_length) * n)
     power = round(math.log2(each)) if each > 1 else 0
     return int(n * 2**power)
-
-
-NODE = 8
-"""GPUs of a node, by which machines are counted here."""
-
-
-def doubling_below(num_gpus: int) -> int:
-    """The largest doubling of a node that is no more than so many GPUs.
-
-    >>> doubling_below(632), doubling_below(8), doubling_below(5)
-    (512, 8, 5)
-    """
-    n = single("num_gpus", num_gpus)
-    return NODE << ((n // NODE).bit_length() - 1) if n > NODE else n
-
-
-@cache_per_model
-def usual_plan(model: Transformer, accelerator: Accelerator, num_gpus: int) -> Plan:
-    """The best split of a model on so many GPUs, with the batch that is usual on them.
-
-    As `best_split` finds it with `usual_batch`; what was found once is remembered.
-
-    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
-    >>> usual_plan(shelf()["69B"], h100, 64)
-    <Plan: 189 days, 61.2 GB a GPU, fits>
-    """
-    return best_split(model, accelerator, num_gpus, usual_batch(model, num_gpus))
-
-
-def plan_on_nodes(model: Transformer, accelerator: Accelerator, num_gpus: int) -> Plan:
-    """The plan of a model on any number of nodes: with the split of the doubling below.
-
-    With fewer sequences at once, where the batch does not come out even with them.
-
-    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
-    >>> plan_on_nodes(shelf()["69B"], h100, 72).split.num_gpus
-    72
-    """
-    n = single("num_gpus", num_gpus)
-    plan = usual_plan(model, accelerator, doubling_below(n))
-    if n == plan.split.num_gpus:
-        return plan
-    split, B = plan.split, usual_batch(model, n)
-    ways = split.tensor_parallel * split.pipeline_parallel
-    if n % ways:
-        return usual_plan(model, accelerator, n)
-    b = math.gcd(split.micro_batch_size, B * ways // n)
-    return plan.replace(num_gpus=n, global_batch_size=B, micro_batch_size=b)
-
-
-def rough_frontier(
-    accelerator: Accelerator,
-    num_gpus: int,
-    days: float,
-    shapes: Mapping[str, Transformer] | Sequence[Transformer],
-    law: str | Law = "besiroglu",
-    planned: str = "",
-    first_run: bool = False,
-) -> list[Outcome]:
-    """The shapes of a shelf at a budget, from a search on a doubling of nodes alone.
-
-    Each GPU is taken to be as fast as at the doubling below, where the splits are
-    remembered, so that any number of nodes is answered at once; `planned` names a shape
-    with a plan on just these GPUs. On a doubling it is what `frontier` finds, or its
-    `promised` for a `first_run`. ValueError as there.
-
-    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
-    >>> least = min(rough_frontier(h100, 64, 21, shelf()), key=lambda outcome: outcome.loss)
-    >>> least.name, round(least.loss, 3)
-    ('24B', 2.065)
-    """
-    n, time, known_law = single("num_gpus", num_gpus), one("days", days, quantity), loss_law(law)
-    models, outcomes = _named(shapes), []
-    choice("planned", planned, ["", *models])
-    slow = flag("first_run", first_run)
-    for name, model in models.items():
-        plan_of, gpus = (plan_on_nodes, n) if name == planned else (usual_plan, doubling_below(n))
-        plan = plan_of(model, accelerator, gpus)
-        N = plan.parameters.active
-        T = plan.first_run_tokens(time) if slow else most_tokens(plan, time).likely
-        T = float(T) * n / gpus
-        outcomes.append(Outcome(name, N, T, float(loss(N, T, known_law)), bool(plan.fits)))
-    return outcomes
 
 
 def largest_model(
@@ -450,7 +365,7 @@ def nearest_shape(parameters: Number, shapes: Mapping[str, Transformer]) -> str:
     '7.2B'
     """
     P = one("parameters", parameters, quantity)
-    sizes = {name: count_parameters(model).total for name, model in _named(shapes).items()}
+    sizes = {name: count_parameters(model).total for name, model in named_shapes(shapes).items()}
     if not sizes:
         refuse("shapes", shapes, "holds no shape")
     return min(sizes, key=lambda name: max(sizes[name] / P, P / sizes[name]))

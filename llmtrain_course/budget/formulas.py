@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from llmtrain_helpers.budget import Outcome
-from llmtrain_helpers.checks import Number, Result, broadcast, one, quantities, quantity, refuse
-from llmtrain_helpers.laws import Law, known_law, loss_law
+from llmtrain_helpers.budget import Outcome, most_tokens, named_shapes, usual_batch
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    broadcast,
+    cache_per_model,
+    choice,
+    flag,
+    one,
+    quantities,
+    quantity,
+    refuse,
+    single,
+)
+from llmtrain_helpers.laws import Law, known_law, loss, loss_law
+from llmtrain_helpers.model import Accelerator, Transformer
+from llmtrain_helpers.plan.plan import Plan
+from llmtrain_helpers.plan.search import best_split
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +104,6 @@ def losses_of_sizes(
 
     `loss` and `tokens_for_size` in one, for curves of hundreds of points.
 
-    >>> from llmtrain_helpers import loss
     >>> losses_of_sizes([70e9], 5.88e23) == [loss(70e9, 1.4e12)]
     True
     """
@@ -100,3 +114,89 @@ def losses_of_sizes(
         float(form.E + form.A / N**form.alpha + form.B / (C / (6 * N)) ** form.beta)
         for N in (one("sizes", size, quantity) for size in sizes)
     ]
+
+
+NODE = 8
+"""GPUs of a node, by which machines are counted here."""
+
+
+def doubling_below(num_gpus: int) -> int:
+    """The largest doubling of a node that is no more than so many GPUs.
+
+    >>> doubling_below(632), doubling_below(8), doubling_below(5)
+    (512, 8, 5)
+    """
+    n = single("num_gpus", num_gpus)
+    return NODE << ((n // NODE).bit_length() - 1) if n > NODE else n
+
+
+@cache_per_model
+def usual_plan(model: Transformer, accelerator: Accelerator, num_gpus: int) -> Plan:
+    """The best split of a model on so many GPUs, with the batch that is usual on them.
+
+    As `best_split` finds it with `usual_batch`; what was found once is remembered.
+
+    >>> from llmtrain_helpers import shelf
+    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
+    >>> usual_plan(shelf()["69B"], h100, 64)
+    <Plan: 189 days, 61.2 GB a GPU, fits>
+    """
+    return best_split(model, accelerator, num_gpus, usual_batch(model, num_gpus))
+
+
+def plan_on_nodes(model: Transformer, accelerator: Accelerator, num_gpus: int) -> Plan:
+    """The plan of a model on any number of nodes: with the split of the doubling below.
+
+    With fewer sequences at once, where the batch does not come out even with them.
+
+    >>> from llmtrain_helpers import shelf
+    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
+    >>> plan_on_nodes(shelf()["69B"], h100, 72).split.num_gpus
+    72
+    """
+    n = single("num_gpus", num_gpus)
+    plan = usual_plan(model, accelerator, doubling_below(n))
+    if n == plan.split.num_gpus:
+        return plan
+    split, B = plan.split, usual_batch(model, n)
+    ways = split.tensor_parallel * split.pipeline_parallel
+    if n % ways:
+        return usual_plan(model, accelerator, n)
+    b = math.gcd(split.micro_batch_size, B * ways // n)
+    return plan.replace(num_gpus=n, global_batch_size=B, micro_batch_size=b)
+
+
+def rough_frontier(
+    accelerator: Accelerator,
+    num_gpus: int,
+    days: float,
+    shapes: Mapping[str, Transformer] | Sequence[Transformer],
+    law: str | Law = "besiroglu",
+    planned: str = "",
+    first_run: bool = False,
+) -> list[Outcome]:
+    """The shapes of a shelf at a budget, from a search on a doubling of nodes alone.
+
+    Each GPU is taken to be as fast as at the doubling below, where the splits are
+    remembered, so that any number of nodes is answered at once; `planned` names a shape
+    with a plan on just these GPUs. On a doubling it is what `frontier` finds, or its
+    `promised` for a `first_run`. ValueError as there.
+
+    >>> from llmtrain_helpers import shelf
+    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
+    >>> least = min(rough_frontier(h100, 64, 21, shelf()), key=lambda outcome: outcome.loss)
+    >>> least.name, round(least.loss, 3)
+    ('24B', 2.065)
+    """
+    n, time, known_law = single("num_gpus", num_gpus), one("days", days, quantity), loss_law(law)
+    models, outcomes = named_shapes(shapes), []
+    choice("planned", planned, ["", *models])
+    slow = flag("first_run", first_run)
+    for name, model in models.items():
+        plan_of, gpus = (plan_on_nodes, n) if name == planned else (usual_plan, doubling_below(n))
+        plan = plan_of(model, accelerator, gpus)
+        N = plan.parameters.active
+        T = plan.first_run_tokens(time) if slow else most_tokens(plan, time).likely
+        T = float(T) * n / gpus
+        outcomes.append(Outcome(name, N, T, float(loss(N, T, known_law)), bool(plan.fits)))
+    return outcomes

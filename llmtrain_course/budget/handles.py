@@ -6,8 +6,11 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
 from llmtrain_course.budget.formulas import (
+    NODE,
     affordable_gpus,
     most_flops,
+    plan_on_nodes,
+    rough_frontier,
     smallest_share,
     tokens_for_size,
 )
@@ -22,15 +25,7 @@ from llmtrain_course.budget.pictures import (
 )
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import (
-    NODE,
-    Outcome,
-    most_tokens,
-    nearest_shape,
-    plan_on_nodes,
-    rough_frontier,
-    shelf,
-)
+from llmtrain_helpers.budget import Outcome, most_tokens, nearest_shape, shelf
 from llmtrain_helpers.checks import refuse
 from llmtrain_helpers.laws import (
     LAWS,

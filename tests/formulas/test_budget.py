@@ -5,7 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llmtrain_course.budget.formulas import affordable_gpus, most_flops
+from llmtrain_course.budget.formulas import (
+    affordable_gpus,
+    doubling_below,
+    most_flops,
+    plan_on_nodes,
+    rough_frontier,
+)
 from llmtrain_helpers import (
     affordable_days,
     budget,
@@ -231,21 +237,21 @@ def test_the_nearest_shape_is_nearest_in_ratio() -> None:
 
 
 def test_nodes_are_doubled_up_to_what_there_is() -> None:
-    assert [budget.doubling_below(n) for n in (8, 15, 16, 31, 1000)] == [8, 8, 16, 16, 512]
+    assert [doubling_below(n) for n in (8, 15, 16, 31, 1000)] == [8, 8, 16, 16, 512]
 
 
 @pytest.mark.parametrize("n", [24, 40, 792, 1432, 3000])
 def test_any_number_of_nodes_is_planned(n: int) -> None:
     for name in ("310M", "9.0B", "69B", "430B"):
-        plan = budget.plan_on_nodes(SHELF[name], H100, n)
+        plan = plan_on_nodes(SHELF[name], H100, n)
         assert plan.split.num_gpus == n
-        outcomes = budget.rough_frontier(H100, n, 9, SHELF, planned=name)
+        outcomes = rough_frontier(H100, n, 9, SHELF, planned=name)
         [tokens] = [x.tokens for x in outcomes if x.name == name]
         assert tokens == pytest.approx(most_tokens(plan, 9).likely)
 
 
 def test_on_a_doubling_the_rough_frontier_is_the_frontier() -> None:
-    front, rough = frontier(H100, 64, 21, SHELF), budget.rough_frontier(H100, 64, 21, SHELF)
+    front, rough = frontier(H100, 64, 21, SHELF), rough_frontier(H100, 64, 21, SHELF)
     assert most_flops(rough) == pytest.approx(
         most_flops(point.outcome for point in front.points), rel=0.001
     )

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from llmtrain_course.budget import pictures as drawings
-from llmtrain_course.budget.formulas import most_flops
+from llmtrain_course.budget.formulas import most_flops, rough_frontier, usual_plan
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import compute_optimal, frontier, published, shelf, units
-from llmtrain_helpers.budget import rough_frontier, usual_plan
 from tests.faces.svg import pictures
 
 H100 = published.accelerator("H100 SXM")
