@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 from llmtrain_helpers.activations import ActivationCount, count_activations
 from llmtrain_helpers.batch import largest_batch
@@ -276,14 +276,14 @@ def tuned_activations(
     # What the head reads stays in any case: the code that calls it holds it.
     parts["head"] = T * (_norm_kept(model.final_norm, h, tuning) + 2 * h)
     adapted = HEAD in tuning.targets
-    own, copy = _own_copies(tuning)
+    own, copy = own_copies(tuning)
     parts["adapters"] = parts["adapters"] + T * adapted * (
         own * (copy + mask * (tuning.dropout > 0)) * h + tuning.rank * copy
     )
     return TunedActivations(**parts)
 
 
-def _own_copies(tuning: Tuning) -> tuple[bool, int]:
+def own_copies(tuning: Tuning) -> tuple[bool, int]:
     """Whether each adapter keeps its own copy of its input, and the bytes of a value in it."""
     wide = tuning.adapter_bytes == 4
     return wide or tuning.dropout > 0, 4 if wide and not tuning.autocast else 2
@@ -304,7 +304,7 @@ def _kept(
 ) -> dict[str, Result]:
     """Bytes a token that a layer keeps, part by part; `flows` if anything below it learns."""
     h, full = hidden_size, tuning.is_full
-    own, copy = _own_copies(tuning)
+    own, copy = own_copies(tuning)
     keeps = full or (tuning.keeps_inputs and tuning.method == "qlora")
     kept: dict[str, Result] = {"norms": 0, "attention": 0, "mlp": 0, "adapters": 0}
     norm, arrived = _norm_kept(layer.norm_size, h, tuning), []
@@ -353,62 +353,6 @@ def _norms_inside(part: Part, ways: tuple[Site, ...], tuning: Tuning) -> Result:
     elif isinstance(part, Attention) and part.qk_norm:
         widths = sum(x.matrix.columns for x in ways if x.matrix.name in ("query", "key"))
     return (2 + 2 * tuning.is_full) * widths
-
-
-NOTHING, INPUT, SAME, COPY, MASKED = (
-    "nothing",
-    "what it reads",
-    "kept already",
-    "a copy",
-    "copy, mask",
-)
-"""What a matrix keeps: of its own input nothing, or all of it, or a copy, perhaps with a mask;
-or one that is kept already."""
-
-
-class MatrixKept(NamedTuple):
-    """What a matrix makes a layer keep of what it reads, in a word, and its bytes a token."""
-
-    what: str
-    size: Result
-
-
-def matrices_kept(
-    model: Transformer, tuning: Tuning, mask_bytes: Number = 1
-) -> dict[str, MatrixKept]:
-    """What each matrix of a model's first kind of layer keeps when it is tuned, by its name.
-
-    One that learns keeps its input (2m bytes), a frozen one nothing. An adapter keeps the
-    same input, or a copy of its own where it is in 32 bits or drops out, then with a mask.
-    Matrices that read the same keep it once, and what attention gives is kept already. What
-    operations without weights keep is not in it (`tuned_activations` has all).
-
-    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=4096)
-    >>> kept = matrices_kept(llama, Tuning.lora(16, "attention", adapter_bytes=2))
-    >>> kept["query"], kept["down"]
-    (MatrixKept(what='what it reads', size=8192), MatrixKept(what='nothing', size=0))
-    """
-    check_tuned(model, tuning)
-    mask = count("mask_bytes", mask_bytes, 0)
-    own, copy = _own_copies(tuning)
-    reads = tuning.is_full or (tuning.keeps_inputs and tuning.method == "qlora")
-    drops = tuning.dropout > 0
-    _, layer = model.layers[0]
-    found = {}
-    for part in layer.parts:
-        there: set[str] = set()
-        for m, adapted, name, before in sites(part, model.hidden_size, tuning):
-            if adapted and own:
-                size = (copy + mask * drops) * m.active * m.rows
-                found[m.name] = MatrixKept(MASKED if drops else COPY, size)
-            elif not (reads or adapted):
-                found[m.name] = MatrixKept(NOTHING, 0)
-            elif name in there or (isinstance(part, Mixer) and before):
-                found[m.name] = MatrixKept(SAME, 0)
-            else:
-                there.add(name)
-                found[m.name] = MatrixKept(INPUT, 2 * m.active * m.rows)
-    return found
 
 
 # --- memory

@@ -397,6 +397,7 @@ UNCHECKED = [
     "plan.plan.run_flops",
     "plan.plan.run_traffic",
     "plan.report.sharded",
+    "finetune.own_copies",
     "parallelism.needs_experts",
     "plan.run.spelt_out",
     "parallelism.split_rules",

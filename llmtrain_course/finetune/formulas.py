@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from llmtrain_helpers.checks import Result, at_most, refuse, single
-from llmtrain_helpers.finetune import tuned_phases
+from llmtrain_helpers.checks import Number, Result, at_most, count, refuse, single
+from llmtrain_helpers.finetune import own_copies, tuned_phases
+from llmtrain_helpers.model.layers import Mixer
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.tuning import Tuning, tuned_parameters
+from llmtrain_helpers.tuning import Tuning, check_tuned, sites, tuned_parameters
 
 
 def tuned_states(model: Transformer, tuning: Tuning) -> dict[str, Result]:
@@ -59,3 +60,59 @@ def packed_rows(lengths: Sequence[int], row_length: int) -> tuple[Placement, ...
         places.append(Placement(row, filled[row]))
         filled[row] += tokens
     return tuple(places) or refuse("lengths", lengths, "is empty")
+
+
+NOTHING, INPUT, SAME, COPY, MASKED = (
+    "nothing",
+    "what it reads",
+    "kept already",
+    "a copy",
+    "copy, mask",
+)
+"""What a matrix keeps: of its own input nothing, or all of it, or a copy, perhaps with a mask;
+or one that is kept already."""
+
+
+class MatrixKept(NamedTuple):
+    """What a matrix makes a layer keep of what it reads, in a word, and its bytes a token."""
+
+    what: str
+    size: Result
+
+
+def matrices_kept(
+    model: Transformer, tuning: Tuning, mask_bytes: Number = 1
+) -> dict[str, MatrixKept]:
+    """What each matrix of a model's first kind of layer keeps when it is tuned, by its name.
+
+    One that learns keeps its input (2m bytes), a frozen one nothing. An adapter keeps the
+    same input, or a copy of its own where it is in 32 bits or drops out, then with a mask.
+    Matrices that read the same keep it once, and what attention gives is kept already. What
+    operations without weights keep is not in it (`tuned_activations` has all).
+
+    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=4096)
+    >>> kept = matrices_kept(llama, Tuning.lora(16, "attention", adapter_bytes=2))
+    >>> kept["query"], kept["down"]
+    (MatrixKept(what='what it reads', size=8192), MatrixKept(what='nothing', size=0))
+    """
+    check_tuned(model, tuning)
+    mask = count("mask_bytes", mask_bytes, 0)
+    own, copy = own_copies(tuning)
+    reads = tuning.is_full or (tuning.keeps_inputs and tuning.method == "qlora")
+    drops = tuning.dropout > 0
+    _, layer = model.layers[0]
+    found = {}
+    for part in layer.parts:
+        there: set[str] = set()
+        for m, adapted, name, before in sites(part, model.hidden_size, tuning):
+            if adapted and own:
+                size = (copy + mask * drops) * m.active * m.rows
+                found[m.name] = MatrixKept(MASKED if drops else COPY, size)
+            elif not (reads or adapted):
+                found[m.name] = MatrixKept(NOTHING, 0)
+            elif name in there or (isinstance(part, Mixer) and before):
+                found[m.name] = MatrixKept(SAME, 0)
+            else:
+                there.add(name)
+                found[m.name] = MatrixKept(INPUT, 2 * m.active * m.rows)
+    return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from llmtrain_course.finetune.formulas import packed_rows, tuned_states
+from llmtrain_course.finetune.formulas import matrices_kept, packed_rows, tuned_states
 from llmtrain_course.finetune.pictures import (
     NARROW,
     PARTS,
@@ -23,7 +23,6 @@ from llmtrain_helpers import units
 from llmtrain_helpers.finetune import (
     TunedMemory,
     Tuning,
-    matrices_kept,
     sites,
     tuned_activations,
     tuned_flops,

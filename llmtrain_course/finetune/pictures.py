@@ -7,7 +7,7 @@ from math import log2
 from operator import attrgetter
 from statistics import median
 
-from llmtrain_course.finetune.formulas import Placement
+from llmtrain_course.finetune.formulas import COPY, MASKED, MatrixKept, Placement
 from llmtrain_course.kit.drawing import (
     COLORS,
     GREY,
@@ -21,7 +21,7 @@ from llmtrain_course.kit.drawing import (
     text,
 )
 from llmtrain_helpers import units
-from llmtrain_helpers.finetune import COPY, MASKED, MatrixKept, TunedMemory
+from llmtrain_helpers.finetune import TunedMemory
 from research.finetunes import SpeedRatio
 
 WIDE, NARROW = 628, 372

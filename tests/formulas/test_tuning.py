@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from llmtrain_course.finetune.formulas import packed_rows, tuned_states
+from llmtrain_course.finetune.formulas import matrices_kept, packed_rows, tuned_states
 from llmtrain_helpers import (
     Transformer,
     Tuning,
@@ -25,7 +25,7 @@ from llmtrain_helpers import (
     tuned_phases,
     tuning_tokens,
 )
-from llmtrain_helpers.finetune import FULL_RECIPES, TARGETS, matrices_kept, targeted, weight_bytes
+from llmtrain_helpers.finetune import FULL_RECIPES, TARGETS, targeted, weight_bytes
 
 LLAMA = published.architecture("Llama-3.1-8B", sequence_length=4096)
 LLAMA_3B = Transformer.llama(28, 3072, 24, 8, 8192, 128256, 768, tied_embeddings=True)
