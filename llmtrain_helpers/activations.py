@@ -13,12 +13,14 @@ from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
 from llmtrain_helpers.checks import (
+    Array,
     Count,
     Exact,
     Number,
     Result,
     at_most,
     broadcast,
+    cache_per_model,
     checked,
     divides,
     refuse,
@@ -39,15 +41,15 @@ KERNELS: list[Kernel] = [*get_args(Kernel)]
 
 @checked
 def gpt_activation_bytes(
-    num_layers: Count[Exact],
-    hidden_size: Count[Exact],
-    num_heads: Count[Exact],
-    sequence_length: Count[Exact],
-    micro_batch_size: Count[Exact],
+    num_layers: Count[Exact | Array],
+    hidden_size: Count[Exact | Array],
+    num_heads: Count[Exact | Array],
+    sequence_length: Count[Exact | Array],
+    micro_batch_size: Count[Exact | Array],
     recompute: Recompute = "none",
-    tensor_parallel: Count[Exact] = 1,
+    tensor_parallel: Count[Exact | Array] = 1,
     sequence_parallel: bool = False,
-) -> Exact:
+) -> Exact | Array:
     """Bytes that a GPT's layers keep for backward, on each GPU, by the published forms.
 
     none:      sbhl(34 + 5as/h), with t GPUs sbhl(10 + 24/t + 5as/(ht))
@@ -74,7 +76,7 @@ def gpt_activation_bytes(
     if recompute == "full":
         return 2 * s * b * h * l
     scores = 5 * a * b * s**2 * l if recompute == "none" else 0
-    total: Exact = divide(10 * s * b * h * l, along)
+    total: Exact | Array = divide(10 * s * b * h * l, along)
     total += divide(24 * s * b * h * l + scores, t)
     return total
 

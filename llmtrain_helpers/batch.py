@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from llmtrain_helpers.checks import (
+    Array,
     Count,
     Exact,
     Number,
     Quantity,
-    Real,
     Result,
     anywhere,
     broadcast,
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 @checked
 def data_parallel_size(
-    num_gpus: Count[Exact],
-    tensor_parallel: Count[Exact] = 1,
-    pipeline_parallel: Count[Exact] = 1,
-    context_parallel: Count[Exact] = 1,
-) -> Exact:
+    num_gpus: Count[Exact | Array],
+    tensor_parallel: Count[Exact | Array] = 1,
+    pipeline_parallel: Count[Exact | Array] = 1,
+    context_parallel: Count[Exact | Array] = 1,
+) -> Exact | Array:
     """How many copies of the model work side by side: n / (TP·PP·CP).
 
     Takes whole numbers, or arrays; ValueError if the split does not divide the GPUs.
@@ -64,10 +64,10 @@ def data_parallel_size(
 
 @checked
 def global_batch_size(
-    micro_batch_size: Count[Exact],
-    gradient_accumulation_steps: Count[Exact],
-    data_parallel: Count[Exact],
-) -> Exact:
+    micro_batch_size: Count[Exact | Array],
+    gradient_accumulation_steps: Count[Exact | Array],
+    data_parallel: Count[Exact | Array],
+) -> Exact | Array:
     """Sequences that go into one update: micro-batch × accumulation × data parallelism.
 
     >>> global_batch_size(2, gradient_accumulation_steps=4, data_parallel=128)
@@ -78,8 +78,10 @@ def global_batch_size(
 
 @checked
 def accumulation_steps(
-    global_batch_size: Count[Exact], micro_batch_size: Count[Exact], data_parallel: Count[Exact]
-) -> Exact:
+    global_batch_size: Count[Exact | Array],
+    micro_batch_size: Count[Exact | Array],
+    data_parallel: Count[Exact | Array],
+) -> Exact | Array:
     """Micro-batches that each replica works through before an update: B / (b·d).
 
     ValueError if that is no whole number.
@@ -93,7 +95,9 @@ def accumulation_steps(
 
 
 @checked
-def batch_tokens(batch_size: Count[Exact], sequence_length: Count[Exact]) -> Exact:
+def batch_tokens(
+    batch_size: Count[Exact | Array], sequence_length: Count[Exact | Array]
+) -> Exact | Array:
     """A batch in tokens: sequences × tokens a sequence.
 
     >>> batch_tokens(15360, sequence_length=4096)  # DeepSeek-V3, after its ramp
@@ -104,8 +108,10 @@ def batch_tokens(batch_size: Count[Exact], sequence_length: Count[Exact]) -> Exa
 
 @checked
 def pipeline_seconds(
-    seconds_per_pass: Quantity[Real], micro_batches: Count[Real], pipeline_parallel: Count[Real]
-) -> Real:
+    seconds_per_pass: Quantity[float | Array],
+    micro_batches: Count[float | Array],
+    pipeline_parallel: Count[float | Array],
+) -> float | Array:
     """Seconds of a step whose micro-batches go through a pipeline: (k + p - 1)·t.
 
     The first stage is done after k passes, the last one p - 1 turns later. A pass is
@@ -121,8 +127,10 @@ def pipeline_seconds(
 
 @checked
 def steps_per_epoch(
-    num_samples: Count[Exact], global_batch_size: Count[Exact], drop_last: bool = False
-) -> Exact:
+    num_samples: Count[Exact | Array],
+    global_batch_size: Count[Exact | Array],
+    drop_last: bool = False,
+) -> Exact | Array:
     """Updates in one pass over the samples: N / B, rounded up, or down if `drop_last`.
 
     ValueError if `drop_last` leaves no step at all.
@@ -139,12 +147,12 @@ def steps_per_epoch(
 
 @checked
 def epoch_seconds(
-    num_samples: Count[Real],
-    global_batch_size: Count[Real],
-    seconds_per_step: Quantity[Real],
-    epochs: Count[Real] = 1,
+    num_samples: Count[float | Array],
+    global_batch_size: Count[float | Array],
+    seconds_per_step: Quantity[float | Array],
+    epochs: Count[float | Array] = 1,
     drop_last: bool = False,
-) -> Real:
+) -> float | Array:
     """Seconds of training: epochs × steps an epoch × seconds a step.
 
     The number of devices does not enter: it is in the global batch and in the seconds.
@@ -198,7 +206,7 @@ class BatchCost:
 
 
 @checked
-def batch_cost(global_batch_size: Quantity[Number], critical: Quantity[Number]) -> BatchCost:
+def batch_cost(global_batch_size: Quantity[float], critical: Quantity[float]) -> BatchCost:
     """Updates and samples of a run, over the fewest that any batch could do with.
 
     S/S_min = 1 + B_c/B and E/E_min = 1 + B/B_c, so that (S/S_min − 1)(E/E_min − 1) = 1.
@@ -214,7 +222,7 @@ def batch_cost(global_batch_size: Quantity[Number], critical: Quantity[Number]) 
 
 
 @checked
-def critical_batch(loss: Quantity[Real]) -> Real:
+def critical_batch(loss: Quantity[float]) -> float:
     """The critical batch in tokens at a loss in nats, as one paper fitted it.
 
     B_c = 2.1e8 · L^(−1/0.21), from models of up to 1.5 billion parameters. It rises as
@@ -225,8 +233,7 @@ def critical_batch(loss: Quantity[Real]) -> Real:
     >>> [f"{critical_batch(loss) / 1e6:.2f}" for loss in (3.0, 2.0)]
     ['1.12', '7.74']
     """
-    critical: Real = 2.1e8 * loss ** (-1 / 0.21)
-    return critical
+    return float(2.1e8 * loss ** (-1 / 0.21))
 
 
 def fit_step_time(batch_sizes: ArrayLike, seconds: ArrayLike) -> StepTime:

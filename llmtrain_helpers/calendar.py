@@ -18,10 +18,10 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 
 from llmtrain_helpers.checks import (
     Amount,
+    Array,
     Count,
     Number,
     Quantity,
-    Real,
     Result,
     Share,
     Whole,
@@ -67,7 +67,9 @@ Spread: TypeAlias = Number | Interval
 
 
 @checked
-def checkpoint_bytes(parameters: Count[Real], recipe: str | Recipe = "bf16") -> Real:
+def checkpoint_bytes(
+    parameters: Count[float | Array], recipe: str | Recipe = "bf16"
+) -> float | Array:
     """Bytes of a checkpoint from which training can go on: all states but gradients.
 
     Weights, main weights and optimizer: 2 + 4 + 8 = 14 bytes a parameter for bf16 with
@@ -83,8 +85,10 @@ def checkpoint_bytes(parameters: Count[Real], recipe: str | Recipe = "bf16") -> 
 
 @checked
 def mean_time_between_failures(
-    num_gpus: Count[Real], failures_per_node_day: Quantity[Real], gpus_per_node: Count[Real] = 8
-) -> Real:
+    num_gpus: Count[float | Array],
+    failures_per_node_day: Quantity[float | Array],
+    gpus_per_node: Count[float | Array] = 8,
+) -> float | Array:
     """Seconds from one stop to the next, on average: 86,400 / (n/g · r).
 
     Of n GPUs with g in a node, and r stops that a node causes in a day: any one of them
@@ -100,10 +104,10 @@ def mean_time_between_failures(
 
 @checked
 def best_checkpoint_interval(
-    checkpoint_seconds: Quantity[Real],
-    mean_time_between_failures: Quantity[Real],
+    checkpoint_seconds: Quantity[float | Array],
+    mean_time_between_failures: Quantity[float | Array],
     form: Literal["young", "daly"] = "daly",
-) -> Real:
+) -> float | Array:
     """Seconds of work between two checkpoints at which least time is lost.
 
     young: √(2δM)
@@ -118,7 +122,7 @@ def best_checkpoint_interval(
     [116.7, 56.7, 9.1]
     """
     d, M = checkpoint_seconds, mean_time_between_failures
-    interval: Real = (2 * d * M) ** 0.5
+    interval: float | Array = (2 * d * M) ** 0.5
     if form == "young":
         return interval
     x = d / (2 * M)
@@ -128,12 +132,12 @@ def best_checkpoint_interval(
 
 @checked
 def goodput(
-    checkpoint_interval: Quantity[Real],
-    checkpoint_seconds: Amount[Real],
-    mean_time_between_failures: Quantity[Real],
-    restart_seconds: Amount[Real],
+    checkpoint_interval: Quantity[float | Array],
+    checkpoint_seconds: Amount[float | Array],
+    mean_time_between_failures: Quantity[float | Array],
+    restart_seconds: Amount[float | Array],
     form: Literal["exact", "first order"] = "exact",
-) -> Real:
+) -> float | Array:
     """The useful share of the time: what is left of saving, losing and restarting.
 
     exact:       τ / (M · exp(R/M) · (exp((τ + δ)/M) − 1))
@@ -157,12 +161,12 @@ def goodput(
     return maximum(1 - d / t - (t / 2 + R) / M, 0.0)
 
 
-def _exp(x: Real) -> Real:
-    return cast(Real, numpy().exp(x) if is_array(x) else math.exp(x))
+def _exp(x: float | Array) -> float | Array:
+    return cast(float | Array, numpy().exp(x) if is_array(x) else math.exp(x))
 
 
-def _expm1(x: Real) -> Real:
-    return cast(Real, numpy().expm1(x) if is_array(x) else math.expm1(x))
+def _expm1(x: float | Array) -> float | Array:
+    return cast(float | Array, numpy().expm1(x) if is_array(x) else math.expm1(x))
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from typing import (
     Annotated,
     Any,
     Literal,
+    Never,
     NoReturn,
     TypeAlias,
     TypeVar,
@@ -351,14 +352,14 @@ Amount = Annotated[T, amount]
 Rate = Annotated[T, rate]
 Share = Annotated[T, share]
 Finite = Annotated[T, finite]
-"""Arguments that have to pass the check of that name. `Count[int]` and `Quantity[float]` are
-one number, every other type is a number or an array."""
+"""Arguments that have to pass the check of that name: `Count[int]` and `Quantity[float]` are
+one number, `Quantity[float | Array]` is a number or an array."""
 
-Exact = TypeVar("Exact", int, float, Number)
-"""Numbers of which a formula makes an int if all of them are ints, and an array if one is."""
+Exact = TypeVar("Exact", int, float)
+"""Numbers of which a formula makes an int if all of them are ints, else a float."""
 
-Real = TypeVar("Real", float, Number)
-"""Numbers of which a formula makes a float, and an array if one of them is an array."""
+Array = TypeVar("Array", Never, "NDArray[Any]")
+"""An array, if one of the arguments is one; then that's what the formula returns."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -377,7 +378,7 @@ def checked(function: _F) -> _F:
     allows it. Of a dataclass the fields are checked.
 
     >>> @checked
-    ... def gpu_hours(seconds: Quantity[Real], num_gpus: Count[Real]) -> Real:
+    ... def gpu_hours(seconds: Quantity[float], num_gpus: Count[float]) -> float:
     ...     return seconds * num_gpus / 3600
     >>> gpu_hours(86400, num_gpus=0)
     Traceback (most recent call last):

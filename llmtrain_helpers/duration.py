@@ -7,11 +7,11 @@ Sources: Narayanan et al. (arXiv 2104.04473), section 5.1, equations 3 and 4, fo
 from __future__ import annotations
 
 from llmtrain_helpers.checks import (
+    Array,
     Count,
     Number,
     Quantity,
     Rate,
-    Real,
     Share,
     at_most,
     checked,
@@ -33,12 +33,12 @@ runs (`utilizations.model_utilizations`); twelve lie in what the other teams' ru
 
 @checked
 def training_seconds(
-    tokens: Count[Real],
-    parameters: Count[Real],
-    num_gpus: Count[Real],
-    flops_per_gpu: Rate[Real],
+    tokens: Count[float | Array],
+    parameters: Count[float | Array],
+    num_gpus: Count[float | Array],
+    flops_per_gpu: Rate[float | Array],
     recompute: Recompute,
-) -> Real:
+) -> float | Array:
     """Seconds of a run, from the rate that each GPU achieves.
 
     full:            8TP / (nX)
@@ -78,8 +78,10 @@ def flops_per_parameter(recompute: Recompute) -> int:
 
 @checked
 def iterations(
-    tokens: Count[Real], global_batch_size: Count[Real], sequence_length: Count[Real]
-) -> Real:
+    tokens: Count[float | Array],
+    global_batch_size: Count[float | Array],
+    sequence_length: Count[float | Array],
+) -> float | Array:
     """How many iterations it takes to see the tokens: T / (B·s), not rounded.
 
     Takes T tokens, B sequences a batch over all GPUs, s tokens a sequence; numbers or
@@ -95,11 +97,11 @@ def iterations(
 
 @checked
 def seconds_from_iterations(
-    tokens: Count[Real],
-    global_batch_size: Count[Real],
-    sequence_length: Count[Real],
-    seconds_per_iteration: Quantity[Real],
-) -> Real:
+    tokens: Count[float | Array],
+    global_batch_size: Count[float | Array],
+    sequence_length: Count[float | Array],
+    seconds_per_iteration: Quantity[float | Array],
+) -> float | Array:
     """Seconds of a run from a measured iteration: T / (B·s) times its seconds.
 
     The exact way: nothing is left out, and no rate or peak is needed.
@@ -113,12 +115,12 @@ def seconds_from_iterations(
 
 @checked
 def trainable_tokens(
-    seconds: Quantity[Real],
-    parameters: Count[Real],
-    num_gpus: Count[Real],
-    flops_per_gpu: Rate[Real],
+    seconds: Quantity[float],
+    parameters: Count[float],
+    num_gpus: Count[float],
+    flops_per_gpu: Rate[float],
     recompute: Recompute,
-) -> Real:
+) -> float:
     """The tokens that GPUs train a model on in a given time: `training_seconds` the other way.
 
     T = seconds · nX/(6P), or nX/(8P) with full recomputation; not rounded. Takes seconds,
@@ -132,7 +134,7 @@ def trainable_tokens(
 
 
 @checked
-def rate_at(share_of_peak: Share[Real], peak_flops: Rate[Real]) -> Real:
+def rate_at(share_of_peak: Share[float], peak_flops: Rate[float]) -> float:
     """The rate of a GPU that reaches this share of its peak, in FLOP/s: share · peak.
 
     >>> f"{rate_at(0.35, peak_flops=312e12):.4g}"
@@ -143,8 +145,11 @@ def rate_at(share_of_peak: Share[Real], peak_flops: Rate[Real]) -> Real:
 
 @checked
 def whole_run_share(
-    tokens: Count[Real], parameters: Count[Real], gpu_hours: Quantity[Real], peak_flops: Rate[Real]
-) -> Real:
+    tokens: Count[float],
+    parameters: Count[float],
+    gpu_hours: Quantity[float],
+    peak_flops: Rate[float],
+) -> float:
     """The MFU over a whole run, from the GPU-hours that it took: 6TP / (3600 · hours · peak).
 
     Takes T tokens, the active parameters, the hours of all GPUs together and the dense
@@ -213,7 +218,9 @@ def checked_utilizations(utilizations: tuple[float, float, float]) -> tuple[floa
 
 
 @checked
-def first_run_days(planned_days: Quantity[Real], published_seconds: Quantity[Real]) -> Real:
+def first_run_days(
+    planned_days: Quantity[float | Array], published_seconds: Quantity[float | Array]
+) -> float | Array:
     """Days that somebody's first such run may take: our caution, no measurement.
 
     The slow end of what published runs make of it (`training_interval`, in seconds), or
@@ -227,7 +234,9 @@ def first_run_days(planned_days: Quantity[Real], published_seconds: Quantity[Rea
 
 
 @checked
-def tokens_in_time(tokens: Quantity[Real], days: Quantity[Real], limit: Quantity[Real]) -> Real:
+def tokens_in_time(
+    tokens: Quantity[float | Array], days: Quantity[float | Array], limit: Quantity[float | Array]
+) -> float | Array:
     """The tokens that a run sees in fewer days, of which it takes `days` for all: T·limit/days.
 
     >>> tokens_in_time(1e12, days=40, limit=30)
@@ -237,7 +246,7 @@ def tokens_in_time(tokens: Quantity[Real], days: Quantity[Real], limit: Quantity
 
 
 @checked
-def gpu_hours(seconds: Quantity[Real], num_gpus: Count[Real]) -> Real:
+def gpu_hours(seconds: Quantity[float | Array], num_gpus: Count[float | Array]) -> float | Array:
     """Hours of all GPUs together: t·n / 3600.
 
     >>> gpu_hours(86400, num_gpus=1024)
@@ -248,8 +257,10 @@ def gpu_hours(seconds: Quantity[Real], num_gpus: Count[Real]) -> Real:
 
 @checked
 def cost(
-    seconds: Quantity[Real], num_gpus: Count[Real], price_per_gpu_hour: Quantity[Real]
-) -> Real:
+    seconds: Quantity[float | Array],
+    num_gpus: Count[float | Array],
+    price_per_gpu_hour: Quantity[float | Array],
+) -> float | Array:
     """What the GPU-hours cost, in the currency of the price.
 
     >>> cost(86400, num_gpus=1024, price_per_gpu_hour=2)
@@ -259,7 +270,11 @@ def cost(
 
 
 @checked
-def energy(seconds: Quantity[Real], num_gpus: Count[Real], watts_per_gpu: Quantity[Real]) -> Real:
+def energy(
+    seconds: Quantity[float | Array],
+    num_gpus: Count[float | Array],
+    watts_per_gpu: Quantity[float | Array],
+) -> float | Array:
     """Energy of the GPUs alone, in joules: t·n·W; 3.6 million joules are a kWh.
 
     With the design power (TDP) an upper bound for the chips; hosts, network and cooling

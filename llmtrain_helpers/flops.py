@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
 from llmtrain_helpers.checks import (
+    Array,
     Count,
     Exact,
     Number,
     Quantity,
     Rate,
-    Real,
     Result,
     anywhere,
     broadcast,
+    cache_per_model,
     checked,
     is_array,
     refuse,
@@ -46,13 +47,13 @@ ATTENTION: list[Pairs] = [*get_args(Pairs)]
 
 @checked
 def gpt_flops(
-    num_layers: Count[Exact],
-    hidden_size: Count[Exact],
-    vocab_size: Count[Exact],
-    sequence_length: Count[Exact],
-    batch_size: Count[Exact],
+    num_layers: Count[Exact | Array],
+    hidden_size: Count[Exact | Array],
+    vocab_size: Count[Exact | Array],
+    sequence_length: Count[Exact | Array],
+    batch_size: Count[Exact | Array],
     recompute: Recompute,
-) -> Exact:
+) -> Exact | Array:
     """FLOPs of one iteration of a GPT, forward and backward, by the published formulas.
 
     full:      F = 96Bslh²(1 + s/(6h) + V/(16lh)) = 96Bslh² + 16Bs²lh + 6BshV
@@ -210,8 +211,8 @@ def expert_flops(
 
 @checked
 def achieved_flops_per_gpu(
-    flops: Quantity[Real], seconds: Quantity[Real], num_gpus: Count[Real]
-) -> Real:
+    flops: Quantity[float | Array], seconds: Quantity[float | Array], num_gpus: Count[float | Array]
+) -> float | Array:
     """The rate that each GPU achieves, in FLOP/s.
 
     X = F / (t·n), with F the FLOPs of an iteration, t its seconds, n the GPUs. If F
@@ -227,7 +228,9 @@ def achieved_flops_per_gpu(
 
 
 @checked
-def utilization(flops_per_gpu: Rate[Real], peak_flops: Rate[Real]) -> Real:
+def utilization(
+    flops_per_gpu: Rate[float | Array], peak_flops: Rate[float | Array]
+) -> float | Array:
     """The share of the peak that is achieved: MFU or HFU, between 0 and 1.
 
     X / peak. Model FLOPs utilization (MFU) if X leaves recomputation out, hardware

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
+    Array,
     Number,
     Quantity,
-    Real,
     Result,
     amount,
     anywhere,
@@ -229,11 +229,9 @@ def loss_law(law: str | Law) -> Law:
 
 @checked
 def loss_terms(
-    parameters: Quantity[Real], tokens: Quantity[Real], law: str | Law = "besiroglu"
-) -> tuple[Real, Real]:
+    parameters: Quantity[float], tokens: Quantity[float], law: str | Law = "besiroglu"
+) -> tuple[float, float]:
     """What a loss has above its floor E: A/N^α for the size, B/D^β for the text.
-
-    Numbers or arrays.
 
     >>> [round(term, 3) for term in loss_terms(70e9, 1.4e12)]
     [0.081, 0.075]
@@ -243,7 +241,11 @@ def loss_terms(
 
 
 @checked
-def loss(parameters: Quantity[Real], tokens: Quantity[Real], law: str | Law = "besiroglu") -> Real:
+def loss(
+    parameters: Quantity[float | Array],
+    tokens: Quantity[float | Array],
+    law: str | Law = "besiroglu",
+) -> float | Array:
     """The loss that a law expects, in nats a token: L = E + A/N^α + B/D^β.
 
     Takes N parameters and D tokens, each seen once (see `effective_tokens`); numbers or
@@ -257,7 +259,7 @@ def loss(parameters: Quantity[Real], tokens: Quantity[Real], law: str | Law = "b
     1.974
     """
     law, N, D = loss_law(law), parameters, tokens
-    L: Real = law.E + law.A / N**law.alpha + law.B / D**law.beta
+    L: float | Array = law.E + law.A / N**law.alpha + law.B / D**law.beta
     return L
 
 
@@ -317,16 +319,15 @@ def best_for_loss(loss: Quantity[Number], law: str | Law = "besiroglu") -> Optim
 
 @checked
 def times_the_least(
-    parameters: Quantity[Real], tokens: Quantity[Real], law: str | Law = "besiroglu"
-) -> Real:
+    parameters: Quantity[float], tokens: Quantity[float], law: str | Law = "besiroglu"
+) -> float:
     """The work of a training over the least that reaches its loss: 1 at the best size.
 
     >>> round(times_the_least(7.24e9, 1.03e12), 2)
     1.41
     """
     least = best_for_loss(loss(parameters, tokens, law), law)
-    ratio: Real = parameters * tokens / (least.parameters * least.tokens)
-    return ratio
+    return float(parameters * tokens / (least.parameters * least.tokens))
 
 
 @checked
@@ -392,7 +393,7 @@ def compute_for_loss(
 
 
 @checked
-def over_training(share: Quantity[Real], law: str | Law = "besiroglu") -> Real:
+def over_training(share: Quantity[float | Array], law: str | Law = "besiroglu") -> float | Array:
     """Times the best compute that a model of this share of the best size takes.
 
     For the same loss: x·((1 - a·x^-α)/(1 - a))^(-1/β), a = β/(α+β), whatever the
@@ -407,7 +408,7 @@ def over_training(share: Quantity[Real], law: str | Law = "besiroglu") -> Real:
     remaining = (1 - a * x**-law.alpha) / (1 - a)
     if anywhere(remaining <= 0):
         refuse("share", share, "of the best size never gets to the same loss")
-    times: Real = x * remaining ** (-1 / law.beta)
+    times: float | Array = x * remaining ** (-1 / law.beta)
     return times
 
 
@@ -416,7 +417,9 @@ REPEATS = 15.387756
 
 
 @checked
-def effective_tokens(tokens: Quantity[Real], epochs: Quantity[Real]) -> Real:
+def effective_tokens(
+    tokens: Quantity[float | Array], epochs: Quantity[float | Array]
+) -> float | Array:
     """What tokens that are seen several times are worth in fresh ones.
 
     U·(1 + R*·(1 - exp(-R/R*))) with U different tokens and R = epochs - 1 repeats: four
@@ -429,15 +432,15 @@ def effective_tokens(tokens: Quantity[Real], epochs: Quantity[Real]) -> Real:
     [1.0, 3.7, 6.6, 15.2]
     """
     at_most("one epoch", 1, "epochs", epochs)
-    worth: Real = 1 + REPEATS * (1 - math.e ** (-(epochs - 1) / REPEATS))
+    worth: float | Array = 1 + REPEATS * (1 - math.e ** (-(epochs - 1) / REPEATS))
     return tokens * worth
 
 
 @checked
-def parameters_for(flops: Quantity[Real], tokens_per_parameter: Quantity[Real]) -> Real:
+def parameters_for(flops: Quantity[float], tokens_per_parameter: Quantity[float]) -> float:
     """The size of a model that takes a compute at so many tokens for each parameter.
 
-    √(C/6r), from C = 6ND and D = rN: FLOPs without recomputation. Numbers or arrays.
+    √(C/6r), from C = 6ND and D = rN: FLOPs without recomputation.
 
     Source: arXiv 2001.08361 section 2.1 for C = 6ND; 20 tokens for each parameter is
     the rule that arXiv 2203.15556 is cited for.
@@ -445,9 +448,7 @@ def parameters_for(flops: Quantity[Real], tokens_per_parameter: Quantity[Real]) 
     >>> f"{parameters_for(5.76e23, tokens_per_parameter=20):.3g}"
     '6.93e+10'
     """
-    C, r = flops, tokens_per_parameter
-    P: Real = (C / (6 * r)) ** 0.5
-    return P
+    return float((flops / (6 * tokens_per_parameter)) ** 0.5)
 
 
 # --- a law of one's own

@@ -7,7 +7,7 @@ et al. (arXiv 2101.06840) for what is kept on the host.
 
 from __future__ import annotations
 
-from llmtrain_helpers.checks import Count, Quantity, Real, checked
+from llmtrain_helpers.checks import Count, Quantity, checked
 from llmtrain_helpers.precision import Recipe
 
 OPTIMIZERS = {
@@ -27,8 +27,8 @@ one momentum (embedding and head, which stay with Adam, have two)."""
 
 @checked
 def muon_overhead(
-    hidden_size: Count[Real], batch_tokens: Count[Real], iterations: Count[Real] = 5
-) -> Real:
+    hidden_size: Count[float], batch_tokens: Count[float], iterations: Count[float] = 5
+) -> float:
     """The FLOPs that Muon adds, as a share of a step's: at most T·m/B.
 
     Each of T steps of Newton and Schulz multiplies the momentum of a matrix with
@@ -44,8 +44,8 @@ def muon_overhead(
 
 @checked
 def offload_seconds(
-    parameters: Count[Real], host_bandwidth: Quantity[Real], num_gpus: Count[Real] = 1
-) -> Real:
+    parameters: Count[float], host_bandwidth: Quantity[float], num_gpus: Count[float] = 1
+) -> float:
     """Seconds a step to send gradients to the host and weights back: 4P/(n·b).
 
     The host keeps main weights and Adam's states and does the update; each of n GPUs

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmtrain_helpers.checks import Count, Exact, Result, cache_per_model, checked, is_array
+from llmtrain_helpers.checks import Array, Count, Exact, Result, cache_per_model, checked, is_array
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.results import Breakdown
 
 
 @checked
 def gpt_parameters(
-    num_layers: Count[Exact],
-    hidden_size: Count[Exact],
-    vocab_size: Count[Exact],
-    sequence_length: Count[Exact],
-) -> Exact:
+    num_layers: Count[Exact | Array],
+    hidden_size: Count[Exact | Array],
+    vocab_size: Count[Exact | Array],
+    sequence_length: Count[Exact | Array],
+) -> Exact | Array:
     """Parameters of a GPT by the published formula.
 
     P = 12lh²(1 + 13/(12h) + (V + s)/(12lh)) = 12lh² + 13lh + (V + s)h

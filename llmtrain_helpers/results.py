@@ -11,6 +11,7 @@ from sys import float_info
 from typing import Any, ClassVar, cast
 
 from llmtrain_helpers.checks import (
+    Array,
     Exact,
     Number,
     Result,
@@ -37,12 +38,12 @@ def where(condition: object, x: T, y: T) -> T:
     return cast(T, chosen.astype(float) if chosen.dtype.kind in "iu" else chosen)
 
 
-def minimum(x: Exact, y: Exact) -> Exact:
+def minimum(x: Exact | Array, y: Exact | Array) -> Exact | Array:
     """The lesser of two numbers, or of each pair of two arrays."""
     return where(x <= y, x, y)
 
 
-def maximum(x: Exact, y: Exact) -> Exact:
+def maximum(x: Exact | Array, y: Exact | Array) -> Exact | Array:
     """The greater of two numbers, or of each pair of two arrays."""
     return where(x >= y, x, y)
 

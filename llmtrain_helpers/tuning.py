@@ -410,7 +410,8 @@ def matrix_weights(model: Transformer) -> Callable[[Layer], Result]:
 
 def check_rank(rank: Result, adapted: Iterable[tuple[Result, Result]]) -> None:
     """Refuse a higher rank than any of the adapted matrices has, given by their two sides."""
-    highest = reduce(maximum, (minimum(rows, columns) for rows, columns in adapted))
+    ranks: list[Result] = [minimum(rows, columns) for rows, columns in adapted]
+    highest = reduce(maximum, ranks)
     at_most("rank", rank, "the rank of the largest adapted matrix", highest)
 
 

@@ -115,7 +115,9 @@ def _flops_per_gpu(table: Any) -> Any:
     shape = ("num_layers", "hidden_size", "vocab_size", "sequence_length")
     l, h, V, s = (table[name] for name in shape)
     B = table["global_batch_size"]
-    by_setting = {setting: gpt_flops(l, h, V, s, B, setting) for setting in RECOMPUTE}
+    by_setting: dict[str, Any] = {
+        setting: gpt_flops(l, h, V, s, B, setting) for setting in RECOMPUTE
+    }
     flops = by_setting["none"].copy()
     for setting, counted in by_setting.items():
         rows = (table["recompute"] == setting).to_numpy(dtype=bool)

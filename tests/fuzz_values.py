@@ -422,9 +422,9 @@ TRUSTING = {
     "model.layers.pairs",
     "model.transformer.over_layers",
     "plan.plan.is_many",
-    "results.greater",
+    "results.maximum",
     "results.largest",
-    "results.lesser",
+    "results.minimum",
     "results.divide",
     "results.where",
 }

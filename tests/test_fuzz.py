@@ -487,7 +487,7 @@ def bad_values(formula: str, argument: inspect.Parameter) -> list[Any]:
         return BAD_THINGS[argument.name]
     if kind == "free" or "Mapping" in typed or "Callable" in typed:
         return []
-    several_at_once = "Number|Result|Spread|Real|Exact"
+    several_at_once = "Number|Result|Spread|Array"
     if re.search(rf"\b({several_at_once}|int|float)\b", typed) and "tuple" not in typed:
         kind = OR_NOTHING.get(kind, kind) if type(default) is int and default == 0 else kind
         bad = [*BAD_NUMBERS[kind]]

@@ -47,5 +47,5 @@ def arrays() -> None:
 
 
 def mistakes() -> None:
-    training_seconds("300B", 175e9, 1024, 140e12, "full")  # type: ignore[arg-type]
+    training_seconds("300B", 175e9, 1024, 140e12, "full")  # type: ignore[type-var]
     plan_run("gpt2", "H100", 8, 10**9, 8, recompute="none", gpus=8)  # type: ignore[call-arg]

@@ -118,17 +118,17 @@ def largest_micro_batch(
 
 
 @checked
-def resident_layers(num_layers: Count[int], time: Count[int], again: bool) -> list[str]:
+def resident_layers(num_layers: Count[int], time: Count[int], recomputes: bool) -> list[str]:
     """What memory holds of each layer, from the first up, at a moment counted from 1.
 
-    >>> resident_layers(3, 4, again=True)
+    >>> resident_layers(3, 4, recomputes=True)
     ['input', 'input', 'again']
     """
     l = num_layers
     at_most("num_layers", l, "what can be shown", 10_000)
     at_most("time", time, "2·num_layers", 2 * l)
     at = min(time, 2 * l + 1 - time)  # the layer that is at work
-    kinds = ["input" if again else "kept"] * at
-    if again and time > l:
+    kinds = ["input" if recomputes else "kept"] * at
+    if recomputes and time > l:
         kinds[-1] = "again"
     return kinds

@@ -367,8 +367,8 @@ class Recomputed:
 
 
 def _draw_recomputed(shown: Recomputed, before: Recomputed | None, narrow: bool = False) -> str:
-    whole = len(resident_layers(6, shown.moment, again=False))
-    left = resident_layers(6, shown.moment, again=True)
+    whole = len(resident_layers(6, shown.moment, recomputes=False))
+    left = resident_layers(6, shown.moment, recomputes=True)
     inputs, layers = left.count("input"), left.count("again")
     first, second = ("above", "below") if narrow else ("on the left", "on the right")
     told = f"Whole layers {first}: {whole}. Inputs {second}: {inputs}"

@@ -567,8 +567,8 @@ def recomputation(num_layers: int, time: int, narrow: bool = False) -> Drawing:
         if narrow:
             x, y = 66 + place % 2 * 140, lower + _FLOOR + place // 2 * 28
         svg += _tensor(x, y + 40, kind) + text(x + 28, y + 58, label, 15)
-    whole = len(resident_layers(l, now, again=False))
-    left = resident_layers(l, now, again=True)
+    whole = len(resident_layers(l, now, recomputes=False))
+    left = resident_layers(l, now, recomputes=True)
     words = (
         f"{l} layers, moment {now} of {2 * l}. If all is kept, {whole} whole layers are "
         f"there. If inputs are kept, {left.count('input')} inputs are there, and "
@@ -582,7 +582,7 @@ def _moments_of(l: int, now: int, x: float, title: str, recomputes: bool) -> Ite
     wide = 2 * l * _STEP
     yield text(x, 24, title, 16, font_weight=700)
     for time in range(1, 2 * l + 1):
-        for layer, kind in enumerate(resident_layers(l, time, again)):
+        for layer, kind in enumerate(resident_layers(l, time, recomputes)):
             at = (x + (time - 1) * _STEP, _FLOOR - (layer + 1) * _RISE)
             yield _tensor(*at, kind, time > now)
     middle = x + wide / 2

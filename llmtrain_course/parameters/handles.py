@@ -294,7 +294,7 @@ def _note_on_formula(model: Transformer, count: ParameterCount) -> str:
     verdict = f"{units.percent(abs(off))} too {'many' if off > 0 else 'few'}"
     if formula == count.total - norm_parameters(model):
         verdict = "all but the last norm"
-    return f"<p>The formula for a GPT gives {units.exact(formula)}: {verdict}.</p>"
+    return f"<p>The formula for a GPT gives {units.exact(int(formula))}: {verdict}.</p>"
 
 
 # --- a model from a file

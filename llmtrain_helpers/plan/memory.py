@@ -213,7 +213,8 @@ def stage_layers(model: Transformer, split: Split, last: bool) -> tuple[tuple[Re
     stage: list[tuple[Result, Layer]] = []
     kind_starts, piece = 0, -(-l // (v * p))
     for how_many, layer in model.layers:
-        kind_ends, here = kind_starts + how_many, 0
+        here: Result = 0
+        kind_ends = kind_starts + how_many
         for i in range(int(v.max()) if is_array(v) else int(v)):
             start = l - piece * (1 + i * p) if last else piece * i * p
             overlap = minimum(start + piece, kind_ends) - maximum(start, kind_starts)

@@ -184,8 +184,8 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
 
     @cache
     def computing(recompute: EveryRecompute, t: int) -> tuple[float, float, float]:
-        """Seconds of one sequence, its launching, its head, on the GPUs that share a layer."""
-        alone = run.if_even(
+        """Seconds of a sequence, its kernel launches and head, on the GPUs that share a layer."""
+        one_stage = run.if_even(
             num_gpus=t * c,
             global_batch_size=1,
             micro_batch_size=1,

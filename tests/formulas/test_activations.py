@@ -442,8 +442,12 @@ def test_what_a_layer_keeps_adds_up_to_the_published_form() -> None:
 
 
 def test_at_the_turn_all_layers_are_there() -> None:
-    assert resident_layers(4, 4, again=False) == resident_layers(4, 5, again=False) == ["kept"] * 4
-    assert resident_layers(4, 5, again=True) == ["input", "input", "input", "again"]
+    assert (
+        resident_layers(4, 4, recomputes=False)
+        == resident_layers(4, 5, recomputes=False)
+        == ["kept"] * 4
+    )
+    assert resident_layers(4, 5, recomputes=True) == ["input", "input", "input", "again"]
 
 
 @pytest.mark.parametrize("recompute", RECOMPUTE)

@@ -281,9 +281,6 @@ def test_updates_and_samples_trade_off(times: float) -> None:
     cost = batch_cost(times * 3e6, critical=3e6)
     assert (cost.updates - 1) * (cost.samples - 1) == pytest.approx(1)
     assert cost.samples / cost.updates == pytest.approx(times)
-    two = batch_cost(np.array([1e6, 2e6]), 2e6)
-    assert two.updates == pytest.approx([3, 2])
-    assert two.samples == pytest.approx([1.5, 2])
 
 
 def test_the_critical_batch_is_that_of_the_table() -> None:

@@ -274,9 +274,9 @@ def test_pairs_name_the_arrays_that_do_not_broadcast(check) -> None:
 @checks.checked
 def checked_formula(
     model: Transformer,
-    tokens: checks.Count[checks.Real],
+    tokens: checks.Count[float | checks.Array],
     seconds: checks.Quantity[float],
-    num_gpus: checks.Count[checks.Real] | None = None,
+    num_gpus: checks.Count[float | checks.Array] | None = None,
     recompute: Literal["none", "full"] = "none",
     *,
     dropout: bool = "never",  # type: ignore[assignment]  # a default is not checked

@@ -48,7 +48,7 @@ def the_line(picture: Picture) -> Box:
 def test_recomputation_leaves_inputs_and_brings_back_one_layer(layers: int) -> None:
     moments = range(1, 2 * layers + 1)
     kept, left = (
-        [resident_layers(layers, time, again=x) for time in moments] for x in (False, True)
+        [resident_layers(layers, time, recomputes=x) for time in moments] for x in (False, True)
     )
     assert [len(kinds) for kinds in kept] == [*range(1, layers + 1), *range(layers, 0, -1)]
     assert [kinds.count("again") for kinds in left] == [0] * layers + [1] * layers
