@@ -37,30 +37,19 @@ CARDS = {"A100 80GB": 80 * GIB, "A100-SXM4-40GB": 40 * GIB, "A10G 24GB": 24 * GI
 """Bytes of the cards of rows that ran out of memory: all of them count in GiB."""
 
 NAMED = {
-    "Mistral-7B-v0.1": "Mistral-7B-v0.1",
     "Mixtral-8x7B-Instruct-v0.1": "Mixtral-8x7B",
     "Llama-2-70b-hf": "Llama-2-70b",
     "Meta-Llama-3-8B": "Llama-3.1-8B",
-    "falcon-7b": "falcon-7b",
-    "gemma-2b": "gemma-2b",
-    "gemma-7b": "gemma-7b",
-    "llama-2-7b": "Llama-2-7b",
-    "Llama 2 7B": "Llama-2-7b",
     "llama-3-8b": "Llama-3.1-8B",
-    "llama-3.1-8b": "Llama-3.1-8B",
-    "llama-3.2-1b": "Llama-3.2-1B",
     "mistral-7b-v0.2": "Mistral-7B-v0.1",
     "mistral-7b": "Mistral-7B-v0.1",
     "phi-3": "Phi-3-mini-4k",
     "tiny-llama": "TinyLlama-1.1B",
-    "Llama 2 70B": "Llama-2-70b",
-    "Llama 3.1 8B": "Llama-3.1-8B",
-    "Llama 3.1 70B": "Llama-3.1-70B",
     "Mistral-7B-v0.1-GPTQ": "Mistral-7B-v0.1",
     "Mixtral-8x7B-Instruct-v0.1-GPTQ": "Mixtral-8x7B",
     "Llama-2-70B-GPTQ": "Llama-2-70b",
 }
-"""What the sources call models that are known by name here."""
+"""Models that the sources call by a name that `published` doesn't know."""
 
 _GEMMA_2 = {"model_type": "gemma2"}
 _PHI = {"model_type": "phi", "num_attention_heads": 32, "vocab_size": 51200}
@@ -133,12 +122,12 @@ TARGETS = {
 
 def shape(model: str, sequence_length: int) -> Transformer:
     """The model that a row names, with the row's sequences."""
-    if model in NAMED:
-        transformer = published.config_model(NAMED[model])
-    elif model in CONFIGS:
+    if model in CONFIGS:
         transformer = Transformer.from_config(CONFIGS[model])
-    else:
+    elif model in SHAPES:
         transformer = SHAPES[model]
+    else:
+        transformer = published.config_model(NAMED.get(model, model))
     return replace(transformer, sequence_length=sequence_length)
 
 
