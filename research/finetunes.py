@@ -526,14 +526,11 @@ def main() -> None:
         firm, likely, most = (f"{size / 1e9:5.1f}" for size in reserve[1:])
         print(f"{kind:24}{reserve.rows:4} rows, beyond the peak{firm}, {likely} to{most} GB")
     print()
-    table: Any = utilizations.coverage({"16-bit tuning": speeds()})
+    share, table = pace(), utilizations.coverage({"16-bit tuning": speeds()})
+    ends = ", ".join(map(str, share.steps))
+    print(f"speed: {ends} of the peak; {share.evidence}")
     [span] = table.to_dict("records")
-    ends = ", ".join(f"{span[name]:.2f}" for name in ("low", "likely", "high"))
-    print(f"speed: {ends} of the peak; {span['inside']} of {span['rows']} inside when left out,")
-    print(
-        f"  {span['inside, alike']:.0%} with each of {span['witnesses']} publications alike,",
-        end="",
-    )
+    print(f"  {span['inside, alike']:.0%} with each publication alike,", end="")
     print(f" at a width of {span['width without']:.2f}")
     print()
     for name, why in AGAINST_ITSELF.items():

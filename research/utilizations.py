@@ -3,8 +3,8 @@
 Beside notebooks/03_duration.ipynb and 08_plan.ipynb. `measured_steps` and `whole_runs`
 bring the tables of data/ to one form; `spread` makes an interval of them; `coverage`
 judges each team by an interval that its own figures had no part in. The constants of
-`duration` and `plan` are held to these by a test. `python -m llmtrain_helpers
-utilizations` prints the table of coverage.
+`duration` and `plan` are held to these by a test. `python -m research utilizations`
+prints the table of coverage, and the constants.
 """
 
 from __future__ import annotations
@@ -454,7 +454,7 @@ def _in_words(row: Any, witnesses: str) -> str:
 
 
 def main() -> None:
-    """Print how many published figures lie in the interval that the others make."""
+    """Print how many published figures lie in the interval that the others make, and `shares`."""
     table: Any = coverage(groups() | groups_by_software())
     print(f"{'':32}{'rows':>6}{'by':>4}{'low':>7}{'likely':>8}{'high':>7}{'width':>7}", end="")
     print(f"{'inside, left out':>18}{'alike':>7}{'width':>7}{'error':>7}{'alike':>7}")
@@ -467,3 +467,7 @@ def main() -> None:
         inside = f"{row['inside']:.0f} = {row['inside'] / row['rows']:.0%}"
         print(f"{inside:>18}{row['inside, alike']:7.0%}{row['width without']:7.2f}", end="")
         print("".join(f"{row[name]:7.0%}" for name in ERRORS))
+    print()
+    for name, share in shares().items():
+        steps, runs = (" ".join(f"{u:.2f}" for u in span) for span in (share.steps, share.runs))
+        print(f"{name:32}steps {steps}, runs {runs}: {share.evidence}")
