@@ -326,8 +326,8 @@ def label(part: str, x: float, y: float) -> str:
 
 # --- wider or deeper: a GPT's matrices on one scale
 
-_COLUMNS, _PIXEL, _WIDEST = 6, 400 / (24 * 1536), 1536
-"""Layers stand in so many columns; pixels of a number; the widest model that has room."""
+_COLUMNS, _PIXEL = 6, 400 / (24 * 1536)
+"""The columns in which layers stand; the pixels per number, so that h = 1,536 still fits."""
 
 
 def bricks(
