@@ -17,7 +17,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers.activations import KERNELS, ActivationCount, Timeline
-from llmtrain_helpers.batch import StepTime, fit_step_time
 from llmtrain_helpers.checks import (
     amount,
     at_most,
@@ -170,23 +169,6 @@ def measure_step_memory(
         "left_out": flag("count_left_out", count_left_out),
     }
     return _torch_module("memory").timeline(shape, b, recipe, **options)
-
-
-def measure_step_time(
-    model: Transformer,
-    batch_sizes: Sequence[int],
-    recipe: str = "fp32",
-    recompute: str = "none",
-    attention: str = "flash",
-    repeats: int = 5,
-) -> StepTime:
-    """The `StepTime` that fits real steps on this CPU: overhead and rate.
-
-    Takes at least three batch sizes; returns seconds and samples/s. ValueError where
-    the times support no fit (see `fit_step_time`), else as `measure_step_memory`.
-    """
-    times = step_seconds(model, batch_sizes, recipe, recompute, attention, repeats)
-    return fit_step_time(list(batch_sizes), times)
 
 
 def step_seconds(

@@ -1,6 +1,6 @@
 """How long real steps take on this machine, and which operators take it.
 
-Behind `measure_step_time` and `profile_step`, and the record. Needs PyTorch.
+Behind `step_seconds` and `profile_step`, and the record. Needs PyTorch.
 """
 
 from __future__ import annotations

@@ -44,7 +44,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "activations": lambda model: measure.measure_activations(model, 1),
     "memory": lambda model: measure.measure_step_memory(model, 1, "fp32", "none"),
     "seconds": lambda model: measure.step_seconds(model, [1]),
-    "time": lambda model: measure.measure_step_time(model, [1, 2, 4]),
     "step": lambda model: measure.training_step(model, 1),
     "profile": lambda model: measure.profile_step(model, 1),
     "trace": lambda model: measure.trace_data_parallel(model, 1),

@@ -11,28 +11,10 @@ import pytest
 import torch
 
 from llmtrain_course.__main__ import measure as main
-from llmtrain_course.measure import (
-    PHASES,
-    TRAINABLE,
-    measure_step_time,
-    profile_step,
-    record,
-    step_seconds,
-)
-from llmtrain_helpers import StepTime, Transformer, published
+from llmtrain_course.measure import PHASES, TRAINABLE, profile_step, record, step_seconds
+from llmtrain_helpers import Transformer, published
 
 SHAPE = Transformer.gpt(2, 32, 2, 64, 32)
-
-
-def test_step_time_is_fitted_to_steps(monkeypatch: Any) -> None:
-    from llmtrain_course.measure import timing
-
-    times = {1: 0.2, 2: 0.3, 4: 0.5}  # 0.1 s and 10 samples/s
-    monkeypatch.setattr(timing, "seconds_of", lambda model, batch, *options, **more: times[batch])
-    fitted = measure_step_time(SHAPE, [1, 2, 4])
-    assert isinstance(fitted, StepTime)
-    assert fitted.overhead == pytest.approx(0.1)
-    assert fitted.rate == pytest.approx(10)
 
 
 @pytest.mark.parametrize("recipe", TRAINABLE)
