@@ -239,12 +239,6 @@ class StepProfile:
         products = [o.seconds for o in self.operators if o.matrix_product]
         return sum(products) / self.seconds
 
-    def phase_seconds(self) -> dict[str, float]:
-        """Seconds of the operators of each phase."""
-        return {
-            phase: sum(o.seconds for o in self.operators if o.phase == phase) for phase in PHASES
-        }
-
 
 def profile_step(
     model: Transformer,

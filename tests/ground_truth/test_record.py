@@ -30,8 +30,6 @@ def test_a_profile_has_the_products_of_each_phase(capfd: Any) -> None:
     each = {phase: sum(o.phase == phase for o in products) for phase in PHASES}
     assert each == {"forward": 8 * l + 1, "backward": 2 * (8 * l + 1), "optimizer": 0}
     assert 0 < step.matmul_share < 1
-    assert set(step.phase_seconds()) == set(PHASES)
-    assert step.seconds == pytest.approx(sum(step.phase_seconds().values()))
     starts = [o.start for o in step.operators]
     assert starts == sorted(starts)
     assert [o.phase for o in step.operators] == sorted(
