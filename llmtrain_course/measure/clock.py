@@ -34,21 +34,14 @@ class Times:
         """The median of the runs' seconds: half of the runs took longer."""
         return statistics.median(self.seconds)
 
-    @property
-    def spread(self) -> float:
-        """How wide the middle half of the runs is, as a share of the median."""
-        low, _, high = statistics.quantiles(self.seconds, method="inclusive")
-        return (high - low) / self.median
-
 
 def times(seconds: Sequence[float], warm_up: int = 0) -> Times:
     """Seconds of runs that are known already, the first `warm_up` of them set apart.
 
     ValueError where fewer than two remain.
 
-    >>> known = times([9.0, 1.0, 1.1, 1.2], warm_up=1)
-    >>> known.median, round(known.spread, 3)
-    (1.1, 0.091)
+    >>> times([9.0, 1.0, 1.1, 1.2], warm_up=1).median
+    1.1
     """
     first, runs = single("warm_up", warm_up, least=0), tuple(map(float, seconds))
     if len(runs) - first < 2:
