@@ -12,6 +12,7 @@ from llmtrain_course.measure.pictures import (
     ACROSS,
     NARROW,
     WIDE,
+    format_ratio,
     one_product,
     one_step,
     predicted_step,
@@ -278,10 +279,6 @@ def _recorded_width(hidden_size: int) -> int:
     return min(WIDTHS, key=lambda width: abs(width - hidden_size))
 
 
-def _times(ratio: float) -> str:
-    return f"{units.digits(ratio, 2)} times"
-
-
 @dataclass(frozen=True)
 class OpenParts:
     """A width of the small GPT, and how many parts of its measured step are open."""
@@ -295,11 +292,11 @@ def _draw_parts(now: OpenParts, before: OpenParts | None, width: int = ACROSS) -
     texts = (
         f"The FLOPs of this step take {units.digits(1e3 * step.ideal)} ms at the peak. How long "
         "does the step itself take?",
-        f"The products of the step take {_times(step.products / step.ideal)} the "
+        f"The products of the step take {format_ratio(step.products / step.ideal)} the "
         f"prediction, so they run at {units.share(step.ideal / step.products)} of the peak.",
         f"What is between them is in no FLOP count. It takes "
-        f"{_times(step.others / step.ideal)} the prediction.",
-        f"<b>The step takes {_times(step.ratio)} the prediction</b>, which is "
+        f"{format_ratio(step.others / step.ideal)} the prediction.",
+        f"<b>The step takes {format_ratio(step.ratio)} the prediction</b>, which is "
         f"{units.share(1 / step.ratio)} of the peak.",
     )
     return common.pictured(predicted_step(step, now.opened, width), texts[now.opened])
@@ -401,8 +398,8 @@ def _draw_memory(now: StepMemory, before: StepMemory | None, width: int = ACROSS
     )
     if now.measurement:
         text = (
-            f"<b>The process took {_times(process_bytes / predicted.total)} the prediction</b>, "
-            f"{units.gigabytes(process_bytes - predicted.total)} more."
+            f"<b>The process took {format_ratio(process_bytes / predicted.total)} the "
+            f"prediction</b>, {units.gigabytes(process_bytes - predicted.total)} more."
         )
     return common.pictured(
         step_bytes(predicted, process_bytes if now.measurement else None, width), text

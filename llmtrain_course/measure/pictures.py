@@ -119,7 +119,8 @@ def _label(x: float, y: float, words: str, beside: bool, **style: Unpack[Style])
     return text(x, y - 8, words, 15, **style)
 
 
-def _times(ratio: float) -> str:
+def format_ratio(ratio: float) -> str:
+    """Format how many times as much something is, in two digits."""
     return f"{units.digits(ratio, 2)} times"
 
 
@@ -198,7 +199,7 @@ def step_bytes(predicted: Moment, process_bytes: float | None, width: int = ACRO
         svg += text(left + 12, top + lower + 30, "?", 18, "start", GREY)
     else:
         svg += _bar(left, top + lower, unit * process_bytes, 46, COLORS["memory"])
-        label = f"{units.gigabytes(process_bytes)}, {_times(process_bytes / predicted.total)}"
+        label = f"{units.gigabytes(process_bytes)}, {format_ratio(process_bytes / predicted.total)}"
         svg += text(left, top + lower + 68, label, 16, font_weight=700)
         words += f", taken {units.gigabytes(process_bytes)}"
     for place, (name, label) in enumerate(_PART_LABELS.items()):
