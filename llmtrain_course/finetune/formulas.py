@@ -32,14 +32,14 @@ def tuned_states(model: Transformer, tuning: Tuning) -> dict[str, Result]:
 
 
 class Placement(NamedTuple):
-    """Where a text stands when texts are packed: its row, and the tokens before it."""
+    """The place of a packed text: its row, and the tokens before it."""
 
     row: int
     start: int
 
 
 def packed_rows(lengths: Sequence[int], row_length: int) -> tuple[Placement, ...]:
-    """Each text in the first row that still has room for it, and whole: first fit.
+    """Pack each text, whole, into the first row that still has room for it (first fit).
 
     A row is a sequence of `row_length` tokens. ValueError for a longer text, and for none.
 
@@ -73,17 +73,17 @@ NOTHING, INPUT, SAME, COPY, MASKED = (
 or one that is kept already."""
 
 
-class MatrixKept(NamedTuple):
-    """What a matrix makes a layer keep of what it reads, in a word, and its bytes a token."""
+class SavedInput(NamedTuple):
+    """The part of its input that a matrix saves for backward, and its bytes per token."""
 
     what: str
     size: Result
 
 
-def matrices_kept(
+def saved_inputs(
     model: Transformer, tuning: Tuning, mask_bytes: Number = 1
-) -> dict[str, MatrixKept]:
-    """What each matrix of a model's first kind of layer keeps when it is tuned, by its name.
+) -> dict[str, SavedInput]:
+    """The inputs that each matrix of a model's first kind of layer saves when it is tuned.
 
     One that learns keeps its input (2m bytes), a frozen one nothing. An adapter keeps the
     same input, or a copy of its own where it is in 32 bits or drops out, then with a mask.
@@ -91,9 +91,9 @@ def matrices_kept(
     operations without weights keep is not in it (`tuned_activations` has all).
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=4096)
-    >>> kept = matrices_kept(llama, Tuning.lora(16, "attention", adapter_bytes=2))
-    >>> kept["query"], kept["down"]
-    (MatrixKept(what='what it reads', size=8192), MatrixKept(what='nothing', size=0))
+    >>> saved = saved_inputs(llama, Tuning.lora(16, "attention", adapter_bytes=2))
+    >>> saved["query"], saved["down"]
+    (SavedInput(what='what it reads', size=8192), SavedInput(what='nothing', size=0))
     """
     check_tuned(model, tuning)
     mask = count("mask_bytes", mask_bytes, 0)
@@ -101,18 +101,18 @@ def matrices_kept(
     reads = tuning.is_full or (tuning.keeps_inputs and tuning.method == "qlora")
     drops = tuning.dropout > 0
     _, layer = model.layers[0]
-    found = {}
+    matrices = {}
     for part in layer.parts:
-        there: set[str] = set()
+        saved: set[str] = set()
         for m, adapted, name, before in sites(part, model.hidden_size, tuning):
             if adapted and own:
                 size = (copy + mask * drops) * m.active * m.rows
-                found[m.name] = MatrixKept(MASKED if drops else COPY, size)
+                matrices[m.name] = SavedInput(MASKED if drops else COPY, size)
             elif not (reads or adapted):
-                found[m.name] = MatrixKept(NOTHING, 0)
-            elif name in there or (isinstance(part, Mixer) and before):
-                found[m.name] = MatrixKept(SAME, 0)
+                matrices[m.name] = SavedInput(NOTHING, 0)
+            elif name in saved or (isinstance(part, Mixer) and before):
+                matrices[m.name] = SavedInput(SAME, 0)
             else:
-                there.add(name)
-                found[m.name] = MatrixKept(INPUT, 2 * m.active * m.rows)
-    return found
+                saved.add(name)
+                matrices[m.name] = SavedInput(INPUT, 2 * m.active * m.rows)
+    return matrices

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from llmtrain_course.finetune.formulas import matrices_kept, packed_rows, tuned_states
+from llmtrain_course.finetune.formulas import packed_rows, saved_inputs, tuned_states
 from llmtrain_course.finetune.pictures import (
     NARROW,
     PARTS,
@@ -447,7 +447,7 @@ def layer_activations(tuning: Tuning) -> dict[str, float]:
 
 def _draw_layer(setting: Learning, before: Learning | None, width: int = WIDE) -> str:
     tuning = setting.tuning
-    matrices = matrices_kept(architecture("Llama-3.1-8B", _TEXT), tuning)
+    matrices = saved_inputs(architecture("Llama-3.1-8B", _TEXT), tuning)
     h = architecture("Llama-3.1-8B").hidden_size
     _, layer = architecture("Llama-3.1-8B").layers[0]
     all_sites = (site for part in layer.parts for site in sites(part, h, tuning))

@@ -7,7 +7,7 @@ from math import log2
 from operator import attrgetter
 from statistics import median
 
-from llmtrain_course.finetune.formulas import COPY, MASKED, MatrixKept, Placement
+from llmtrain_course.finetune.formulas import COPY, MASKED, Placement, SavedInput
 from llmtrain_course.kit.drawing import (
     COLORS,
     GREY,
@@ -154,7 +154,7 @@ _MOST_KEPT, _MOST_OF_MATRIX = 19e9, 44_000
 
 
 def layer_kept(
-    matrices: Mapping[str, MatrixKept],
+    matrices: Mapping[str, SavedInput],
     learning: Collection[str],
     kept: Mapping[str, float],
     full: Mapping[str, float],
@@ -189,7 +189,7 @@ def layer_kept(
     return Drawing(svg + key, width, int(last) + 22, words)
 
 
-def _of_matrix(state: MatrixKept, y: float, width: int) -> str:
+def _of_matrix(state: SavedInput, y: float, width: int) -> str:
     """A bar of what a matrix keeps of a token, and what that is."""
     wide = float(state.size) * (width - 166) / _MOST_OF_MATRIX
     copied = state.what in (COPY, MASKED)

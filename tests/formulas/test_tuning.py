@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from llmtrain_course.finetune.formulas import matrices_kept, packed_rows, tuned_states
+from llmtrain_course.finetune.formulas import packed_rows, saved_inputs, tuned_states
 from llmtrain_helpers import (
     Transformer,
     Tuning,
@@ -489,17 +489,17 @@ def layer_without_matrices(targets: Any, options: dict[str, Any]) -> float:
     tuning, kind = Tuning.lora(8, targets, **options), LLAMA.layers[0][1]
     two, three = (replace(LLAMA, layers=((n, kind),)) for n in (2, 3))
     layer = tuned_activations(three, tuning, 1).layers - tuned_activations(two, tuning, 1).layers
-    kept = sum(each.size for each in matrices_kept(LLAMA, tuning).values())
+    kept = sum(each.size for each in saved_inputs(LLAMA, tuning).values())
     halves = 2 * 8 * len(targeted(LLAMA, tuning))
     return float(layer / LLAMA.sequence_length - kept - halves)
 
 
 def test_a_matrix_says_what_it_keeps() -> None:
-    full = matrices_kept(LLAMA, Tuning.full())
+    full = saved_inputs(LLAMA, Tuning.full())
     assert full["query"] == ("what it reads", 2 * 4096)
     assert full["key"] == full["output"] == ("kept already", 0)
     assert full["down"] == ("what it reads", 2 * 14336)
-    assert matrices_kept(LLAMA, Tuning.lora(8, "mlp"))["down"] == ("a copy", 2 * 14336)
+    assert saved_inputs(LLAMA, Tuning.lora(8, "mlp"))["down"] == ("a copy", 2 * 14336)
     dropped = Tuning.lora(8, "mlp", dropout=0.1)
-    assert matrices_kept(LLAMA, dropped)["up"] == ("copy, mask", 3 * 4096)
-    assert matrices_kept(LLAMA, dropped)["key"] == ("nothing", 0)
+    assert saved_inputs(LLAMA, dropped)["up"] == ("copy, mask", 3 * 4096)
+    assert saved_inputs(LLAMA, dropped)["key"] == ("nothing", 0)
