@@ -15,9 +15,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bs4 import BeautifulSoup, NavigableString, Tag
+from cells import IMPORTS
 from frames import frames
-from front import citation
-from marks import IMPORTS
+from front_page import citation
 from playwright.sync_api import Page
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS

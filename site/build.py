@@ -13,19 +13,19 @@ import re
 import shutil
 import sys
 from hashlib import sha256
-from importlib import metadata
+from importlib.metadata import files
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
-import found
-import front
-import heads
-import held
-import light
-import look
-import paper
+import fonts
+import front_page
+import metadata
+import pdf
 import pictures
 import policy
+import prerender
+import search_index
+import static_controls
 from sphinx.cmd.build import build_main
 
 from llmtrain_course.kit.ids import CHAPTERS
@@ -59,15 +59,15 @@ def main() -> int:
         (SITE / ".nojekyll").touch()
         for macros in SITE.glob("_static/*-macros.html"):  # the theme's, not pages
             macros.unlink()
-        front.write(SITE, found.SOURCE)
-        look.dress(SITE)
-        shutil.copy(ROOT / "notebooks" / "course.png", SITE / found.PICTURE)
-        found.tell(SITE, front.DESCRIPTION)
-        light.lighten(SITE)
-        heads.write(SITE)
-        held.hold(SITE)
+        front_page.write(SITE, metadata.SOURCE)
+        fonts.dress(SITE)
+        shutil.copy(ROOT / "notebooks" / "course.png", SITE / metadata.PICTURE)
+        metadata.tell(SITE, front_page.DESCRIPTION)
+        prerender.lighten(SITE)
+        search_index.write(SITE)
+        static_controls.hold(SITE)
         policy.guard(SITE)
-        paper.print_all(SITE)
+        pdf.print_all(SITE)
         keep_offline(SITE)
         print(f"The site is in {SITE.relative_to(ROOT)}: make site-serve shows it.")
     return status
@@ -84,7 +84,7 @@ def add_python(site: Path) -> None:
                 archive.write(path, path.relative_to(ROOT))
         for path in sorted((ROOT / "data").rglob("*")):
             archive.write(path, Path("llmtrain_helpers", path.relative_to(ROOT)))
-        for path in metadata.files("termcolor") or []:
+        for path in files("termcolor") or []:
             if path.suffix in {".py", ""} and "__pycache__" not in path.parts:
                 archive.write(path.locate(), path)
     imported = set((site / "pyodide").glob("*.mjs"))  # not fetched, and not counted

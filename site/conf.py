@@ -2,9 +2,9 @@
 
 import re
 
-import found
-import front
-import marks
+import cells
+import front_page
+import metadata
 from sphinx.builders.html import StandaloneHTMLBuilder
 
 from tools.notebooks import NOTEBOOKS, all_notebooks
@@ -22,15 +22,15 @@ exclude_patterns = [".*", "**/.*", "build"]
 nb_execution_mode = "off"  # outputs are committed, and tested by nbval
 myst_enable_extensions = ["amsmath", "dollarmath"]
 myst_heading_anchors = 4
-myst_heading_slug_func = "marks.slug"
-html_math_renderer = "tex"  # `light` sets them
+myst_heading_slug_func = "cells.slug"
+html_math_renderer = "tex"  # `prerender` sets them
 
 html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["static"]
 html_css_files = ["live.css"]
 html_js_files = [("live.js", {"type": "module"})]
-html_context = {"default_mode": "auto", "source": found.SOURCE, **front.citation()}
+html_context = {"default_mode": "auto", "source": metadata.SOURCE, **front_page.citation()}
 templates_path = ["templates"]  # header and footer are the front page's
 html_sidebars = {"**": ["sbt-sidebar-nav.html"]}
 html_favicon = "static/mark.svg"
@@ -72,6 +72,5 @@ def word_of(docname):
 
 
 def setup(app):
-    """Add what the pages need beside the notebooks."""
-    app.add_builder(Pages, override=True)
-    marks.setup(app)
+    """What the pages need beside the notebooks."""
+    cells.setup(app)

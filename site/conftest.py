@@ -10,7 +10,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from driven import CHAPTERS, SITE, Live, start, watched
+from driver import CHAPTERS, SITE, Live, start, watched
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from llmtrain_course.kit.state import State
@@ -39,11 +39,11 @@ def address() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """A headless Chromium."""
-    import paper
+    import pdf
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=paper.CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=pdf.CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
         yield browser
         browser.close()

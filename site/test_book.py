@@ -12,7 +12,7 @@ import book
 import frames
 import pytest
 from bs4 import BeautifulSoup
-from driven import SITE
+from driver import SITE
 from playwright.sync_api import Browser
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS

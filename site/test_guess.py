@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 import pytest
-from driven import CHAPTERS, judge_here
+from driver import CHAPTERS, judge_here
 from playwright.sync_api import Browser, Page, expect
 
 from llmtrain_course import cells as in_page, exercises

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from urllib.parse import urlencode
 
-import light
-import marks
+import cells
+import prerender
 import pytest
-from driven import AXE, CHAPTERS, SITE, same, start
+from driver import AXE, CHAPTERS, SITE, same, start
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from llmtrain_course.kit.state import State
@@ -57,15 +57,15 @@ def test_panels_are_handled_by_keyboard(page: Page, address: str) -> None:
 def with_handles(page: Page, address: str, *names: str) -> Locator:
     """Open a page that has these handles before its panel, marked as a build marks them."""
     text = (SITE / "notebooks" / "duration.html").read_text("utf-8")
-    soup = marks.parsed(text)
+    soup = cells.parsed(text)
     for own in soup.select(".live-handle"):
         own.find_parent(class_="cell").decompose()
     for at, name in enumerate(names):
         saved = f'<div class="output text_html">{HANDLES[name].static_html()}</div>'
-        built = marks.parsed(f'<div class="cell"><div class="cell_output">{saved}</div></div>')
+        built = cells.parsed(f'<div class="cell"><div class="cell_output">{saved}</div></div>')
         cell = built.div
-        marks.mark_cell(cell, at, f'handle("{name}")', True)
-        light.draw(built)
+        cells.mark_cell(cell, at, f'handle("{name}")', True)
+        prerender.draw(built)
         soup.select_one("#panel").find_parent(class_="cell").insert_before(cell)
     page.route("**/handles.html*", lambda route: route.fulfill(body=str(soup), status=200))
     page.goto(f"{address}/notebooks/handles.html")

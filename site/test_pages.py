@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import marks
+import cells
 import pytest
 from bs4 import BeautifulSoup
-from driven import CHAPTERS, PAGES, ROOT, SITE, every_chapter, watched
+from driver import CHAPTERS, PAGES, ROOT, SITE, every_chapter, watched
 from playwright.sync_api import Browser, Page, expect
 
 from llmtrain_course.kit.drawing import at_night
@@ -74,9 +74,9 @@ def test_a_pages_policy_stands_before_all_that_it_governs(name: str) -> None:
 
 def test_what_is_true_of_notebooks_only_is_left_out() -> None:
     """And stands in a notebook: a sentence that changed there would come back here."""
-    told = [path.read_text("utf-8") for path in marks.CHAPTERS.values()]
+    told = [path.read_text("utf-8") for path in cells.CHAPTERS.values()]
     pages = [(SITE / "notebooks" / f"{name}.html").read_text("utf-8") for name in CHAPTERS]
-    for sentence in marks.OF_NOTEBOOKS:
+    for sentence in cells.OF_NOTEBOOKS:
         assert sum(sentence in one for one in told) == 1
     assert not any("Shift+Enter</strong>" in page for page in pages)
     assert not any("in place of <code" in page for page in pages)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from driven import CHAPTERS
+from driver import CHAPTERS
 from playwright.sync_api import Browser, Page, expect
 
 

@@ -10,7 +10,7 @@ import re
 import book
 import pytest
 from bs4 import BeautifulSoup
-from driven import CHAPTERS, SITE
+from driver import CHAPTERS, SITE
 from playwright.sync_api import Browser, Page, expect
 
 CHAPTER = f"notebooks/{CHAPTERS[7]}.html"

@@ -9,7 +9,7 @@ import inspect
 
 import reference
 from bs4 import BeautifulSoup
-from driven import SITE
+from driver import SITE
 
 import llmtrain_helpers
 

@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 import serve
-from driven import SITE
+from driver import SITE
 
 
 @pytest.fixture(scope="module")

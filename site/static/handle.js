@@ -1,7 +1,7 @@
 /* A handle: one picture that one to three controls move. It moves at once, by pictures that
    were drawn when the site was built; what none of them shows, Python draws. */
 import { draggable } from "./drag.js";
-import { Moving } from "./moving.js";
+import { Moving } from "./interactive.js";
 import { python, waiting } from "./python.js";
 
 const NONE = { pieces: [], pictures: {} };

@@ -2,11 +2,11 @@
    is fetched before somebody asks for what it alone can show. */
 import { contents } from "./contents.js";
 import { Handle } from "./handle.js";
-import { Judged } from "./judged.js";
+import { Judged } from "./forms.js";
 import { Panel } from "./panel.js";
-import { places } from "./places.js";
+import { places } from "./suggestions.js";
 import { Progress } from "./progress.js";
-import { tips } from "./tips.js";
+import { tips } from "./tooltips.js";
 
 for (const form of document.querySelectorAll(".live-form")) new Judged(form);
 const handles = [...document.querySelectorAll(".live-handle")].map(

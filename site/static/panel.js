@@ -1,6 +1,6 @@
 /* A panel: all controls of a chapter's question. Python draws it, once it is started. */
 import { button, made, show } from "./elements.js";
-import { Moving } from "./moving.js";
+import { Moving } from "./interactive.js";
 import { python, waiting } from "./python.js";
 
 export class Panel extends Moving {

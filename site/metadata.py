@@ -14,7 +14,7 @@ import re
 from html import escape
 from pathlib import Path
 
-import look
+import fonts
 from bs4 import BeautifulSoup
 
 ADDRESS = os.environ.get("SITE_ADDRESS", "").rstrip("/")
@@ -55,7 +55,7 @@ def tell(site: Path, description: str) -> None:
         page = LISTS.sub(folded, page)
         path.write_text(page.replace("</head>", f"{head(page, name, words)}</head>", 1), "utf-8")
     home = f"{ADDRESS or '.'}/"
-    (site / "404.html").write_text(LOST.format(home=home, look=look.head(home)), "utf-8")
+    (site / "404.html").write_text(LOST.format(home=home, look=fonts.head(home)), "utf-8")
     (site / "robots.txt").write_text(robots(), "utf-8")
     if ADDRESS:
         names = [path.relative_to(site).as_posix() for path in pages]

@@ -1,6 +1,6 @@
 """The look that all pages share: two typefaces, colours, the header and the footer.
 
-`front/look.css` stands in the head of every page, the front page's and the chapters', so
+`front_page/shared.css` stands in the head of every page, the front page's and the chapters', so
 that nothing waits for it. The typefaces are cut to the characters of the pages.
 """
 
@@ -64,7 +64,7 @@ def cut(packed: Path, served: Path, letters: set[str]) -> None:
 
 def head(up: str = "") -> str:
     """The style, and the elements that ask for the typefaces before the first frame."""
-    style = (HERE / "front" / "look.css").read_text("utf-8").replace("{{ up }}", up)
+    style = (HERE / "front_page" / "shared.css").read_text("utf-8").replace("{{ up }}", up)
     asked = "".join(
         '<link rel="preload" as="font" type="font/woff2" crossorigin '
         f'href="{up}_static/{name}.woff2">'

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import found
+import metadata
 import pytest
 from bs4 import BeautifulSoup
-from driven import PAGES, SITE
+from driver import PAGES, SITE
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -19,19 +19,19 @@ def test_each_page_says_what_it_is_about_and_leaves_out_what_has_no_address(name
         return
     page = BeautifulSoup((SITE / name).read_text("utf-8"), "html.parser")
     [words] = [one["content"] for one in page.select('meta[name="description"]')]
-    assert 40 <= len(words) <= found.LONGEST
+    assert 40 <= len(words) <= metadata.LONGEST
     assert len(page.select('meta[property="og:title"]')) == 1
     assert not page.select('link[rel="canonical"], meta[property="og:image"]')
 
 
 def test_with_an_address_pages_have_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(found, "ADDRESS", "https://somebody.example/course")
-    told = found.head("<title>A page</title>", "notebooks/a.html", "About it")
+    monkeypatch.setattr(metadata, "ADDRESS", "https://somebody.example/course")
+    told = metadata.head("<title>A page</title>", "notebooks/a.html", "About it")
     assert '<link rel="canonical" href="https://somebody.example/course/notebooks/a.html">' in told
     assert 'content="https://somebody.example/course/_static/course.png"' in told
-    assert (SITE / found.PICTURE).is_file()
-    assert "<loc>https://somebody.example/course/a.html</loc>" in found.sitemap(["a.html"])
-    assert "Sitemap: https://somebody.example/course/sitemap.xml" in found.robots()
+    assert (SITE / metadata.PICTURE).is_file()
+    assert "<loc>https://somebody.example/course/a.html</loc>" in metadata.sitemap(["a.html"])
+    assert "Sitemap: https://somebody.example/course/sitemap.xml" in metadata.robots()
 
 
 def test_lists_that_repeat_names_are_folded_but_for_the_one_that_is_read() -> None:

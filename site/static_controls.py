@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Thread
 
 from bs4 import BeautifulSoup
-from paper import CHROMIUM
+from pdf import CHROMIUM
 from playwright.sync_api import sync_playwright
 from serve import served
 

@@ -10,8 +10,8 @@ import shutil
 from pathlib import Path
 
 import book
-import legend
-from bs4 import BeautifulSoup, Tag
+import sheet
+from bs4 import BeautifulSoup
 from playwright.sync_api import Page, sync_playwright
 
 CHROMIUM = os.environ.get("CHROMIUM") or next(
@@ -61,15 +61,13 @@ CROP = """() => {
 }"""
 """Leave out what a drawing keeps free for its other settings; two frames keep one scale."""
 
-SHEET = "What will it take? The formulas of the course"
-
 
 def print_all(site: Path) -> None:
     """`sheet.pdf` and `course.pdf` into the site's folder."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
-        opened(page, site, filled(site, "sheet", SHEET, sheet(site)))
+        opened(page, site, filled(site, "sheet", sheet.TITLE, sheet.body(site)))
         enlarge(page)
         page.pdf(path=site / "sheet.pdf", **A4)
         chapters = book.chapters(site)
@@ -124,20 +122,3 @@ def glyphs(site: Path) -> str:
         page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
         known |= {str(glyph["id"]): str(glyph) for glyph in page.select(f"{book.GLYPHS} path")}
     return f'<svg class="glyphs"><defs>{"".join(known.values())}</defs></svg>'
-
-
-# --- the sheet
-
-
-def sheet(site: Path) -> str:
-    """What each chapter takes away, side by side."""
-    parts = "".join(_taken(book.article(path)) for path in book.chapter_pages(site))
-    head = f"<h1>{SHEET}</h1>{legend.legend()}{legend.worked()}"
-    return f"{head}<main>{parts}{legend.tables()}</main><p>{legend.edition()}</p>"
-
-
-def _taken(page: Tag) -> str:
-    """The table at a chapter's end, below the chapter's name, and the letters of its own."""
-    title = page.h1.get_text().partition(":")[0]
-    rows = page.select_one("#to-take-away table tbody").decode_contents()
-    return legend.headed(title, rows + legend.here(title[:2]))

@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import front
+import front_page
 import pictures
 from bs4 import BeautifulSoup, Tag
 from docutils.nodes import SkipNode
@@ -75,8 +75,8 @@ MORE = {
 
 
 PARTS = [
-    *("contents", "drag", "elements", "guess", "handle", "judged"),
-    *("moving", "panel", "places", "progress", "python", "tips"),
+    *("contents", "drag", "elements", "forms", "guess", "handle"),
+    *("interactive", "panel", "progress", "python", "suggestions", "tooltips"),
 ]
 """What `live.js` is made of; a page asks for all at once, and not for one after the other."""
 
@@ -95,7 +95,7 @@ def slug(title: str) -> str:
     return title.replace(" ", "-")
 
 
-# --- formulas: as TeX, which `light` sets
+# --- formulas: as TeX, which `prerender` sets
 
 
 def leave_inline(page: Any, node: Any) -> None:
@@ -193,7 +193,7 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
         if isinstance(form, Tag) and "data-closed" in form.attrs and of_own_run(sources, at):
             form["data-example"] = ""
     order(page, cells[0])
-    page.h1.insert_before(parsed(front.sign(CHAPTERS[name])))
+    page.h1.insert_before(parsed(front_page.sign(CHAPTERS[name])))
     guesses = {
         id: judging(id)
         for form in page.select("form[data-kind=guess]")

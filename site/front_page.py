@@ -1,6 +1,6 @@
 """The front page: a picture that needs no Python, the chapters as cards, the doors.
 
-Everything in it stands in one file, `front/page.html` with its style and script, but for
+Everything in it stands in one file, `front_page/page.html` with its style and script, but for
 the typeface and the script that answers a guess, which is the chapters'. The page's own
 moves one line by T = t·n·X / 6P; its values and limits come from the package, and a test
 holds what it writes against it.
@@ -41,7 +41,7 @@ PACKED += ["notebooks", "data", "teaching", "tools"]
 FOLDER = "what-will-it-take"
 """What is needed to run the notebooks, beside the files of the folder, and its name."""
 
-LINKED = ["site/paper.py", "tests/ground_truth/test_step_memory.py"]
+LINKED = ["site/sheet.py", "tests/ground_truth/test_step_memory.py"]
 """What the README and the notebooks link to beside that."""
 
 ACROSS, UP = (5e7, 1.2e12), (1e9, 1e14)
@@ -123,7 +123,7 @@ def kept(path: Path) -> bool:
 
 def page(source: str = "") -> str:
     """The page; `source` is the address of the course's repository, "" for none."""
-    folder = HERE / "front"
+    folder = HERE / "front_page"
     loader = FileSystemLoader([folder, HERE / "templates"])
     jinja = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     start = Setting()
@@ -131,7 +131,7 @@ def page(source: str = "") -> str:
     return jinja.get_template("page.html").render(
         **picture(start),
         description=DESCRIPTION,
-        style=Markup((folder / "front.css").read_text("utf-8")),
+        style=Markup((folder / "page.css").read_text("utf-8")),
         script=Markup(script()),
         up="",
         start=f"notebooks/{ids.CHAPTERS[0]}.html",
@@ -149,7 +149,7 @@ def page(source: str = "") -> str:
 def script() -> str:
     """The page's script, and before it what it shares with the chapters' scripts."""
     former = (HERE / "static" / "former.js").read_text("utf-8")
-    return former.replace("export ", "", 1) + (HERE / "front" / "front.js").read_text("utf-8")
+    return former.replace("export ", "", 1) + (HERE / "front_page" / "page.js").read_text("utf-8")
 
 
 def data(value: Any) -> Markup:
@@ -295,7 +295,7 @@ def cards() -> list[dict[str, Any]]:
 def sign(chapter: Path) -> str:
     """A chapter's small picture, on its card and at its head; its words are the title's."""
     word = chapter.stem.partition("_")[2]
-    drawn = (HERE / "front" / "pictures" / f"{word}.svg").read_text("utf-8")
+    drawn = (HERE / "front_page" / "pictures" / f"{word}.svg").read_text("utf-8")
     return drawn.replace("<svg", '<svg class="sign"', 1)
 
 

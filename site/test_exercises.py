@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from driven import CHAPTERS, start
+from driver import CHAPTERS, start
 from playwright.sync_api import Locator, Page, expect
 
 from llmtrain_course.exercises import EXERCISES

@@ -8,7 +8,7 @@ from __future__ import annotations
 from time import sleep
 
 import pytest
-from driven import CHAPTERS, SITE
+from driver import CHAPTERS, SITE
 from fontTools.ttLib import TTFont
 from playwright.sync_api import Browser, Page, Route
 

@@ -6,7 +6,7 @@ make site-test
 from __future__ import annotations
 
 import pytest
-from driven import CHAPTERS, SITE
+from driver import CHAPTERS, SITE
 from playwright.sync_api import Browser, Page
 
 TELEPHONE = {"width": 390, "height": 844}

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
-import front
+import fonts
+import front_page
 import lite
-import look
 import nbformat
 import pytest
-from driven import AXE, SITE, judge_here
+from driver import AXE, SITE, judge_here
 from nbclient import NotebookClient
 from playwright.sync_api import Browser, Page, expect
 
@@ -34,7 +34,7 @@ from tools.notebooks import NOTEBOOKS, all_notebooks, chapters
 MOST_INLINE, MOST_FACES = 80_000, 40_000
 """Bytes of the page itself, gzipped, and of its typefaces."""
 
-SLIDES = front.slides(Setting())
+SLIDES = front_page.slides(Setting())
 MOVES = [(0, 0, 0), (3, 8, 9), (3, 8, 20), (10, 4, 13), (16, 14, 0), (14, 10, 17), (16, 14, 20)]
 """Places of the three sliders: the ends, the start, and some between."""
 
@@ -79,7 +79,7 @@ def test_the_line_lies_where_its_tokens_are(page: Page) -> None:
     setting = put(page, (8, 5, 4))
     line = page.locator("#line")
     y1, y2 = (float(line.get_attribute(name)) for name in ("y1", "y2"))
-    left, right = front.ACROSS
+    left, right = front_page.ACROSS
     part = log10(setting.parameters / left) / log10(right / left)
     height = 100 - (y1 + part * (y2 - y1))
     assert height == pytest.approx(20 * log10(setting.tokens / 1e9), abs=0.01)
@@ -103,7 +103,7 @@ def test_it_is_small_and_asks_for_its_typefaces_and_mark_alone(page: Page, addre
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(1500)
     names = {url.removeprefix(address).lstrip("/") for url in page.asked}
-    faces = {f"_static/{name}.woff2" for name in look.FIRST}
+    faces = {f"_static/{name}.woff2" for name in fonts.FIRST}
     assert names == {"index.html", "_static/mark.svg"} | faces
     assert len(gzip.compress((SITE / "index.html").read_bytes())) < MOST_INLINE
     assert sum((SITE / name).stat().st_size for name in faces) < MOST_FACES
@@ -224,7 +224,7 @@ def test_the_dot_can_be_dragged_and_the_sliders_keep_step(page: Page) -> None:
 def test_every_ring_says_its_name_to_pointer_and_keys(page: Page) -> None:
     rings, name = page.locator(".run"), page.locator("#name")
     said = [one.get_attribute("aria-label") for one in rings.all()]
-    assert len(set(said)) == len(said) == len(front.runs())
+    assert len(set(said)) == len(said) == len(front_page.runs())
     for place in (0, 19, 34, 57):
         page.mouse.move(*middle(page, f"#plane .run >> nth={place}"))
         assert name.inner_text().split("\n")[0] == said[place]
@@ -370,8 +370,8 @@ def test_the_notebooks_can_be_taken_along() -> None:
     with ZipFile(SITE / "notebooks.zip") as archive:
         names = set(archive.namelist())
     for path in chapters():
-        assert f"{front.FOLDER}/notebooks/{path.name}" in names
-    assert {f"{front.FOLDER}/{name}" for name in ("Makefile", "pyproject.toml")} < names
+        assert f"{front_page.FOLDER}/notebooks/{path.name}" in names
+    assert {f"{front_page.FOLDER}/{name}" for name in ("Makefile", "pyproject.toml")} < names
     assert not any("__pycache__" in name for name in names)
 
 
@@ -379,10 +379,10 @@ def test_the_notebooks_can_be_taken_along() -> None:
 def taken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that somebody has who takes the notebooks along."""
     folder = tmp_path_factory.mktemp("taken")
-    front.pack(folder / "notebooks.zip")
+    front_page.pack(folder / "notebooks.zip")
     with ZipFile(folder / "notebooks.zip") as archive:
         archive.extractall(folder)
-    return folder / front.FOLDER
+    return folder / front_page.FOLDER
 
 
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")

@@ -1,15 +1,20 @@
-"""The formula sheet's legend, and the tables that one looks up: chips, bytes, shares."""
+"""The formula sheet: each chapter's formulas, a legend, and tables of chips, bytes and shares."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from html import escape
+from pathlib import Path
 
-from front import citation
+import book
+from bs4 import Tag
+from front_page import citation
 
 from llmtrain_helpers import published, units
 from llmtrain_helpers.duration import HOUR, UTILIZATIONS, flops_per_parameter, training_seconds
 from llmtrain_helpers.precision import RECIPES, model_state_bytes
+
+TITLE = "What will it take? The formulas of the course"
 
 LETTERS = {
     "P": "parameters",
@@ -68,6 +73,20 @@ CHIPS = (
     *("A100 80GB SXM", "H100 SXM", "H200 SXM", "B200 SXM (DGX/HGX)", "RTX 4090", "MI300X"),
     *("TPU v5p", "Gaudi 3"),
 )
+
+
+def body(site: Path) -> str:
+    """What each chapter takes away, side by side."""
+    parts = "".join(_taken(book.article(path)) for path in book.chapter_pages(site))
+    head = f"<h1>{TITLE}</h1>{legend()}{worked()}"
+    return f"{head}<main>{parts}{tables()}</main><p>{edition()}</p>"
+
+
+def _taken(page: Tag) -> str:
+    """The table at a chapter's end, below the chapter's name, and the letters of its own."""
+    title = page.h1.get_text().partition(":")[0]
+    rows = page.select_one("#to-take-away table tbody").decode_contents()
+    return headed(title, rows + here(title[:2]))
 
 
 def tables() -> str:

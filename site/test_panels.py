@@ -6,7 +6,7 @@ import re
 from statistics import median
 
 import pytest
-from driven import AXE, Live, same
+from driver import AXE, Live, same
 from playwright.sync_api import Locator, Page, expect
 
 from llmtrain_course.kit.drawing import at_night
