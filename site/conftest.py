@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
 import pytest
-from driver import CHAPTERS, SITE, Live, start, watched
+from driver import DESKTOP, watched
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-
-from llmtrain_course.kit.state import State
-from llmtrain_course.panels import PANELS
+from serve import served
+from xdist.scheduler import LoadFileScheduling
 
 os.environ["LLMTRAIN_RUN"] = "example"  # whatever run a learner keeps here
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=60_000)  # Python may have to be fetched first
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """A file server that says nothing."""
+class ByPage(LoadFileScheduling):
+    """Keeps the tests of a file on one worker, and of the chapters those of a chapter."""
 
-    def log_message(self, *told: Any) -> None:
-        """Say nothing."""
+    def _split_scope(self, nodeid: str) -> str:
+        chapter = re.search(r"test_chapters\.py::.*\[(\w+)", nodeid)
+        return chapter[1] if chapter else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)  # with -p no:xdist there is none
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByPage:
+    """Share out the tests between two browsers."""
+    return ByPage(config, log)
 
 
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     """The site, on the loopback."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=SITE))
+    server = served("127.0.0.1", 0)
     Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
@@ -52,16 +57,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
     """A page that may ask the loopback only; what fails is an error at the end."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    yield watched(context.new_page(), address)
-    context.close()
-
-
-@pytest.fixture(scope="module", params=CHAPTERS)
-def live(request: Any, browser: Browser, address: str) -> Iterator[Live]:
-    """A chapter with its panel started, once for all tests of it."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context = browser.new_context(viewport=DESKTOP)
     page = watched(context.new_page(), address)
-    start(page, address, request.param)
-    yield Live(request.param, page, State(PANELS[request.param]))
+    yield page
     context.close()
+    assert page.wrong == []

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page
 
 from llmtrain_course import cells as in_page
 from llmtrain_course.kit import ids
-from llmtrain_course.kit.state import State
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"
@@ -18,22 +17,10 @@ AXE = ROOT / "site" / "node_modules" / "axe-core" / "axe.min.js"
 CHAPTERS = [*ids.CHAPTERS]
 PAGES = sorted(str(path.relative_to(SITE)) for path in SITE.rglob("*.html"))
 
+DESKTOP = {"width": 1280, "height": 900}
+TELEPHONE = {"width": 390, "height": 844}
+
 every_chapter = pytest.mark.parametrize("name", CHAPTERS)
-
-
-class Live(NamedTuple):
-    """A chapter's page, and the state that its panel should be in."""
-
-    name: str
-    page: Page
-    state: State
-
-    @property
-    def slider(self) -> str:
-        """The first slider that the panel shows."""
-        shown = self.state.panel.shown(self.state.values)
-        controls = self.state.panel.controls
-        return next(n for n in shown if controls[n].stops and not controls[n].more)
 
 
 def watched(page: Page, address: str) -> Page:
@@ -49,8 +36,8 @@ def watched(page: Page, address: str) -> Page:
     page.route("**/*", only_here)
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("response", lambda r: r.status >= 400 and wrong.append(r.url))
-    page.on("console", lambda told: told.type == "error" and wrong.append(told.text))
-    page.wrong = wrong  # type: ignore[attr-defined]
+    page.on("console", lambda line: line.type == "error" and wrong.append(line.text))
+    page.wrong = wrong
     return page
 
 
@@ -66,12 +53,22 @@ def judge_here(page: Page) -> None:
     )
 
 
-def start(page: Page, address: str, name: str, search: str = "") -> None:
-    """Open a chapter, and start its panel."""
-    page.goto(f"{address}/notebooks/{name}.html{search}")
-    if not search:
-        page.click("#panel .live-start")
+def start(page: Page) -> None:
+    """Start the panel of a chapter."""
+    page.click("#panel .live-start")
+    wait_for_panel(page)
+
+
+def wait_for_panel(page: Page) -> None:
+    """Wait until the panel of a chapter answers."""
     page.wait_for_selector("#panel.live-on .live-answer > *", timeout=60_000)
+
+
+def painted(page: Page) -> None:
+    """Wait until two frames are painted, with what a resize or a scroll has changed."""
+    page.evaluate(
+        "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )
 
 
 def same(page: Page, html: str) -> bool:

@@ -6,10 +6,8 @@ make site-test
 from __future__ import annotations
 
 import pytest
-from driver import CHAPTERS, SITE
+from driver import CHAPTERS, SITE, TELEPHONE
 from playwright.sync_api import Browser, Page
-
-TELEPHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture
@@ -18,23 +16,6 @@ def page(browser: Browser) -> Page:
     page = browser.new_page(viewport=TELEPHONE)
     yield page
     page.close()
-
-
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_a_telephone_shows_the_narrow_form_of_each_saved_picture(
-    page: Page, address: str, name: str
-) -> None:
-    page.goto(f"{address}/notebooks/{name}.html")
-    pictures = page.locator(":is(.live-saved, .live-answer) svg.wt")
-    seen = [one for one in pictures.all() if one.is_visible()]
-    assert seen
-    for picture in seen:
-        assert "wide" not in picture.get_attribute("class")
-    for narrow in page.locator(":is(.live-saved, .live-answer) svg.narrow").all():
-        if narrow.is_visible():  # a still may be folded away
-            box = narrow.bounding_box()
-            assert box["x"] >= 0
-            assert box["x"] + box["width"] <= TELEPHONE["width"]
 
 
 def test_opened_as_a_file_a_page_says_what_to_do(page: Page) -> None:

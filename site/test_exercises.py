@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from driver import CHAPTERS, start
+from driver import CHAPTERS, judge_here, start
 from playwright.sync_api import Locator, Page, expect
 
 from llmtrain_course.exercises import EXERCISES
@@ -20,22 +20,22 @@ def test_a_choice_is_made_by_buttons_asks_again_and_the_last_hint_leads_to_the_a
     page.goto(f"{address}/notebooks/start_here.html")
 
     form = page.locator('.live-form[data-id="start_here-b"]')
-    told = form.locator(".live-verdict")
+    verdict = form.locator(".live-verdict")
     assert "“In a day they do 1.94 ZFLOP/s.”" in form.locator("label").nth(1).inner_text()
     form.locator("input[value=A]").check()
     form.get_by_role("button", name="Check").click()
-    expect(told).to_contain_text("A second question, in place of the first:", timeout=60_000)
+    expect(verdict).to_contain_text("A second question, in place of the first:")
     expect(form.locator("fieldset")).to_contain_text("“In a day they do 1.94 ZFLOP/s.”")
     page.reload()  # both questions are there again
     expect(form.locator("fieldset")).to_be_visible()
     form.locator("input[type=text]").fill("40.3 EFLOP")
     page.keyboard.press("Enter")
-    expect(told).to_contain_text("✓ start_here-b", timeout=60_000)
+    expect(verdict).to_contain_text("✓ start_here-b")
     form.locator("summary").click()
     expect(form.locator("textarea")).to_have_value(re.compile('^answer = "40.3 EFLOP"  # '))
     form.locator("textarea").fill("answer = TP 2")
     form.get_by_role("button", name="Run", exact=True).click()
-    expect(told).to_have_text('Line 1: words stand in quotes, answer = "TP 2"')
+    expect(verdict).to_have_text('Line 1: words stand in quotes, answer = "TP 2"')
 
     form = page.locator('.live-form[data-id="start_here-a"]')
     hints = set()
@@ -48,7 +48,6 @@ def test_a_choice_is_made_by_buttons_asks_again_and_the_last_hint_leads_to_the_a
     page.locator('[data-id="start_here-a"] .live-verdict a').click()
     expect(page).to_have_url(f"{address}/notebooks/solutions/start_here.html#start_here-a")
     expect(page.locator('[id="start_here-a"]')).to_be_in_viewport()
-    assert page.wrong == []  # type: ignore[attr-defined]
 
 
 CHOICES = {id: one for id, one in EXERCISES.items() if getattr(one, "options", None)}
@@ -62,13 +61,14 @@ def test_a_choice_stays_on_the_page_and_after_a_wrong_one_the_next_question_coun
     wrong = next(one for one, ok in options.items() if not ok)
     right = next(one for one, ok in options.items() if ok)
     page.goto(f"{address}/notebooks/{chapter_of(id)}.html")
+    judge_here(page)
     form = page.locator(f'.live-form[data-id="{id}"]')
-    told, first, second = (form.locator(x) for x in (".live-verdict", *map(TURN.format, (0, 1))))
+    verdict, first, second = (form.locator(x) for x in (".live-verdict", *map(TURN.format, (0, 1))))
     sentences = first.inner_text()
 
-    def answered(said: str) -> bool:
+    def answered(reply: str) -> bool:
         form.get_by_role("button", name="Check").click()
-        expect(told).to_contain_text(said, timeout=60_000)
+        expect(verdict).to_contain_text(reply)
         assert first.is_visible()
         assert first.inner_text() == sentences
         return bool(page.evaluate("id => JSON.parse(localStorage.llmtrain).done[id]", id))
@@ -89,24 +89,22 @@ def test_a_choice_stays_on_the_page_and_after_a_wrong_one_the_next_question_coun
     second.locator("input").fill(repr(question.exercise.key()))
     assert answered(f"✓ {id}")
     assert second.is_visible()
-    assert page.wrong == []  # type: ignore[attr-defined]
 
 
-def test_a_size_of_a_list_is_chosen_by_a_button(page: Page, address: str) -> None:
+def test_options_have_buttons_and_long_ones_stand_each_on_its_own_line(
+    page: Page, address: str
+) -> None:
     page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
-    form = page.locator('.live-form[data-id="start_here-d"]')
-    assert form.locator("label:has([type=radio]):visible").count() == 5
-    form.get_by_label("8B", exact=True).check()
-    form.get_by_role("button", name="Check").click()
-    expect(form.locator(".live-verdict")).to_contain_text("start_here-d: 8B gets", timeout=60_000)
-
-
-def test_long_options_stand_each_on_its_own_line(page: Page, address: str) -> None:
-    page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
+    judge_here(page)
     for id, column in (("start_here-b", True), ("start_here-d", False)):
         options = page.locator(f'.live-form[data-id="{id}"] label:has([type=radio])').all()
         lefts = {round(one.bounding_box()["x"]) for one in options}
         assert (len(lefts) == 1) == column, id
+    form = page.locator('.live-form[data-id="start_here-d"]')
+    assert form.locator("label:has([type=radio]):visible").count() == 5
+    form.get_by_label("8B", exact=True).check()
+    form.get_by_role("button", name="Check").click()
+    expect(form.locator(".live-verdict")).to_contain_text("start_here-d: 8B gets")
 
 
 def test_what_is_stored_comes_back_as_text_and_nonsense_is_left_out(
@@ -125,30 +123,30 @@ def test_what_is_stored_comes_back_as_text_and_nonsense_is_left_out(
     evil = '<img class="evil" src="x" onerror="document.title = 1">'
     page.goto(f"{address}/notebooks/duration.html")
     page.evaluate(store, evil)
-    start(page, address, "duration")
+    page.reload()
+    start(page)
     assert page.locator(".evil").count() == 0
     assert evil in page.locator(".live-verdict").all_inner_texts()
-    assert page.wrong == []  # type: ignore[attr-defined]
 
 
 def test_no_script_of_anybody_elses_runs_in_a_page(page: Page, address: str) -> None:
     page.goto(f"{address}/notebooks/duration.html")
     for put in ("innerHTML = '<img src=x onerror=\"document.title = 1\">'", "append(script)"):
-        page.evaluate(
-            f"""() => {{
-                const script = document.createElement("script");
-                script.textContent = "document.title = 1";
-                document.querySelector(".live-note").{put};
-            }}"""
-        )
-    page.wait_for_timeout(300)
+        with page.expect_console_message(lambda line: "Content Security Policy" in line.text):
+            page.evaluate(
+                f"""() => {{
+                    const script = document.createElement("script");
+                    script.textContent = "document.title = 1";
+                    document.querySelector(".live-note").{put};
+                }}"""
+            )
     assert page.title() != "1"
-    told = [one for one in page.wrong if "Content Security Policy" in one]  # type: ignore[attr-defined]
-    assert len(told) == 2
+    page.wrong.clear()
 
 
 def test_a_changed_cell_is_what_later_ones_rest_on(page: Page, address: str) -> None:
     page.goto(f"{address}/notebooks/start_here.html")
+    judge_here(page)
     for _ in range(2):
         page.locator(".live-open:visible").first.click()  # the next one is the first, then
     first, later = page.locator(".live-form[data-closed]:visible").all()
@@ -192,5 +190,5 @@ def test_what_was_saved_for_the_example_says_so_once_a_run_is_set(page: Page, ad
             ".live-open"
         ).click()
         expect(note.first).not_to_be_visible()
-        told = page.locator("form[data-example] .live-verdict").first
-        expect(told).to_contain_text("yours: 64 × H100 SXM for 14 days", timeout=60_000)
+        verdict = page.locator("form[data-example] .live-verdict").first
+        expect(verdict).to_contain_text("yours: 64 × H100 SXM for 14 days")

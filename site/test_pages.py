@@ -5,36 +5,44 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cells
+import metadata
 import pytest
 from bs4 import BeautifulSoup
 from driver import CHAPTERS, PAGES, ROOT, SITE, every_chapter, watched
 from playwright.sync_api import Browser, Page, expect
 
-from llmtrain_course.kit.drawing import at_night
-
-MOST_FETCHED = 350_000
-"""Bytes that a chapter's first load may fetch."""
+from llmtrain_course.kit.ids import page_of
 
 
-@pytest.mark.parametrize(
-    ("scheme", "width"), [("light", 1280), ("light", 800), ("light", 390), ("dark", 1280)]
-)
-def test_every_page_opens_and_nothing_is_wider_than_the_window(
-    browser: Browser, address: str, scheme: Any, width: int
+@pytest.mark.parametrize("name", [name for name in PAGES if name != "index.html"])
+def test_a_page_opens_follows_the_systems_theme_and_is_no_wider_than_the_window(
+    pages: Page, address: str, name: str
 ) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    page = watched(context.new_page(), address)
-    for name in [name for name in PAGES if name != "index.html"]:
-        page.goto(f"{address}/{name}")
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= width, name
-        if name.startswith("notebooks"):
-            assert page.evaluate("document.documentElement.dataset.theme") == scheme
-    assert page.wrong == []  # type: ignore[attr-defined]
+    theme = "document.documentElement.dataset.theme"
+    pages.wrong.clear()
+    pages.emulate_media(color_scheme="dark")
+    pages.goto(f"{address}/{name}")
+    if name.startswith("notebooks"):
+        assert pages.evaluate(theme) == "dark"
+        pages.emulate_media(color_scheme="light")
+        pages.wait_for_function(f"{theme} === 'light'")
+    for width in (1280, 800, 390):
+        pages.set_viewport_size({"width": width, "height": 900})
+        assert pages.evaluate("document.documentElement.scrollWidth") <= width
+    assert pages.wrong == []
+
+
+@pytest.fixture(scope="module")
+def pages(browser: Browser, address: str) -> Iterator[Page]:
+    """A window in which one page is opened after the other."""
+    context = browser.new_context()
+    yield watched(context.new_page(), address)
     context.close()
 
 
@@ -47,9 +55,9 @@ def test_the_front_page_leads_to_chapter_00(page: Page, address: str) -> None:
 
 @every_chapter
 def test_links_to_the_glossary_lead_to_its_entries_and_say_them(name: str) -> None:
-    cells = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))["cells"]
-    shown = [cell for cell in cells if "notebook-only" not in cell["metadata"].get("tags", [])]
-    text = "\n".join("".join(it["source"]) for it in shown if it["cell_type"] == "markdown")
+    cells = json.loads((ROOT / "notebooks" / f"{page_of(name)}.ipynb").read_text("utf-8"))["cells"]
+    visible = [cell for cell in cells if "notebook-only" not in cell["metadata"].get("tags", [])]
+    text = "\n".join("".join(it["source"]) for it in visible if it["cell_type"] == "markdown")
     wanted = re.findall(r'glossary\.ipynb#\S+ "([^"]+)"', text)
     links = read(name).select('article a[href*="glossary.html#"]')
     assert sorted(link["title"] for link in links) == sorted(wanted)  # the goals go to the top
@@ -58,106 +66,77 @@ def test_links_to_the_glossary_lead_to_its_entries_and_say_them(name: str) -> No
     assert {str(link["href"]).partition("#")[2] for link in links} <= headings
 
 
+@cache
 def read(name: str) -> BeautifulSoup:
-    """A page as it was built."""
+    """A chapter as it was built."""
     return BeautifulSoup((SITE / "notebooks" / f"{name}.html").read_text("utf-8"), "html.parser")
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_pages_policy_stands_before_all_that_it_governs(name: str) -> None:
-    before, policy, after = (SITE / name).read_text("utf-8").partition("Content-Security-Policy")
+def test_what_is_true_of_notebooks_only_is_left_out() -> None:
+    """And stands in a notebook: a sentence that changed there would come back here."""
+    notebooks = [path.read_text("utf-8") for path in cells.CHAPTERS.values()]
+    pages = [(SITE / "notebooks" / f"{name}.html").read_text("utf-8") for name in CHAPTERS]
+    for sentence in cells.OF_NOTEBOOKS:
+        assert sum(sentence in one for one in notebooks) == 1
+    assert not any("Shift+Enter</strong>" in page for page in pages)
+    assert not any("in place of <code" in page for page in pages)
+
+
+class Built(NamedTuple):
+    """A page as it was built."""
+
+    name: str
+    text: str
+    soup: BeautifulSoup
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def built(request: Any) -> Built:
+    """Each page of the site."""
+    text = (SITE / request.param).read_text("utf-8")
+    return Built(request.param, text, BeautifulSoup(text, "html.parser"))
+
+
+def test_a_pages_policy_stands_before_all_that_it_governs(built: Built) -> None:
+    before, policy, after = built.text.partition("Content-Security-Policy")
     assert policy
     assert not re.search("<(script|style|link|img)", before)
     [rules] = re.findall(r'script-src ([^;"]+)', after)
     assert "unsafe" not in rules
 
 
-def test_what_is_true_of_notebooks_only_is_left_out() -> None:
-    """And stands in a notebook: a sentence that changed there would come back here."""
-    told = [path.read_text("utf-8") for path in cells.CHAPTERS.values()]
-    pages = [(SITE / "notebooks" / f"{name}.html").read_text("utf-8") for name in CHAPTERS]
-    for sentence in cells.OF_NOTEBOOKS:
-        assert sum(sentence in one for one in told) == 1
-    assert not any("Shift+Enter</strong>" in page for page in pages)
-    assert not any("in place of <code" in page for page in pages)
+def test_a_page_says_what_it_is_about_and_leaves_out_what_has_no_address(built: Built) -> None:
+    if built.name in ("404.html", "search.html"):
+        return
+    [words] = [one["content"] for one in built.soup.select('meta[name="description"]')]
+    assert 40 <= len(words) <= metadata.LONGEST
+    assert len(built.soup.select('meta[property="og:title"]')) == 1
+    assert not built.soup.select('link[rel="canonical"], meta[property="og:image"]')
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_formulas_and_icons_are_set_when_the_site_is_built(name: str) -> None:
-    soup = BeautifulSoup((SITE / name).read_text("utf-8"), "html.parser")
-    assert not soup.select("script[src*=mathjax], script[src*=fontawesome], .fa-solid")
-    glyphs = {path["id"] for path in soup.select("svg.glyphs path")}
-    for formula in soup.select(".math"):
+def test_formulas_and_icons_are_set_when_the_site_is_built(built: Built) -> None:
+    assert not built.soup.select("script[src*=mathjax], script[src*=fontawesome], .fa-solid")
+    glyphs = {path["id"] for path in built.soup.select("svg.glyphs path")}
+    for formula in built.soup.select(".math"):
         assert [tag.name for tag in formula.find_all(recursive=False)] == ["svg", "math"]
         used = {str(one["xlink:href"])[1:] for one in formula.select("use")}
         assert used
         assert used <= glyphs
 
 
-@every_chapter
-def test_a_drawing_is_as_dark_as_the_page(page: Page, address: str, name: str) -> None:
-    """Every colour of every drawing is the day's by day and the night's by night."""
-    painted = """theme => {
-        document.documentElement.dataset.theme = theme;
-        const parts = [...document.querySelectorAll("article svg.wt [fill^='#']")];
-        return parts.map(one => [one.getAttribute("fill"), getComputedStyle(one).fill]);
-    }"""
-    page.goto(f"{address}/notebooks/{name}.html")
-    for theme, of in {"dark": at_night, "light": str}.items():
-        found = {(color, seen) for color, seen in page.evaluate(painted, theme)}
-        assert found
-        assert {(color, rgb(of(color))) for color, _ in found} == found
+def test_a_page_asks_at_once_for_all_that_its_script_is_made_of(built: Built) -> None:
+    if "/" not in built.name:
+        return
+    asked = {Path(link["href"]).stem for link in built.soup.select("link[rel=modulepreload]")}
+    assert asked == imported("live") - {"live"}
 
 
-def rgb(color: str) -> str:
-    """A colour as a browser says it."""
-    return "rgb({}, {}, {})".format(*(int(color[i : i + 2], 16) for i in (1, 3, 5)))
-
-
-@every_chapter
-def test_nothing_is_fetched_for_python_before_a_click(page: Page, address: str, name: str) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(f"{address}/notebooks/{name}.html", wait_until="networkidle")
-    assert not [url for url in asked if "pyodide" in url or "course.zip" in url]
-    assert page.locator("#panel .live-start").count() == 1
-
-
-@pytest.mark.parametrize("name", [name for name in PAGES if "/" in name])
-def test_a_page_asks_at_once_for_all_that_its_script_is_made_of(name: str) -> None:
-    soup = BeautifulSoup((SITE / name).read_text("utf-8"), "html.parser")
-    asked = {Path(link["href"]).stem for link in soup.select("link[rel=modulepreload]")}
-    imported, found = {"live"}, set[str]()
-    while imported - found:
-        part = (imported - found).pop()
-        found.add(part)
-        text = (SITE / "_static" / f"{part}.js").read_text("utf-8")
-        imported |= {*re.findall(r'^import .* from "\./(\w+)\.js";$', text, re.M)}
-    assert asked == found - {"live"}
-
-
-@every_chapter
-def test_a_first_load_is_light_and_nothing_moves(page: Page, address: str, name: str) -> None:
-    """All that a chapter asks for, and how far the page has shifted meanwhile."""
-    fetched: list[Any] = []
-    page.on("response", lambda response: fetched.append(response))
-    page.goto(f"{address}/notebooks/{name}.html", wait_until="networkidle")
-    page.wait_for_timeout(1500)
-    assert sum(map(zipped, fetched)) < MOST_FETCHED
-    shift = """() => new Promise(done => {
-        let sum = 0;
-        new PerformanceObserver(list => {
-            for (const one of list.getEntries()) if (!one.hadRecentInput) sum += one.value;
-        }).observe({ type: "layout-shift", buffered: true });
-        setTimeout(() => done(sum), 100);
-    })"""
-    assert page.evaluate(shift) < 0.01
-
-
-def zipped(response: Any) -> int:
-    """Bytes of an answer, as a host sends it: text is compressed."""
-    body = response.body()
-    return len(body if response.url.endswith((".woff2", ".png")) else gzip.compress(body))
+@cache
+def imported(name: str) -> frozenset[str]:
+    """A script and all that it imports."""
+    text = (SITE / "_static" / f"{name}.js").read_text("utf-8")
+    parts = re.findall(r'^import .* from "\./(\w+)\.js";$', text, re.M)
+    return frozenset({name}).union(*map(imported, parts))
 
 
 def test_a_visited_page_is_there_without_a_network(browser: Browser, address: str) -> None:
@@ -168,7 +147,14 @@ def test_a_visited_page_is_there_without_a_network(browser: Browser, address: st
     page.evaluate("navigator.serviceWorker.ready.then(() => 0)")
     page.locator("#panel .live-start").click()
     page.locator("#panel.live-on").wait_for(timeout=60_000)
-    page.wait_for_timeout(1500)  # what came is being kept
+    page.wait_for_function(
+        """async () => {
+            const all = (await Promise.all((await caches.keys()).map(async name =>
+                (await (await caches.open(name)).keys()).map(one => one.url)))).flat();
+            return [".wasm", "python_stdlib.zip", "pyodide-lock.json", "course.zip", "search.js"]
+                .every(name => all.some(url => url.endsWith(name)));
+        }"""
+    )  # what came is being kept
     context.set_offline(True)
     page.goto(url)
     last = page.locator(".live-handle").last  # which nobody had looked at
@@ -210,29 +196,13 @@ def test_what_is_kept_from_the_first_visit_is_about_a_megabyte() -> None:
     assert sum(len(gzip.compress((SITE / x).read_bytes())) for x in files[1:]) < 1_100_000
 
 
-def test_a_bar_moves_while_python_comes(page: Page, address: str) -> None:
-    """It says how much of the whole is there, and the whole is what comes."""
-    page.goto(f"{address}/notebooks/start_here.html")
-    page.evaluate("""() => {
-        window.parts = [];
-        document.addEventListener("python", event => window.parts.push(event.detail.part));
-    }""")
-    page.locator("#panel .live-start").click()
-    page.locator("#panel.live-on").wait_for(timeout=60_000)
-    parts = page.evaluate("window.parts")
-    assert parts == sorted(parts)
-    assert parts[0] < 0.1
-    assert 0.97 < parts[-1] <= 1
-    assert len({*parts}) > 20
-
-
 def test_a_search_finds_first_what_is_called_so(page: Page, address: str) -> None:
     page.goto(f"{address}/search.html?q=all-reduce")
     first = page.locator("ul.search > li").first
     expect(first.locator("a")).to_have_text(re.compile("› all-reduce$"))
     expect(first.locator(".live-found mark")).to_have_count(0)  # its name says it
     second = page.locator("ul.search > li").nth(1)
-    expect(second.locator("a")).to_have_attribute("href", re.compile("communication.html"))
+    expect(second.locator("a")).to_have_attribute("href", re.compile("communication"))
     expect(second.locator("mark")).to_have_text(re.compile("^all-reduce$", re.I))
     assert page.locator(".live-found", has_text="import ").count() == 0
 
@@ -243,16 +213,3 @@ def test_the_sheet_is_two_pages_and_the_course_has_all_chapters() -> None:
 
     assert pages("sheet.pdf") == 2
     assert pages("course.pdf") > 100
-
-
-@every_chapter
-def test_paper_has_the_light_drawings_alone(name: str) -> None:
-    import book
-
-    article = book.article(SITE / "notebooks" / f"{name}.html")
-    assert not article.select(".sign")  # the picture of its card
-    drawings = article.select(".wt")
-    assert drawings
-    for drawing in drawings:
-        assert drawing.name == "svg"
-        assert not drawing.select("style")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from driver import CHAPTERS
+from driver import CHAPTERS, painted
 from playwright.sync_api import Browser, Page, expect
 
 
@@ -28,7 +28,9 @@ def test_a_projector_gets_one_scene_a_screen(browser: Browser, address: str) -> 
     page = browser.new_page(viewport={"width": 1280, "height": 720})
     page.goto(f"{address}/notebooks/communication.html?present")
     scenes = page.locator(".scene")
+    expect(page.locator(".scene-bar span")).to_contain_text("1 of ")
     expect(page.locator(".scene-bar span")).to_have_text(f"1 of {scenes.count()}")
+    assert not page.locator("article .sign").is_visible()
     for turn in (1, 2):
         question = page.locator(".scene:visible .live-question")
         assert all(one.is_visible() for one in question.all())
@@ -49,15 +51,15 @@ def test_a_projector_gets_one_scene_a_screen(browser: Browser, address: str) -> 
     assert seen >= 5
     for _ in range(scenes.count() - 4):
         page.keyboard.press("ArrowLeft")
-    shown = scenes.nth(3)
-    line = shown.locator(".scene-line").first
+    fourth = scenes.nth(3)
+    line = fourth.locator(".scene-line").first
     assert line.is_visible()  # once it was shown, it stays
     page.reload()  # it stays where it was
     expect(page.locator(".scene-bar span")).to_have_text(f"4 of {scenes.count()}")
-    shown.locator("input[type=range]").first.focus()
+    fourth.locator("input[type=range]").first.focus()
     page.keyboard.press("ArrowRight")  # the slider's own
     expect(page.locator(".scene-bar span")).to_have_text(f"4 of {scenes.count()}")
-    assert page.url.endswith("?present#" + shown.get_attribute("id"))
+    assert page.url.endswith("?present#" + fourth.get_attribute("id"))
     page.close()
 
 
@@ -73,6 +75,7 @@ def test_no_screen_runs_under_the_edge_of_a_projector(
     page = browser.new_page(viewport={"width": 1280, "height": 720})
     page.goto(f"{address}/notebooks/{CHAPTERS[number]}.html?present")
     place = page.locator(".scene-bar span")
+    expect(place).to_contain_text("1 of ")
     count = page.locator(".scene").count()
     for turn in range(1, count + 1):
         expect(place).to_have_text(f"{turn} of {count}")
@@ -88,7 +91,7 @@ def test_a_panel_before_a_room_stands_beside_its_controls(browser: Browser, addr
     page.get_by_role("button", name="Start the panel").click()
     picture = page.locator(".live-on:visible svg.wt:visible").first
     picture.wait_for(timeout=60_000)
-    page.wait_for_timeout(300)  # until it is fitted
+    painted(page)  # until it is fitted
     assert page.evaluate(EDGE) <= 720
     assert picture.bounding_box()["height"] > 0.3 * 720
     assert picture.bounding_box()["x"] > 300  # the controls are on its left
@@ -143,7 +146,7 @@ def test_a_clicker_goes_on_after_a_hand_has_moved_a_slider(page: Page, address: 
         box, scene = slider.bounding_box(), place.inner_text()
         page.mouse.click(box["x"] + box["width"] * 0.8, box["y"] + box["height"] / 2)
         value = slider.input_value()
-        page.wait_for_timeout(100)
+        page.wait_for_function("document.activeElement === document.body")  # the keys are free
         page.keyboard.press(key)
         page.keyboard.press(key)  # past the line to carry away
         expect(place).not_to_have_text(scene)

@@ -5,12 +5,8 @@ make site-test
 
 from __future__ import annotations
 
-import re
-
-import book
 import pytest
-from bs4 import BeautifulSoup
-from driver import CHAPTERS, SITE
+from driver import CHAPTERS
 from playwright.sync_api import Browser, Page, expect
 
 CHAPTER = f"notebooks/{CHAPTERS[7]}.html"
@@ -92,18 +88,6 @@ def test_pictures_of_cells_have_a_form_for_a_telephone(telephone: Page) -> None:
         assert box["x"] + box["width"] <= 390
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_a_formula_is_no_wider_than_a_telephone(browser: Browser, address: str, name: str) -> None:
-    page = browser.new_page(viewport={"width": 390, "height": 844})
-    page.goto(f"{address}/notebooks/{name}.html")
-    wide = page.evaluate(
-        "() => [...document.querySelectorAll('article div.math > svg')]"
-        ".filter(one => one.getBoundingClientRect().right > 390).length"
-    )
-    page.close()
-    assert wide == 0
-
-
 def test_the_progress_in_the_list_of_pages_is_read_whole(page: Page) -> None:
     page.evaluate("localStorage.llmtrain = JSON.stringify({done: {'start_here-a': true}})")
     page.reload()
@@ -118,15 +102,3 @@ def test_a_guess_is_answered_without_its_inner_name(page: Page) -> None:
     form.locator("button").first.click()
     expect(form.locator(".live-verdict")).to_contain_text("you said 3")
     assert form.get_attribute("data-id") not in form.locator(".live-verdict").inner_text()
-
-
-def test_the_book_calls_a_page_of_the_site_a_chapter() -> None:
-    text = book.article(SITE / "notebooks" / f"{CHAPTERS[8]}.html").get_text()
-    assert not re.search(r"\b[Pp]ages?\s\d\d\b", text)
-    assert "chapter 09" in text
-
-
-def test_page_and_pages_keep_their_capital_and_their_s() -> None:
-    text = BeautifulSoup("<p>Page 03, pages 05 and 06, a page 8</p>", "html.parser")
-    book.name_chapters(text)
-    assert text.get_text() == "Chapter 03, chapters 05 and 06, a page 8"

@@ -20,9 +20,9 @@ def test_each_public_function_and_class_has_an_entry_that_is_whole() -> None:
     for name in llmtrain_helpers.__all__:
         thing = getattr(llmtrain_helpers, name)
         if inspect.isfunction(thing) or inspect.isclass(thing):
-            told = entries[name].get_text()
-            assert inspect.getdoc(thing).split()[-1].strip('`."') in told, name
-            assert f"{name}(" in told, name
+            text = entries[name].get_text()
+            assert inspect.getdoc(thing).split()[-1].strip('`."') in text, name
+            assert f"{name}(" in text, name
 
 
 def test_names_in_code_lead_there() -> None:

@@ -1,4 +1,5 @@
-"""The course on paper: nothing to press, room to write, contents that lead to the page.
+"""The course on paper: the book has nothing to press and room to write, and on the formula
+sheet's two full pages each letter is explained.
 
 make site-test
 """
@@ -6,18 +7,27 @@ make site-test
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import count
 
 import book
 import frames
+import pdf
 import pytest
-from bs4 import BeautifulSoup
+import sheet
+from bs4 import BeautifulSoup, Tag
 from driver import SITE
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page, expect
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.kit.ids import page_of
 from llmtrain_course.panels import HANDLES
+
+
+@pytest.fixture(scope="module")
+def articles() -> dict[str, Tag]:
+    """What each chapter says on paper."""
+    return {path.stem: book.article(path) for path in book.chapter_pages(SITE)}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +54,7 @@ def test_nothing_is_to_be_pressed_moved_or_run(printed: BeautifulSoup) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "left"),
+    ("paragraph", "sentences"),
     [
         ("Send one token through, and count. Press play, or move the slider.", 1),
         ("Move <i>F</i>, then <i>E</i>, and watch. What do you see?", 1),
@@ -52,20 +62,20 @@ def test_nothing_is_to_be_pressed_moved_or_run(printed: BeautifulSoup) -> None:
         ("A faster write moves the whole valley. Both work.", 2),
     ],
 )
-def test_sentences_for_the_hand_are_left_out(told: str, left: int) -> None:
-    page = BeautifulSoup(f"<div><p>{told}</p></div>", "html.parser")
+def test_sentences_for_the_hand_are_left_out(paragraph: str, sentences: int) -> None:
+    page = BeautifulSoup(f"<div><p>{paragraph}</p></div>", "html.parser")
     book.leave_out_the_hand(page.p)
-    assert len(re.findall(r"[.?]", page.get_text())) == left
+    assert len(re.findall(r"[.?]", page.get_text())) == sentences
 
 
-@pytest.mark.parametrize("name", HANDLES)
-def test_paper_shows_two_settings_that_differ_and_no_empty_start(name: str) -> None:
-    handle, (first, second) = HANDLES[name], frames.pair(name)
-    assert first != second
-    assert not any(handle.answer(values).problem for values in (first, second))
-    for each, control in handle.controls.items():
-        if control.play and control.stops[0] == handle.default[each] == 0:
-            assert first[each] != 0 != second[each]
+def test_paper_shows_two_settings_that_differ_and_no_empty_start() -> None:
+    for name, handle in HANDLES.items():
+        first, second = frames.pair(name)
+        assert first != second, name
+        assert not any(handle.answer(values).problem for values in (first, second)), name
+        for each, control in handle.controls.items():
+            if control.play and control.stops[0] == handle.default[each] == 0:
+                assert first[each] != 0 != second[each], name
 
 
 def test_the_rule_takes_the_middle_and_the_end_or_another_setting() -> None:
@@ -135,9 +145,8 @@ def test_the_contents_say_where_each_part_begins(browser: Browser) -> None:
 def test_a_search_leads_to_the_section(browser: Browser, address: str) -> None:
     page = browser.new_page()
     page.goto(f"{address}/search.html?q=ring+latency")
-    found = page.locator("#search-results a", has_text="07 · Communication").first
-    found.filter(has_text="›").wait_for()
-    assert "communication.html#" in found.get_attribute("href")
+    result = page.locator("#search-results a", has_text="07 · Communication ›").first
+    expect(result).to_have_attribute("href", re.compile("communication.html#"))
     page.close()
 
 
@@ -163,3 +172,77 @@ def test_a_bracket_closes_where_its_last_sentence_was_for_the_hand() -> None:
 def test_no_number_of_a_list_stands_alone(printed: BeautifulSoup) -> None:
     """Of what one is to try, paper leaves out what only a hand can do."""
     assert [one for one in printed.select("ol > li") if not one.get_text(strip=True)] == []
+
+
+def test_paper_has_the_light_drawings_alone(articles: dict[str, Tag]) -> None:
+    for name, article in articles.items():
+        assert not article.select(".sign")  # the picture of its card
+        drawings = article.select(".wt")
+        assert drawings, name
+        for drawing in drawings:
+            assert drawing.name == "svg", name
+            assert not drawing.select("style"), name
+
+
+def test_the_book_calls_a_page_of_the_site_a_chapter(articles: dict[str, Tag]) -> None:
+    text = [*articles.values()][8].get_text()
+    assert not re.search(r"\b[Pp]ages?\s\d\d\b", text)
+    assert "chapter 09" in text
+
+
+def test_page_and_pages_keep_their_capital_and_their_s() -> None:
+    text = BeautifulSoup("<p>Page 03, pages 05 and 06, a page 8</p>", "html.parser")
+    book.name_chapters(text)
+    assert text.get_text() == "Chapter 03, chapters 05 and 06, a page 8"
+
+
+# --- the formula sheet
+
+SAYS_ITSELF = {"05": {"x"}, "09": {"G"}, "10": {"e"}}
+"""Letters that their own row explains, and the base of logarithms."""
+
+
+def test_each_letter_of_a_chapter_is_explained(articles: dict[str, Tag]) -> None:
+    for name, article in articles.items():
+        chapter = page_of(name)[:2]
+        letters = [one.get_text() for one in article.select("#to-take-away table math mi")]
+        used = {letter for letter in letters if len(letter) == 1}
+        here = {x for names in sheet.HERE.get(chapter, {}) for x in re.findall(r"\w", names)}
+        own = here - set("₀")
+        assert own <= used, name  # what is explained is there
+        assert used <= set(sheet.LETTERS) | own | SAYS_ITSELF.get(chapter, set()), name
+
+
+def test_no_line_begins_with_the_mark_after_a_formula(articles: dict[str, Tag]) -> None:
+    for article in articles.values():
+        for formula in article.select("#to-take-away table .math"):
+            follows = str(formula.next_sibling or "")
+            assert formula.parent.get("class") == ["kept"] or not re.match(r"[;,.:]", follows)
+
+
+@pytest.fixture(scope="module")
+def printed_sheet(browser: Browser) -> Iterator[Page]:
+    """The sheet, in letters of the size in which it is printed_sheet."""
+    page = browser.new_page()
+    pdf.opened(page, SITE, pdf.filled(SITE, "sheet", sheet.TITLE, sheet.body(SITE)))
+    pdf.enlarge(page)
+    yield page
+    page.close()
+
+
+def test_formulas_are_as_large_as_their_neighbours(printed_sheet: Page) -> None:
+    printed_sheet.set_viewport_size({"width": 725, "height": 1000})  # A4 without its margins
+    printed_sheet.emulate_media(media="print")
+    scales = printed_sheet.locator(".taken td:not(:first-child) .math > svg").evaluate_all(
+        "all => all.map((one) => one.getBoundingClientRect().width"
+        " / parseFloat(one.getAttribute('width')))"
+    )
+    assert min(scales) > 0.98 * max(scales)
+
+
+def test_the_sheet_has_the_largest_letters_that_fit(printed_sheet: Page) -> None:
+    size = float(printed_sheet.evaluate("document.body.style.fontSize").removesuffix("pt"))
+    assert size >= 9
+    assert pdf.sheets(printed_sheet) == 2
+    printed_sheet.evaluate("size => { document.body.style.fontSize = `${size}pt`; }", size + 0.1)
+    assert pdf.sheets(printed_sheet) > 2
