@@ -153,33 +153,33 @@ def _plain(html: str) -> str:
 def number_figures(text: Tag, chapter: int) -> None:
     """Make a numbered figure of each picture of a chapter."""
     pictures = text.select(".live-saved, .cell_output:has(img, svg.wt):not(.live-saved)")
-    for at, shown in enumerate(pictures, start=1):
-        handle = shown.find_parent("section", "live-handle")
-        live = handle or shown.parent.select_one(".live-panel")
-        html, title = pictured(shown, str(live["data-word"]) if live else "")
+    for at, output in enumerate(pictures, start=1):
+        handle = output.find_parent("section", "live-handle")
+        live = handle or output.parent.select_one(".live-panel")
+        html, title = pictured(output, str(live["data-word"]) if live else "")
         caption = f"<figcaption><b>Figure {chapter}.{at}</b> {title}</figcaption>"
-        call = shown.parent.select_one(".cell_input pre")
+        call = output.parent.select_one(".cell_input pre")
         if not live and call and "\n" not in call.get_text().strip():
             call.find_parent(class_="cell_input").decompose()  # nothing but the picture's name
         figure = BeautifulSoup(f"<figure>{html}{caption}</figure>", "html.parser")
-        (handle or shown).replace_with(figure)
+        (handle or output).replace_with(figure)
 
 
-def pictured(shown: Tag, word: str) -> tuple[str, str]:
+def pictured(output: Tag, word: str) -> tuple[str, str]:
     """What stands in place of a saved picture, and its title."""
     if word.startswith("handle:"):
         name = word.removeprefix("handle:")
         return frames(name), HANDLES[name].title
     if not word:
-        picture = shown.select_one("img, svg.wt")
-        told = str(picture.get("aria-label") or picture.get("alt"))
-        return shown.decode_contents(), re.split(r"[.:] ", told)[0]
-    for folded in shown.select("details"):
+        picture = output.select_one("img, svg.wt")
+        description = str(picture.get("aria-label") or picture.get("alt"))
+        return output.decode_contents(), re.split(r"[.:] ", description)[0]
+    for folded in output.select("details"):
         folded.decompose()
-    title, setting = shown.select_one("p b").extract(), shown.h3.extract()
-    for advice in shown.find_all(string=re.compile("As saved. Press Start")):
+    title, setting = output.select_one("p b").extract(), output.h3.extract()
+    for advice in output.find_all(string=re.compile("As saved. Press Start")):
         advice.replace_with("")
-    return shown.decode_contents(), f"{title.get_text().rstrip('.')} · {setting.get_text()}"
+    return output.decode_contents(), f"{title.get_text().rstrip('.')} · {setting.get_text()}"
 
 
 # --- questions and answers
@@ -199,10 +199,9 @@ def leave_room(form: Tag) -> None:
     html = f'<p class="answer"><b>{asks}</b> {room}{answered}</p>'
     for code in cell.select(".cell_input pre"):
         leave_out_check(code)
-    shown = cell.select_one(".cell_output")
-    if form["data-kind"] != "run":  # the cell has nothing but the guess
-        shown = cell
-    shown.replace_with(BeautifulSoup(html, "html.parser"))
+    # of a guess, the cell has nothing else
+    place = cell.select_one(".cell_output") if form["data-kind"] == "run" else cell
+    place.replace_with(BeautifulSoup(html, "html.parser"))
 
 
 def leave_out_check(code: Tag) -> None:
@@ -237,11 +236,11 @@ def answers_of(page: Tag) -> list[Tag]:
 def chapters(site: Path) -> list[Tag]:
     """The chapters, the worked answers, the sources and the glossary, one after the other."""
     notebooks = site / "notebooks"
-    told = chapter_pages(site)
-    worked = [notebooks / "solutions" / path.name for path in chapter_pages(site)]
-    paths = [*told, *worked, notebooks / "glossary.html"]
-    known = {path.relative_to(site).as_posix(): f"p{i}" for i, path in enumerate(paths)}
-    pages = {path: _bound(path, site, known) for path in paths}
+    first = chapter_pages(site)
+    worked = [notebooks / "solutions" / path.name for path in first]
+    paths = [*first, *worked, notebooks / "glossary.html"]
+    places = {path.relative_to(site).as_posix(): f"p{i}" for i, path in enumerate(paths)}
+    pages = {path: _bound(path, site, places) for path in paths}
     answers, sources = part("answers", ANSWERS), part("sources", SOURCES)
     for path in worked:
         section = pages.pop(path)
@@ -250,7 +249,7 @@ def chapters(site: Path) -> list[Tag]:
             heading.name = f"h{int(heading.name[1]) + 1}"
         section.extend(answers_of(pages[notebooks / path.name]))
         answers.append(section)
-    for path in told:
+    for path in first:
         for words in pages[path].select(".sources"):
             words.strong.string = name_of(pages[path])
             sources.append(words.extract())
@@ -276,15 +275,15 @@ def name_of(page: Tag) -> str:
 
 def bound(pages: list[Tag]) -> str:
     """A title page, the contents, and all pages."""
-    told = citation()
+    cited = citation()
     listed = "".join(
         f'<li><a href="#{page["id"]}">{page.h1.get_text()}</a><span></span></li>' for page in pages
     )
     title = (
         f'<section class="title"><h1>{TITLE}</h1><p>The cost of training language models: '
         f"parameters, FLOPs, days, memory, money</p>{HANDLES[COVER].render()}"
-        f"<p>{told['authors']}<br>"
-        f"Version {told['version']}, {date.fromisoformat(told['date']):%d %B %Y}<br>"
+        f"<p>{cited['authors']}<br>"
+        f"Version {cited['version']}, {date.fromisoformat(cited['date']):%d %B %Y}<br>"
         "Text CC BY 4.0, code MIT</p></section>"
     )
     contents = f'<article class="contents"><h1>Contents</h1><ol>{listed}</ol></article>'
@@ -334,13 +333,13 @@ def fewest(page: Page, part: int, sheets: Callable[[], int]) -> int:
     return loose
 
 
-def _bound(path: Path, site: Path, known: dict[str, str]) -> Tag:
+def _bound(path: Path, site: Path, places: dict[str, str]) -> Tag:
     """A page whose anchors and links hold inside the whole."""
-    page, place = article(path), known[path.relative_to(site).as_posix()]
+    page, place = article(path), places[path.relative_to(site).as_posix()]
     for tag in page.select("[id]"):
         tag["id"] = f"{place}-{tag['id']}"
     for link in page.select("a[href]"):
-        link["href"] = _link(str(link["href"]), path, site, known) or ""
+        link["href"] = _link(str(link["href"]), path, site, places) or ""
         if not link["href"]:
             del link["href"]
     for folded in page.select("details"):
@@ -349,13 +348,13 @@ def _bound(path: Path, site: Path, known: dict[str, str]) -> Tag:
     return page
 
 
-def _link(href: str, path: Path, site: Path, known: dict[str, str]) -> str:
+def _link(href: str, path: Path, site: Path, places: dict[str, str]) -> str:
     """Where a link leads inside the whole; nothing where it leads out of it."""
     parts = urlsplit(href)
     if parts.scheme:
         return href
     target = (path.parent / parts.path).resolve() if parts.path else path
     inside = target.is_relative_to(site) and target.relative_to(site).as_posix()
-    if inside not in known:
+    if inside not in places:
         return ""
-    return f"#{known[inside]}" + (f"-{parts.fragment}" if parts.fragment else "")
+    return f"#{places[inside]}" + (f"-{parts.fragment}" if parts.fragment else "")

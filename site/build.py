@@ -60,15 +60,15 @@ def main() -> int:
         for macros in SITE.glob("_static/*-macros.html"):  # the theme's, not pages
             macros.unlink()
         front_page.write(SITE, metadata.SOURCE)
-        fonts.dress(SITE)
+        fonts.add_fonts(SITE)
         shutil.copy(ROOT / "notebooks" / "course.png", SITE / metadata.PICTURE)
-        metadata.tell(SITE, front_page.DESCRIPTION)
-        prerender.lighten(SITE)
+        metadata.describe(SITE, front_page.DESCRIPTION)
+        prerender.prerender(SITE)
         search_index.write(SITE)
-        static_controls.hold(SITE)
-        policy.guard(SITE)
+        static_controls.add_controls(SITE)
+        policy.add_policies(SITE)
         pdf.print_all(SITE)
-        keep_offline(SITE)
+        add_service_worker(SITE)
         print(f"The site is in {SITE.relative_to(ROOT)}: make site-serve shows it.")
     return status
 
@@ -89,7 +89,7 @@ def add_python(site: Path) -> None:
                 archive.write(path.locate(), path)
     imported = set((site / "pyodide").glob("*.mjs"))  # not fetched, and not counted
     fetched = {site / "course.zip", *(site / "pyodide").iterdir()} - imported
-    write_in(site / "_static/worker.js", "WHOLE = 1;", f"WHOLE = {sum(map(size, fetched))};")
+    replace_in(site / "_static/worker.js", "WHOLE = 1;", f"WHOLE = {sum(map(size, fetched))};")
 
 
 def size(path: Path) -> int:
@@ -101,28 +101,28 @@ ASKED = re.compile(r'<(?:link|script|img)\b[^>]*?\b(?:href|src)="([^"#?:]+)"')
 """What a page asks for beside itself."""
 
 
-def kept_files(site: Path) -> list[str]:
+def offline_files(site: Path) -> list[str]:
     """The addresses of the front page, the chapters and all that they ask for."""
     pages = [site / "index.html", *(site / f"notebooks/{word}.html" for word in CHAPTERS)]
     asked = {path.parent / one for path in pages for one in ASKED.findall(path.read_text("utf-8"))}
     later = {site / f"_static/{name}.js" for name in ("present", "search", "worker")}
-    found = {path.resolve() for path in {*pages, *asked, *later, site / "heads.json"}}
-    found |= {*site.resolve().glob("_static/*.woff2")}
-    return ["./", *sorted(x.relative_to(site.resolve()).as_posix() for x in found if x.is_file())]
+    files = {path.resolve() for path in {*pages, *asked, *later, site / "heads.json"}}
+    files |= {*site.resolve().glob("_static/*.woff2")}
+    return ["./", *sorted(x.relative_to(site.resolve()).as_posix() for x in files if x.is_file())]
 
 
-def keep_offline(site: Path) -> None:
+def add_service_worker(site: Path) -> None:
     """Put the worker that keeps the pages beside them, with this edition's word and files."""
     edition = sha256()
     for path in sorted(site.rglob("*")):
         if path.is_file():
             edition.update(path.read_bytes())
     shutil.move(site / "_static/offline.js", site / "offline.js")
-    write_in(site / "offline.js", '"edition"', f'"{edition.hexdigest()[:12]}"')
-    write_in(site / "offline.js", "FILES = []", f"FILES = {json.dumps(kept_files(site))}")
+    replace_in(site / "offline.js", '"edition"', f'"{edition.hexdigest()[:12]}"')
+    replace_in(site / "offline.js", "FILES = []", f"FILES = {json.dumps(offline_files(site))}")
 
 
-def write_in(path: Path, was: str, now: str) -> None:
+def replace_in(path: Path, was: str, now: str) -> None:
     """Change one line of a file; a ValueError where it is not there."""
     text = path.read_text("utf-8")
     if was not in text:

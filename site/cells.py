@@ -20,7 +20,7 @@ import front_page
 import pictures
 from bs4 import BeautifulSoup, Tag
 from docutils.nodes import SkipNode
-from guesses import judging
+from guesses import guess_data
 from reference import PAGE, reference
 
 from llmtrain_course.cells import needed
@@ -143,8 +143,8 @@ def _tags(cell: dict[str, Any]) -> list[str]:
 def _contents(root: Path) -> Iterator[tuple[str, list[str]]]:
     titles = {path.stem: _title(path) for path in CHAPTERS.values()}
     yield ("Chapters", [f"{titles[name]} </notebooks/{name}>" for name in [*titles][1:]])
-    known = {page: title for page, title in MORE.items() if [*root.glob(f"{page}.*")]}
-    yield "Look up", [f"{title} </{page}>" for page, title in known.items()]
+    pages = {page: title for page, title in MORE.items() if [*root.glob(f"{page}.*")]}
+    yield "Look up", [f"{title} </{page}>" for page, title in pages.items()]
     for title, folder in {"Worked answers": "solutions", "Evidence": "evidence"}.items():
         yield (title, [f"{titles[name]} </notebooks/{folder}/{name}>" for name in titles])
 
@@ -195,7 +195,7 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
     order(page, cells[0])
     page.h1.insert_before(parsed(front_page.sign(CHAPTERS[name])))
     guesses = {
-        id: judging(id)
+        id: guess_data(id)
         for form in page.select("form[data-kind=guess]")
         if (id := str(form["data-id"]))
     }
@@ -241,8 +241,8 @@ import json, sys
 for name in ("numpy", "pandas", "matplotlib", "ipywidgets", "IPython", "torch"):
     sys.modules[name] = None
 from llmtrain_course.cells import run
-shown = [json.loads(run(*cell))["html"] for cell in json.load(sys.stdin)]
-print(json.dumps([bool(html) and "Error: " not in html for html in shown]))
+answers = [json.loads(run(*cell))["html"] for cell in json.load(sys.stdin)]
+print(json.dumps([bool(html) and "Error: " not in html for html in answers]))
 """
 
 
@@ -334,12 +334,12 @@ def guess(id: str, source: str) -> str:
 
 def exercise(id: str, at: int, source: str, before: Tag) -> str:
     """The cell as a field to write in; of a choice, its options, and the cell behind a line."""
-    known = EXERCISES[id]
-    options = getattr(known, "options", None)
+    task = EXERCISES[id]
+    options = getattr(task, "options", None)
     if not options:
         return written(id, at, source, f"Exercise {id}: put in your answer, then run")
     asked = [turn(id, 0, f"Exercise {id}", described(before, options))]
-    for at_turn, question in enumerate(known.followups, 1):
+    for at_turn, question in enumerate(task.followups, 1):
         further = {one: escape(one) for one in getattr(question.exercise, "options", {})}
         text = question.text[0].upper() + question.text[1:]
         asked.append(turn(id, at_turn, f"A second question: {escape(text)}", further))

@@ -39,20 +39,20 @@ TYPED = "".join(map(chr, range(32, 127))) + "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻�
 logging.getLogger("fontTools").setLevel(logging.WARNING)
 
 
-def dress(site: Path) -> None:
+def add_fonts(site: Path) -> None:
     """Cut the typefaces, and put the look into the head of every page."""
     pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
-    shown = {letter for page in pages.values() for letter in unescape(MARKUP.sub("", page))}
+    letters = {letter for page in pages.values() for letter in unescape(MARKUP.sub("", page))}
     for path in [*site.glob("handles/*.json"), *WORDS.rglob("*.py")]:  # what moves and answers
-        shown.update(path.read_text("utf-8"))
+        letters.update(path.read_text("utf-8"))
     for name, packed in FACES.items():
-        cut(PACKED / f"{packed}.woff2", site / "_static" / f"{name}.woff2", {*shown, *TYPED})
+        subset(PACKED / f"{packed}.woff2", site / "_static" / f"{name}.woff2", {*letters, *TYPED})
     for path, page in pages.items():
         up = "../" * (len(path.relative_to(site).parts) - 1)
         path.write_text(page.replace("</head>", f"{head(up)}</head>", 1), "utf-8")
 
 
-def cut(packed: Path, served: Path, letters: set[str]) -> None:
+def subset(packed: Path, served: Path, letters: set[str]) -> None:
     """Write a typeface that has these characters alone."""
     options = Options(flavor="woff2")
     face = load_font(packed, options)

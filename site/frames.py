@@ -106,7 +106,7 @@ def frames(name: str) -> str:
     return f'<div class="frames stacked">{"".join(drawn)}</div>'
 
 
-def said(control: Control, value: Value) -> str:
+def setting_of(control: Control, value: Value) -> str:
     """What a control is set to; nothing of a switch that is off."""
     if control.kind == "flag":
         return control.label if value else ""
@@ -117,11 +117,11 @@ def said(control: Control, value: Value) -> str:
 
 def frame(handle: Handle, values: Values) -> str:
     """One setting: the picture, what is set, the sentence."""
-    shown = BeautifulSoup(handle.answer(values).html, "html.parser")
-    captions = (said(handle.controls[each], values[each]) for each in handle.shown(values))
+    page = BeautifulSoup(handle.answer(values).html, "html.parser")
+    captions = (setting_of(handle.controls[each], values[each]) for each in handle.shown(values))
     setting = " · ".join(filter(None, captions))
-    told = "".join(f"<p>{words.decode_contents()}</p>" for words in shown.select("p"))
+    sentences = "".join(f"<p>{words.decode_contents()}</p>" for words in page.select("p"))
     return (
-        f'<div class="frame">{"".join(map(str, shown.select("svg")))}'
-        f'<p class="setting">{escape(setting)}</p>{told}</div>'
+        f'<div class="frame">{"".join(map(str, page.select("svg")))}'
+        f'<p class="setting">{escape(setting)}</p>{sentences}</div>'
     )

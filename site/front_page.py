@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from guesses import judging
+from guesses import guess_data
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from reference import PAGE as REFERENCE
@@ -94,8 +94,8 @@ class Slide:
         return len(self.stops) - 1
 
     @property
-    def said(self) -> str:
-        """What it says where it stands."""
+    def text(self) -> str:
+        """The label of the stop where it stands."""
         return self.labels[self.place]
 
 
@@ -107,15 +107,15 @@ def write(site: Path, source: str = "") -> None:
 
 def pack(path: Path) -> None:
     """The notebooks with all that they need, as one file to take along."""
-    found = [one for one in ROOT.iterdir() if one.is_file() and not one.name.startswith(".")]
-    found += [one for name in PACKED for one in (ROOT / name).rglob("*") if kept(one)]
-    found += [ROOT / name for name in LINKED]
+    files = [one for one in ROOT.iterdir() if one.is_file() and not one.name.startswith(".")]
+    files += [one for name in PACKED for one in (ROOT / name).rglob("*") if belongs(one)]
+    files += [ROOT / name for name in LINKED]
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
-        for one in sorted(found):
+        for one in sorted(files):
             archive.write(one, Path(FOLDER, one.relative_to(ROOT)))
 
 
-def kept(path: Path) -> bool:
+def belongs(path: Path) -> bool:
     """Whether a file belongs to the course, and is not what a run of it has left."""
     left = {"__pycache__", ".ipynb_checkpoints", "my_run.toml"}
     return path.is_file() and not left & set(path.parts)
@@ -127,7 +127,6 @@ def page(source: str = "") -> str:
     loader = FileSystemLoader([folder, HERE / "templates"])
     jinja = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     start = Setting()
-    cited = citation()
     return jinja.get_template("page.html").render(
         **picture(start),
         description=DESCRIPTION,
@@ -136,13 +135,13 @@ def page(source: str = "") -> str:
         up="",
         start=f"notebooks/{ids.CHAPTERS[0]}.html",
         cards=cards(),
-        told=data(told(start)),
-        guesses=data(guesses(start)),
+        data=as_json(page_data(start)),
+        guesses=as_json(guesses(start)),
         source=source,
         folder=FOLDER,
         number=NUMBER,
         lookup=LOOKUP,
-        **cited,
+        **citation(),
     )
 
 
@@ -152,8 +151,8 @@ def script() -> str:
     return former.replace("export ", "", 1) + (HERE / "front_page" / "page.js").read_text("utf-8")
 
 
-def data(value: Any) -> Markup:
-    """Data for the page's script, as JSON that cannot end the script element."""
+def as_json(value: Any) -> Markup:
+    """Write data for a page's script, as JSON that cannot end the script element."""
     return Markup(json.dumps(value).replace("</", "<\\/"))
 
 
@@ -163,8 +162,8 @@ def data(value: Any) -> Markup:
 def slides(start: Setting) -> dict[str, Slide]:
     """The three sliders, as the picture stands at first."""
 
-    def slide(label: str, stops: tuple[float, ...], said: Any, value: float) -> Slide:
-        return Slide(label, stops, [said(stop) for stop in stops], stops.index(value))
+    def slide(label: str, stops: tuple[float, ...], text: Any, value: float) -> Slide:
+        return Slide(label, stops, [text(stop) for stop in stops], stops.index(value))
 
     return {
         "gpus": slide("GPUs", GPUS.stops, lambda n: f"{n:,} A100", start.num_gpus),
@@ -192,8 +191,8 @@ def up(tokens: float) -> float:
 
 def runs() -> list[dict[str, Any]]:
     """Published models with their tokens: by the parameters that a token meets."""
-    found = published.rows("tokens_per_parameter")
-    return [row for row in found if up(row["tokens"]) <= 100]
+    rows = published.rows("tokens_per_parameter")
+    return [row for row in rows if up(row["tokens"]) <= 100]
 
 
 def picture(start: Setting) -> dict[str, Any]:
@@ -234,20 +233,20 @@ def picture(start: Setting) -> dict[str, Any]:
     }
 
 
-def told(start: Setting) -> dict[str, Any]:
-    """What the page's script takes from the package."""
-    known = slides(start)
+def page_data(start: Setting) -> dict[str, Any]:
+    """Collect what the page's script takes from the package."""
+    sliders = slides(start)
     names = [row["name"] for row in runs()]
     return {
-        **{name: slide.stops for name, slide in known.items()},
-        "labels": {name: slide.labels for name, slide in known.items()},
+        **{name: slide.stops for name, slide in sliders.items()},
+        "labels": {name: slide.labels for name, slide in sliders.items()},
         "rate": start.rate,
         "x": ACROSS,
         "y": UP,
         "runs": [[row["active_parameters"], row["tokens"]] for row in runs()],
         "guess": GUESS,
         "years": float(f"{PREDICTIONS[GUESS].truth():.2g}"),
-        "have": known["days"].place,
+        "have": sliders["days"].place,
         "asked": names.index(ASKED),
         "named": [names.index(name) for name in NAMED],
         "exercises": [*EXERCISES, *PREDICTIONS],
@@ -263,8 +262,8 @@ def guesses(start: Setting) -> dict[str, Any]:
         f"In {units.plural(start.days, 'day')} they give it {units.count(read, 2)} tokens. "
         f"{ASKED} has read some {units.digits(asked['tokens'] / read, 2)} times as many."
     )
-    known = judging(GUESS)
-    return {GUESS: known, "here": known | {"why": here}}
+    answers = guess_data(GUESS)
+    return {GUESS: answers, "here": answers | {"why": here}}
 
 
 # --- the chapters and the edition
@@ -273,13 +272,13 @@ def guesses(start: Setting) -> dict[str, Any]:
 def cards() -> list[dict[str, Any]]:
     """A card of each chapter: its picture, its question, its minutes."""
     questions = {number: f"{first} {second}" for number, _, first, second in STOPS}
-    found = []
+    cards = []
     for path in chapters():
         number, word = path.stem[:2], path.stem[3:]
         title = json.loads(path.read_text("utf-8"))["cells"][0]["source"][0]
         name = re.match(r"# \d\d · ([^:\n]+)", title)[1].strip()
         question = questions[number]
-        found.append(
+        cards.append(
             {
                 "page": word,
                 "number": number,
@@ -289,7 +288,7 @@ def cards() -> list[dict[str, Any]]:
                 "picture": Markup(sign(path)),
             }
         )
-    return found
+    return cards
 
 
 def sign(chapter: Path) -> str:
@@ -303,10 +302,10 @@ def citation() -> dict[str, str]:
     """Authors, version and date as CITATION.cff says, and how to cite them."""
     text = (ROOT / "CITATION.cff").read_text("utf-8")
 
-    def said(name: str) -> str:
+    def field(name: str) -> str:
         return re.search(rf'^[ -]*{name}: "?([^"\n]+)"?$', text, re.MULTILINE)[1]
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    authors, title, date = said("name"), said("title"), said("date-released")
+    authors, title, date = field("name"), field("title"), field("date-released")
     cited = f"{authors} ({date[:4]}). {title}. Version {project['version']}."
     return {"authors": authors, "version": project["version"], "date": date, "citation": cited}

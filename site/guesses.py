@@ -9,27 +9,28 @@ from llmtrain_course.kit.exercise import Verdict
 from llmtrain_helpers import units
 
 
-def judging(id: str) -> dict[str, Any]:
-    """What a page's script needs to answer a guess as the package does, in its words.
+def guess_data(id: str) -> dict[str, Any]:
+    """Collect what a page's script needs to answer a guess as the package does, in its words.
 
     A pair of braces stands for what was written.
     """
-    known = PREDICTIONS[id]
-    told = {
+    prediction = PREDICTIONS[id]
+    verdicts = {
         "answered": Verdict(id, True, "{}", mark="→").html(str),
         "refused": Verdict(id, None, "{}").html(str),
     }
-    if known.options:
+    if prediction.options:
         options = {
-            one: {"said": known.said(one), "text": known.reveal(one)} for one in known.options
+            option: {"echo": prediction.said(option), "text": prediction.reveal(option)}
+            for option in prediction.options
         }
-        return told | {"options": options}
+        return verdicts | {"options": options}
     refused = {"words": "many", "comma": "2,5", "low": "-1"}
-    return told | {
-        "truth": known.truth(),
-        "shown": known.unit(known.truth()),
-        "why": known.why,
-        "units": units.spellings(known.asked) if known.asked else [],
+    return verdicts | {
+        "truth": prediction.truth(),
+        "formatted": prediction.unit(prediction.truth()),
+        "why": prediction.why,
+        "units": units.spellings(prediction.asked) if prediction.asked else [],
         "refusals": {
             name: predict(id, written).text.replace(written, "{}")
             for name, written in refused.items()

@@ -45,15 +45,15 @@ LOST = (
 )
 
 
-def tell(site: Path, description: str) -> None:
+def describe(site: Path, description: str) -> None:
     """Describe each page, fold lists that repeat names, and write what search engines read."""
     pages = sorted(site.rglob("*.html"))
     for path in pages:
         page = path.read_text("utf-8")
         name = path.relative_to(site).as_posix()
-        words = description if name == "index.html" else opening(page)
-        page = LISTS.sub(folded, page)
-        path.write_text(page.replace("</head>", f"{head(page, name, words)}</head>", 1), "utf-8")
+        text = description if name == "index.html" else opening(page)
+        page = LISTS.sub(fold, page)
+        path.write_text(page.replace("</head>", f"{head(page, name, text)}</head>", 1), "utf-8")
     home = f"{ADDRESS or '.'}/"
     (site / "404.html").write_text(LOST.format(home=home, look=fonts.head(home)), "utf-8")
     (site / "robots.txt").write_text(robots(), "utf-8")
@@ -73,10 +73,10 @@ def opening(page: str) -> str:
 def head(page: str, name: str, description: str) -> str:
     """The elements that describe a page; those that need an address where there is one."""
     title = re.search(r"<title>(.*?)</title>", page, re.DOTALL)[1].strip()
-    told = {"og:title": title, "og:type": "website", "og:description": escape(description)}
+    properties = {"og:title": title, "og:type": "website", "og:description": escape(description)}
     if ADDRESS:
-        told |= {"og:url": f"{ADDRESS}/{name}", "og:image": f"{ADDRESS}/{PICTURE}"}
-    elements = [f'<meta property="{key}" content="{value}">' for key, value in told.items()]
+        properties |= {"og:url": f"{ADDRESS}/{name}", "og:image": f"{ADDRESS}/{PICTURE}"}
+    elements = [f'<meta property="{key}" content="{value}">' for key, value in properties.items()]
     if description and '<meta name="description"' not in page:
         elements.append(f'<meta name="description" content="{escape(description)}">')
     if ADDRESS:
@@ -84,11 +84,11 @@ def head(page: str, name: str, description: str) -> str:
     return "".join(elements)
 
 
-def folded(found: re.Match[str]) -> str:
+def fold(match: re.Match[str]) -> str:
     """A list behind its title; open where it has the page that is shown."""
-    title, items = found.groups()
-    shown = " open" if "current" in items else ""
-    return f'<details class="live-list"{shown}><summary>{title}</summary>{items}</details>'
+    title, items = match.groups()
+    is_open = " open" if "current" in items else ""
+    return f'<details class="live-list"{is_open}><summary>{title}</summary>{items}</details>'
 
 
 def robots() -> str:

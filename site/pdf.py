@@ -67,18 +67,18 @@ def print_all(site: Path) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
-        opened(page, site, filled(site, "sheet", sheet.TITLE, sheet.body(site)))
+        open_html(page, site, document(site, "sheet", sheet.TITLE, sheet.body(site)))
         enlarge(page)
         page.pdf(path=site / "sheet.pdf", **A4)
         chapters = book.chapters(site)
-        opened(page, site, filled(site, "course", book.TITLE, book.bound(chapters)))
+        open_html(page, site, document(site, "course", book.TITLE, book.bound(chapters)))
         page.evaluate(CROP)
-        book.number(page, lambda: sheets(page))
+        book.number(page, lambda: count_sheets(page))
         page.pdf(path=site / "course.pdf", **A4, **BOOK)
         browser.close()
 
 
-def opened(page: Page, site: Path, html: str) -> None:
+def open_html(page: Page, site: Path, html: str) -> None:
     """Show a page that no file of the site is."""
     path = site / "print.html"
     path.write_text(html, "utf-8")
@@ -86,7 +86,7 @@ def opened(page: Page, site: Path, html: str) -> None:
     path.unlink()
 
 
-def sheets(page: Page) -> int:
+def count_sheets(page: Page) -> int:
     """How many sheets of paper a page takes as it is."""
     return page.pdf(**A4).count(b"/Type /Page\n")
 
@@ -95,12 +95,12 @@ def enlarge(page: Page) -> None:
     """Give the sheet the largest letters with which it stays two pages."""
     for size in SIZES:
         page.evaluate("size => { document.body.style.fontSize = `${size}pt`; }", size)
-        if sheets(page) <= 2:
+        if count_sheets(page) <= 2:
             return
     raise ValueError(f"The sheet has more than two pages in letters of {SIZES[-1]} pt.")
 
 
-def filled(site: Path, kind: str, title: str, body: str) -> str:
+def document(site: Path, kind: str, title: str, body: str) -> str:
     """A page for printing."""
     return HEAD.format(kind=kind, title=title, faces=faces(), body=glyphs(site) + body)
 
@@ -117,8 +117,8 @@ def faces() -> str:
 
 def glyphs(site: Path) -> str:
     """The glyphs that formulas of any page have, each once."""
-    known = {}
+    paths = {}
     for path in sorted((site / "notebooks").rglob("*.html")):
         page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
-        known |= {str(glyph["id"]): str(glyph) for glyph in page.select(f"{book.GLYPHS} path")}
-    return f'<svg class="glyphs"><defs>{"".join(known.values())}</defs></svg>'
+        paths |= {str(glyph["id"]): str(glyph) for glyph in page.select(f"{book.GLYPHS} path")}
+    return f'<svg class="glyphs"><defs>{"".join(paths.values())}</defs></svg>'

@@ -80,12 +80,12 @@ def drawn(panel: Panel) -> dict[str, Any]:
     for places, values in settings(panel):
         state.values.update(values)
         state.refresh()
-        told = shown(state)
-        if told["status"] or told["take"]:
+        content = shown(state)
+        if content["status"] or content["take"]:
             raise ValueError(f"{panel.title}: {values} has more to say than a picture")
-        found = [_json(told["fields"][name]) for name in values]
-        found += re.split("(?=<)", told["html"])
-        pictures[",".join(map(str, places))] = [pieces.setdefault(x, len(pieces)) for x in found]
+        parts = [_json(content["fields"][name]) for name in values]
+        parts += re.split("(?=<)", content["html"])
+        pictures[",".join(map(str, places))] = [pieces.setdefault(x, len(pieces)) for x in parts]
     return {"pieces": [*pieces], "pictures": pictures}
 
 

@@ -31,7 +31,7 @@ INLINE = re.compile(
 )
 
 
-def guard(site: Path) -> None:
+def add_policies(site: Path) -> None:
     """Put the policy into every page."""
     for path in site.rglob("*.html"):
         page = path.read_text("utf-8")

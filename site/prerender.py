@@ -37,7 +37,7 @@ ICON = re.compile(r'<(i|span) class="([^"]*)\bfa-solid fa-([\w-]+)([^"]*)"([^>]*
 ICON_SCRIPT = re.compile(r'\s*<script[^>]*src="[^"]*fontawesome\.js[^"]*"[^>]*></script>')
 
 
-def lighten(site: Path) -> None:
+def prerender(site: Path) -> None:
     """Set the drawings, formulas and icons of all pages, and leave their scripts out."""
     set_drawings(site)
     keep_units(site)
@@ -74,8 +74,8 @@ def add_narrow(saved: Tag, word: str) -> None:
     """Put beside each saved picture of a panel what a telephone shows in its place."""
     panel = KNOWN[word].on_telephone
     settings = [panel.default, *(panel.presets[name] for name in panel.static_presets)]
-    shown = _parsed("".join(panel.answer(setting).html for setting in settings))
-    for wide, narrow in zip(saved.select("svg.wt"), shown.select("svg.wt"), strict=True):
+    pictures = _parsed("".join(panel.answer(setting).html for setting in settings))
+    for wide, narrow in zip(saved.select("svg.wt"), pictures.select("svg.wt"), strict=True):
         set_beside(wide, narrow)
 
 
@@ -117,12 +117,12 @@ def set_formulas(site: Path) -> None:
     """Put an SVG in the place of each formula."""
     pages = {path: BeautifulSoup(path.read_text("utf-8"), "html.parser") for path in _pages(site)}
     formulas = {path: page.select(".math") for path, page in pages.items()}
-    asked = {str(path): [_read(one) for one in found] for path, found in formulas.items() if found}
+    asked = {str(path): [_read(one) for one in tags] for path, tags in formulas.items() if tags}
     node = ["node", HERE / "formulas.mjs", MATHJAX]
-    told = subprocess.run(
+    process = subprocess.run(
         node, input=json.dumps(asked), capture_output=True, encoding="utf-8", check=True
     )
-    for name, made in json.loads(told.stdout).items():
+    for name, made in json.loads(process.stdout).items():
         path = Path(name)
         for place, (svg, mathml) in zip(formulas[path], made["set"], strict=True):
             place.clear()
@@ -160,10 +160,10 @@ def set_icons(site: Path) -> None:
 
     def drawn(icon: re.Match[str]) -> str:
         _, before, name, after, more = icon.groups()
-        found = re.search(rf'\W"?{name}"?:\[(\d+),(\d+),\[[^\]]*\],"\w+","([^"]+)"\]', script)
-        if not found:
+        match = re.search(rf'\W"?{name}"?:\[(\d+),(\d+),\[[^\]]*\],"\w+","([^"]+)"\]', script)
+        if not match:
             raise ValueError(f"no icon {name} in {ICONS}")
-        width, height, path = found.groups()
+        width, height, path = match.groups()
         classes = f"{before}svg-inline--fa{after}"  # without the class that asks for the font
         return (
             f'<svg class="{classes}"{more} aria-hidden="true" viewBox="0 0 {width} {height}">'

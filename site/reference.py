@@ -46,25 +46,25 @@ def overview(rooms: list[tuple[str, list[str]]]) -> str:
 
 def by_module() -> dict[str, list[str]]:
     """The public functions and classes, by the room that has them."""
-    found = defaultdict[str, list[str]](list)
+    names = defaultdict[str, list[str]](list)
     for name in llmtrain_helpers.__all__:
         thing = getattr(llmtrain_helpers, name)
         if inspect.isfunction(thing) or inspect.isclass(thing):
             room = thing.__module__.removeprefix("llmtrain_helpers.").partition(".")[0]
-            found[room].append(name)
-    return found
+            names[room].append(name)
+    return names
 
 
 def entry(name: str) -> Iterator[str]:
     """A name, how it is called, and its docstring."""
     thing = getattr(llmtrain_helpers, name)
     yield f"### {name}"
-    yield f"```python\n{name}{called(thing)}\n```"
+    yield f"```python\n{name}{signature(thing)}\n```"
     for paragraph in inspect.getdoc(thing).split("\n\n"):
         yield in_markdown(paragraph)
 
 
-def called(thing: Any) -> str:
+def signature(thing: Any) -> str:
     """The arguments, a line each where they are many."""
     if is_dataclass(thing):
         names = [one.name for one in fields(thing) if one.init]

@@ -19,12 +19,12 @@ ORDER += ["notebooks/glossary.html", f"{REFERENCE}.html", "*.html"]
 def write(site: Path) -> None:
     """`heads.json`: of each head its words, its page's name and its address."""
     pages = [path for pattern in ORDER for path in sorted(site.glob(pattern))]
-    found = [head for path in dict.fromkeys(pages) for head in heads(path, site)]
-    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    headings = [heading for path in dict.fromkeys(pages) for heading in headings_of(path, site)]
+    text = json.dumps(headings, ensure_ascii=False, separators=(",", ":"))
     (site / "heads.json").write_text(text, "utf-8")
 
 
-def heads(path: Path, site: Path) -> Iterator[tuple[str, str, str]]:
+def headings_of(path: Path, site: Path) -> Iterator[tuple[str, str, str]]:
     """Those of one page, in its order."""
     page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
     title = page.select_one("article h1")

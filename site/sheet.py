@@ -96,7 +96,7 @@ def tables() -> str:
 
 def legend() -> str:
     """The letters and what they mean, and what a small line below a chapter says."""
-    words = " ".join(f"<span><b>{name}</b> {told} ·</span>" for name, told in LETTERS.items())
+    words = " ".join(f"<span><b>{name}</b> {meaning} ·</span>" for name, meaning in LETTERS.items())
     more = "A small line below a chapter: letters that mean something else there."
     return f'<p class="letters">{words} {more}</p>'
 
@@ -118,17 +118,17 @@ def worked() -> str:
         f"t = C/(nX) = {units.duration(t)}, {round(n * t / HOUR, -1):,.0f} GPU-hours",
         f"states with ZeRO 1: 4 + 12/{n} bytes a parameter, {units.gigabytes(states)} a GPU",
     ]
-    told = " · ".join(lines).replace("%", "\u00a0%")
+    results = " · ".join(lines).replace("%", "\u00a0%")
     asked = f"{WORKED}, P = {units.count(P)}, T = {units.count(T)} tokens, n = {n} H100"
-    return f'<p class="letters worked"><b>A run worked out.</b> {asked}: {told}</p>'
+    return f'<p class="letters worked"><b>A run worked out.</b> {asked}: {results}</p>'
 
 
 def here(chapter: str) -> str:
     """The letters of one chapter, as a row below its formulas."""
-    told = [f"<b>{names}</b> {meaning}" for names, meaning in HERE.get(chapter, {}).items()]
-    if not told:
+    letters = [f"<b>{names}</b> {meaning}" for names, meaning in HERE.get(chapter, {}).items()]
+    if not letters:
         return ""
-    return f'<tr class="here"><td colspan="2">{" · ".join(told)}</td></tr>'
+    return f'<tr class="here"><td colspan="2">{" · ".join(letters)}</td></tr>'
 
 
 def chips() -> str:
@@ -158,8 +158,9 @@ def weights() -> str:
 
 def shares() -> str:
     """Which share of its peak a run reaches, of those that were published."""
-    told = zip(("to promise, for a first run", "usual", "the fast ones"), UTILIZATIONS, strict=True)
-    words = (f"<b>{share:.0%}</b> {whose}" for whose, share in told)
+    speeds = ("to promise, for a first run", "usual", "the fast ones")
+    rates = zip(UTILIZATIONS, speeds, strict=True)
+    words = (f"<b>{share:.0%}</b> {speed}" for share, speed in rates)
     return section(
         "Share of the dense peak, in 16 bits", [[" · ".join(words).replace("%", "\u00a0%")]]
     )
@@ -179,7 +180,6 @@ def headed(title: str, rows: str, kind: str = "taken") -> str:
 
 def edition() -> str:
     """Whose sheet it is, which version, under which licence."""
-    told = citation()
-    return (
-        f"{told['authors']} · version {told['version']}, {told['date']} · text CC BY 4.0, code MIT"
-    )
+    cited = citation()
+    version = f"version {cited['version']}, {cited['date']}"
+    return f"{cited['authors']} · {version} · text CC BY 4.0, code MIT"

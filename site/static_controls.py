@@ -26,7 +26,7 @@ CONTROLS = """() => [...document.querySelectorAll(".live-handle .live-controls")
 """What the script has made of each handle; what is chosen stands in the elements."""
 
 
-def hold(site: Path) -> None:
+def add_controls(site: Path) -> None:
     """Put them into all pages that have handles."""
     server = served("127.0.0.1", 0, site)
     Thread(target=server.serve_forever, daemon=True).start()

@@ -270,7 +270,7 @@ def test_a_panels_answer_never_scrolls_and_its_fields_keep_their_places(live: Li
     boxed = """() => [...document.querySelectorAll("#panel, #panel *")]
         .filter(one => one.clientHeight && one.scrollHeight > one.clientHeight + 4)
         .filter(one => /auto|scroll|hidden/.test(getComputedStyle(one).overflowY))
-        .filter(one => !one.matches("textarea, .live-said"))
+        .filter(one => !one.matches("textarea, .live-announcement"))
         .map(one => one.outerHTML.slice(0, 120))"""
     beyond = """() => [...document.querySelectorAll("#panel .live-field")]
         .filter(field => field.offsetHeight).flatMap(field => [...field.children]

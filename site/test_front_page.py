@@ -71,7 +71,7 @@ def test_its_script_writes_what_the_package_counts(page: Page) -> None:
         assert page.inner_text("#inside") == str(inside)
         assert page.locator(".run.in").count() == inside
         for name, place in zip(SLIDES, places, strict=True):
-            assert page.inner_text(f"#{name}-said") == SLIDES[name].labels[place]
+            assert page.inner_text(f"#{name}-value") == SLIDES[name].labels[place]
 
 
 def test_the_line_lies_where_its_tokens_are(page: Page) -> None:
@@ -92,7 +92,7 @@ def test_it_stands_before_its_script_as_it_does_after(browser: Browser, address:
     live = browser.new_page(reduced_motion="reduce")
     for page in (still, live):
         page.goto(f"{address}/index.html")
-    for place in ("#tokens", "#inside", "#gpus-said", "#days-said", "#size-said"):
+    for place in ("#tokens", "#inside", "#gpus-value", "#days-value", "#size-value"):
         assert still.locator(place).inner_text() == live.locator(place).inner_text()
     assert still.locator(".run.in").count() == live.locator(".run.in").count()
     still.context.close()

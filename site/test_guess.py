@@ -36,8 +36,8 @@ LEFT = ["2**5", "1/64", "7 bananas", "2e99", "1e-50", "1e400", "5 lightyears", "
 """What people write: numbers, words that are none, and what is left to Python."""
 
 ASK = """async asked => {
-    const { guessed } = await import("../_static/guess.js?all");
-    return asked.map(([id, written, first]) => guessed(id, written, first)?.html ?? null);
+    const { answerGuess } = await import("../_static/guess.js?all");
+    return asked.map(([id, written, first]) => answerGuess(id, written, first)?.html ?? null);
 }"""
 
 
@@ -173,4 +173,4 @@ def test_answers_kept_under_ids_with_a_number_are_still_there(page: Page, addres
     expect(form.locator(".live-verdict")).to_contain_text("you said 3")
     page.goto(f"{address}/index.html")
     expect(page.locator(".cards small").first).to_have_text(re.compile("1 of"))
-    assert page.evaluate("current(localStorage.llmtrain, told.exercises, told.numbered)") == kept
+    assert page.evaluate("current(localStorage.llmtrain, data.exercises, data.numbered)") == kept

@@ -54,7 +54,7 @@ def test_panels_are_handled_by_keyboard(page: Page, address: str) -> None:
             break
     page.keyboard.press("ArrowRight")
     expect(answer).not_to_have_text(before, use_inner_text=True)
-    expect(page.locator("#panel .live-said")).not_to_be_empty()
+    expect(page.locator("#panel .live-announcement")).not_to_be_empty()
 
 
 PLACE = "<!-- handles -->"

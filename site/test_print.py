@@ -224,7 +224,7 @@ def test_no_line_begins_with_the_mark_after_a_formula(articles: dict[str, Tag]) 
 def printed_sheet(browser: Browser) -> Iterator[Page]:
     """The sheet, in letters of the size in which it is printed_sheet."""
     page = browser.new_page()
-    pdf.opened(page, SITE, pdf.filled(SITE, "sheet", sheet.TITLE, sheet.body(SITE)))
+    pdf.open_html(page, SITE, pdf.document(SITE, "sheet", sheet.TITLE, sheet.body(SITE)))
     pdf.enlarge(page)
     yield page
     page.close()
@@ -243,6 +243,6 @@ def test_formulas_are_as_large_as_their_neighbours(printed_sheet: Page) -> None:
 def test_the_sheet_has_the_largest_letters_that_fit(printed_sheet: Page) -> None:
     size = float(printed_sheet.evaluate("document.body.style.fontSize").removesuffix("pt"))
     assert size >= 9
-    assert pdf.sheets(printed_sheet) == 2
+    assert pdf.count_sheets(printed_sheet) == 2
     printed_sheet.evaluate("size => { document.body.style.fontSize = `${size}pt`; }", size + 0.1)
-    assert pdf.sheets(printed_sheet) > 2
+    assert pdf.count_sheets(printed_sheet) > 2

@@ -1,5 +1,5 @@
 /* The line moves: T = t·n·X / 6P. The values and limits are the page's, from the course. */
-const told = JSON.parse(document.getElementById("told").textContent);
+const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const slides = ["gpus", "days", "size"].map($);
 const rings = [...document.querySelectorAll(".run")];
@@ -11,21 +11,21 @@ function count(number) {
   return (digits < 10 && power ? digits.toFixed(1) : digits) + words[power];
 }
 
-const across = (size) => (100 * Math.log10(size / told.x[0])) / Math.log10(told.x[1] / told.x[0]);
-const up = (tokens) => (100 * Math.log10(tokens / told.y[0])) / Math.log10(told.y[1] / told.y[0]);
+const across = (size) => (100 * Math.log10(size / data.x[0])) / Math.log10(data.x[1] / data.x[0]);
+const up = (tokens) => (100 * Math.log10(tokens / data.y[0])) / Math.log10(data.y[1] / data.y[0]);
 
 /** The picture as the sliders say, with a part of what the GPUs do in these days. */
 function draw(part = 1) {
-  const [gpus, days, size] = slides.map((one) => told[one.id][one.value]);
-  const work = gpus * days * 86400 * told.rate * part;
+  const [gpus, days, size] = slides.map((one) => data[one.id][one.value]);
+  const work = gpus * days * 86400 * data.rate * part;
   const tokens = work / (6 * size);
   slides.forEach((one) => {
-    const label = told.labels[one.id][one.value];
-    $(`${one.id}-said`).textContent = label;
+    const label = data.labels[one.id][one.value];
+    $(`${one.id}-value`).textContent = label;
     one.setAttribute("aria-valuetext", label);
   });
   $("tokens").textContent = `${count(tokens)} tokens`;
-  const [left, right] = told.x.map((x) => 100 - up(work / (6 * x)));
+  const [left, right] = data.x.map((x) => 100 - up(work / (6 * x)));
   const ends = { x1: 0, y1: left, x2: 100, y2: right };
   for (const [name, value] of Object.entries(ends)) $("line").setAttribute(name, value);
   $("reach").setAttribute("points", `0,${left} 100,${right} 100,200 0,200`);
@@ -35,7 +35,7 @@ function draw(part = 1) {
   $("you").firstChild.textContent = height > 100 ? "your model ↑" : height < 0 ? "your model ↓" : "your model";
   let inside = 0;
   rings.forEach((dot, i) => {
-    const [P, T] = told.runs[i];
+    const [P, T] = data.runs[i];
     inside += dot.classList.toggle("in", 6 * P * T <= work);
   });
   $("inside").textContent = inside;
@@ -101,8 +101,8 @@ function write() {
   const yours = place(you, point($("you")), [16, 26, 38, 52, 70, 90, 120], [...taken, ...line]) ?? place(you, point($("you")), [16], []);
   taken.push(...line, around(point($("you")), 14), aired(yours));
   const seen = [yours];
-  const most = plane.clientWidth < 400 ? 5 : told.named.length;
-  for (const i of told.named) {
+  const most = plane.clientWidth < 400 ? 5 : data.named.length;
+  for (const i of data.named) {
     const label = rings[i].firstChild;
     const box = seen.length <= most && place(label, point(rings[i]), [10, 18, 26, 36, 48, 64, 84], taken);
     label.classList.toggle("seen", Boolean(box));
@@ -117,18 +117,18 @@ function write() {
 
 /* Rings say their names: the nearest to the pointer or finger first, then what else lies
    under it, one a line; by Tab and arrows each alone. */
-function name(found) {
-  $("name").hidden = !found.length;
-  rings.forEach((ring) => ring.classList.toggle("named", found.includes(ring)));
-  if (!found.length) return;
-  const lines = found.map((ring, i) => {
+function name(nearby) {
+  $("name").hidden = !nearby.length;
+  rings.forEach((ring) => ring.classList.toggle("named", nearby.includes(ring)));
+  if (!nearby.length) return;
+  const lines = nearby.map((ring, i) => {
     const line = document.createElement(i ? "span" : "b");
     line.textContent = ring.getAttribute("aria-label");
     return line;
   });
   $("name").replaceChildren(...lines);
   const { offsetWidth: width, offsetHeight: height } = $("name");
-  const [x, y] = point(found[0]);
+  const [x, y] = point(nearby[0]);
   $("name").style.left = `${middle(width / 2 - 72, x, $("plane").clientWidth - width / 2)}px`;
   $("name").style.top = `${y - height - 12 > -24 ? y - height - 12 : y + 12}px`;
 }
@@ -138,17 +138,17 @@ function near({ clientX, clientY, pointerType }) {
     const [x, y] = point(ring);
     return Math.hypot(left + $("plane").clientLeft + x - clientX, top + y - clientY);
   };
-  const found = rings.filter((ring) => far(ring) < 22).sort((a, b) => far(a) - far(b));
-  return found.filter((ring, i) => !i || pointerType !== "mouse" || far(ring) < 12); // a mouse is exact
+  const nearby = rings.filter((ring) => far(ring) < 22).sort((a, b) => far(a) - far(b));
+  return nearby.filter((ring, i) => !i || pointerType !== "mouse" || far(ring) < 12); // a mouse is exact
 }
-$("plane").addEventListener("pointermove", (event) => held || name(near(event)));
+$("plane").addEventListener("pointermove", (event) => dragging || name(near(event)));
 $("plane").addEventListener("pointerleave", () => name([]));
 $("plane").addEventListener("focusout", () => name([]));
 document.addEventListener("click", (event) => { // a tap; it comes after the finger has left
   if (event.detail) name(event.target.closest("#plane") && event.target !== $("you") ? near(event) : []);
 });
 rings.forEach((ring) => ring.addEventListener("focus", () => name([ring])));
-const bySize = rings.map((_, i) => i).sort((a, b) => told.runs[a][0] - told.runs[b][0]);
+const bySize = rings.map((_, i) => i).sort((a, b) => data.runs[a][0] - data.runs[b][0]);
 $("plane").addEventListener("keydown", (event) => {
   const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
   if (!step) return;
@@ -160,26 +160,26 @@ $("plane").addEventListener("keydown", (event) => {
 });
 
 /* The dot can be dragged: to the side it changes the model, up and down the GPUs. */
-let held = false;
+let dragging = false;
 const nearest = (stops, wanted) => stops.reduce((best, stop, i) =>
   (Math.abs(Math.log(stop / wanted)) < Math.abs(Math.log(stops[best] / wanted)) ? i : best), 0);
 function drag({ clientX, clientY }) {
   const { left, bottom, width, height } = $("plane").getBoundingClientRect();
   const at = ([low, high], part) => low * (high / low) ** part;
-  const days = told.days[slides[1].value];
-  slides[2].value = nearest(told.size, at(told.x, (clientX - left) / width));
-  const tokens = at(told.y, (bottom - clientY) / height);
-  slides[0].value = nearest(told.gpus, 6 * told.size[slides[2].value] * tokens / (days * 86400 * told.rate));
+  const days = data.days[slides[1].value];
+  slides[2].value = nearest(data.size, at(data.x, (clientX - left) / width));
+  const tokens = at(data.y, (bottom - clientY) / height);
+  slides[0].value = nearest(data.gpus, 6 * data.size[slides[2].value] * tokens / (days * 86400 * data.rate));
   move();
 }
 $("you").addEventListener("pointerdown", (event) => {
-  held = true;
+  dragging = true;
   name([]);
   $("you").setPointerCapture(event.pointerId);
   event.preventDefault();
 });
-$("you").addEventListener("pointermove", (event) => held && drag(event));
-for (const end of ["pointerup", "pointercancel"]) $("you").addEventListener(end, () => { held = false; });
+$("you").addEventListener("pointermove", (event) => dragging && drag(event));
+for (const end of ["pointerup", "pointercancel"]) $("you").addEventListener(end, () => { dragging = false; });
 
 let touched = false;
 function move() {
@@ -212,7 +212,7 @@ $("theme").addEventListener("click", () => {
 /* The guess is kept where the first page looks for it. */
 const kept = () => {
   try {
-    return JSON.parse(current(localStorage.llmtrain ?? "{}", told.exercises, told.numbered)) ?? {};
+    return JSON.parse(current(localStorage.llmtrain ?? "{}", data.exercises, data.numbered)) ?? {};
   } catch { return {}; }
 };
 const keep = (more) => {
@@ -221,34 +221,34 @@ const keep = (more) => {
 const words = () => import("./_static/guess.js").catch(() => null); // as chapters answer
 const first = (written) => {
   const { guesses = {} } = kept();
-  return typeof guesses[told.guess] === "string" ? guesses[told.guess] : written;
+  return typeof guesses[data.guess] === "string" ? guesses[data.guess] : written;
 };
 
 /** What is said here speaks of the picture of this page; what is kept is what the chapter says. */
 async function reveal(written) {
   const script = await words();
-  if (!script) return { said: "This page was opened as a file: chapter 00 says how to serve it." };
-  const here = script.guessed("here", written, first(written));
-  if (!here) return { said: "Write a number of years, such as 3." };
-  const said = here.text[0].toUpperCase() + here.text.slice(1);
-  const { html } = script.guessed(told.guess, written, first(written));
+  if (!script) return { sentence: "This page was opened as a file: chapter 00 says how to serve it." };
+  const here = script.answerGuess("here", written, first(written));
+  if (!here) return { sentence: "Write a number of years, such as 3." };
+  const sentence = here.text[0].toUpperCase() + here.text.slice(1);
+  const { html } = script.answerGuess(data.guess, written, first(written));
   const plain = new DOMParser().parseFromString(html, "text/html").body.innerText;
-  return { said, told: here.counts && plain };
+  return { sentence, stored: here.counts && plain };
 }
 
 $("guess").addEventListener("submit", async (event) => {
   event.preventDefault();
   const written = $("years").value.trim();
   const verdict = await reveal(written);
-  $("verdict").textContent = verdict.said;
-  if (!verdict.told) return;
-  name([rings[told.asked]]);
+  $("verdict").textContent = verdict.sentence;
+  if (!verdict.stored) return;
+  name([rings[data.asked]]);
   compare(written);
   const { guesses, done, cells, tries = {} } = kept();
   const question = $("asked").textContent;
   const date = new Date().toISOString().slice(0, 10);
-  keep({ guesses: { ...guesses, [told.guess]: first(written) }, done: { ...done, [told.guess]: true },
-    cells: { ...cells, [told.guess]: { told: verdict.told, written, question, date } }, tries });
+  keep({ guesses: { ...guesses, [data.guess]: first(written) }, done: { ...done, [data.guess]: true },
+    cells: { ...cells, [data.guess]: { told: verdict.stored, written, question, date } }, tries });
 });
 
 /* The answer as bars, to one scale: the days of the picture, the guess, the truth. A guess
@@ -260,20 +260,20 @@ function compare(written) {
 }
 const inYears = (number) => `${number < 1e4 ? Number(number.toPrecision(4)) : count(number)} year${number === 1 ? "" : "s"}`;
 function drawYears() {
-  const days = told.days[told.have];
+  const days = data.days[data.have];
   const rows = [
-    ["What you have", told.labels.days[told.have], days / 365.25, "have"],
+    ["What you have", data.labels.days[data.have], days / 365.25, "have"],
     ...(years ? [["Your guess", inYears(years), years, "guess"]] : []),
-    ["What it takes", years === null ? "? years" : inYears(told.years), told.years, "takes"],
+    ["What it takes", years === null ? "? years" : inYears(data.years), data.years, "takes"],
   ];
-  const most = Math.min(Math.max(told.years, years ?? 0), 2 * told.years);
+  const most = Math.min(Math.max(data.years, years ?? 0), 2 * data.years);
   const wide = $("bars").clientWidth;
-  const bar = ([label, said, value, kind], i) => {
+  const bar = ([label, amount, value, kind], i) => {
     const width = Math.max(2, wide * Math.min(value / most, 1));
     const y = 60 * i;
     const cut = value > most ? `<path class="cut" d="M${wide - 34} ${y + 50}l10 -26M${wide - 24} ${y + 50}l10 -26"/>` : "";
     const open = kind === "takes" && years === null ? " open" : "";
-    return `<text y="${y + 16}">${label}: <tspan>${said}</tspan></text>
+    return `<text y="${y + 16}">${label}: <tspan>${amount}</tspan></text>
 <rect class="${kind}${open}" x="${open ? 1 : 0}" y="${y + 26}" width="${open ? wide - 2 : width}" height="22"/>${cut}`;
   };
   $("bars").setAttribute("viewBox", `0 0 ${wide} ${rows.length * 60}`);
@@ -281,17 +281,17 @@ function drawYears() {
   $("bars").innerHTML = rows.map(bar).join("");
   const scale = years === null ? "Not to scale yet: your guess draws it."
     : `All to one scale${years > most ? "; the bar of your guess is cut" : ""}.`;
-  const words = rows.map(([label, said]) => `${label}: ${said}. `).join("");
+  const words = rows.map(([label, amount]) => `${label}: ${amount}. `).join("");
   $("bars").setAttribute("aria-label", words + (years === null ? "" : "The first is a sliver beside the last."));
   $("scale").textContent = scale;
 }
 new ResizeObserver(drawYears).observe($("bars").parentElement);
-const { [told.guess]: answered } = kept().cells ?? {}; // a reload keeps it in sight
+const { [data.guess]: answered } = kept().cells ?? {}; // a reload keeps it in sight
 if (answered) {
   $("years").value = answered.written;
   compare(answered.written);
-  reveal(String(answered.written)).then(({ told: counts, said }) => {
-    $("verdict").textContent = counts ? said : answered.told;
+  reveal(String(answered.written)).then(({ stored, sentence }) => {
+    $("verdict").textContent = stored ? sentence : answered.told;
   });
 }
 
@@ -299,7 +299,7 @@ if (answered) {
 const { done = {} } = kept();
 let at, last; // the last chapter in which something is done, and where all of it is not
 for (const card of document.querySelectorAll("[data-chapter]")) {
-  const ids = told.exercises.filter((id) => id.startsWith(`${card.dataset.chapter}-`));
+  const ids = data.exercises.filter((id) => id.startsWith(`${card.dataset.chapter}-`));
   const passed = ids.filter((id) => done[id]).length;
   if (passed) [at, last] = [passed < ids.length ? card : null, card];
   if (passed) card.textContent += ` · ${passed} of ${ids.length} done`;
@@ -315,18 +315,18 @@ if (last) {
 
 /* What you did, as a notebook: to keep, to hand in, for the class report to read. */
 function notebook(cells) {
-  const answered = Object.entries(cells).filter(([id]) => told.exercises.includes(id));
+  const answered = Object.entries(cells).filter(([id]) => data.exercises.includes(id));
   const name = (id) => id.replace(/\W/g, "-");
   const asked = (id, { question = "", date = "" }) => ({
     cell_type: "markdown", id: `asked-${name(id)}`, metadata: {},
     source: `${question}\n\n${id}, ${date}`,
   });
-  const named = (id, told) => String(told).replace(new RegExp(`^([○→]) (?!${id})`), `$1 ${id}: `); // of a guess
-  const judged = (id, { written, told }) => ({
+  const named = (id, text) => String(text).replace(new RegExp(`^([○→]) (?!${id})`), `$1 ${id}: `); // of a guess
+  const judged = (id, { written, told: text }) => ({
     cell_type: "code", id: name(id), execution_count: null, metadata: {},
     source: `# ${id}\n${written}`,
     outputs: [{ output_type: "execute_result", execution_count: null, metadata: {},
-      data: { "text/plain": named(id, told) } }],
+      data: { "text/plain": named(id, text) } }],
   });
   return { nbformat: 4, nbformat_minor: 5, metadata: {}, cells: answered.flatMap((one) => [asked(...one), judged(...one)]) };
 }

@@ -7,19 +7,19 @@ const middle = (mark) => {
   const { left, top, width, height } = mark.getBoundingClientRect();
   return [left + width / 2, top + height / 2];
 };
-const far = (mark, { clientX, clientY }) => {
+const distance = (mark, { clientX, clientY }) => {
   const [x, y] = middle(mark);
   return Math.hypot(x - clientX, y - clientY);
 };
 
-export function draggable(handle) {
+export function makeDraggable(handle) {
   const { answer } = handle;
-  let held;
+  let drag;
 
   const marks = () => [...answer.querySelectorAll("[data-moves]")].filter((one) => one.checkVisibility());
   const near = (event) => {
-    const [nearest] = marks().sort((a, b) => far(a, event) - far(b, event));
-    return nearest && far(nearest, event) < REACH ? nearest : undefined;
+    const [nearest] = marks().sort((a, b) => distance(a, event) - distance(b, event));
+    return nearest && distance(nearest, event) < REACH ? nearest : undefined;
   };
 
   answer.addEventListener("pointerdown", async (event) => {
@@ -30,26 +30,26 @@ export function draggable(handle) {
     const order = marks().filter((one) => one.dataset.moves === name).indexOf(mark);
     const [x, y] = middle(mark);
     const now = { name, aside: [event.clientX - x, event.clientY - y], toScreen: mark.getScreenCTM() };
-    held = now;
+    drag = now;
     answer.setPointerCapture(event.pointerId);
-    answer.classList.add("live-held");
+    answer.classList.add("live-dragging");
     now.stops = (await handle.marks(name)).map((all) => all[order]);
   });
 
   answer.addEventListener("pointermove", (event) => {
-    if (!held?.stops) return;
-    const [x, y] = [event.clientX - held.aside[0], event.clientY - held.aside[1]];
-    const to = new DOMPoint(x, y).matrixTransform(held.toScreen.inverse());
-    const away = held.stops.map((spot) => (spot ? Math.hypot(spot[0] - to.x, UPRIGHT * (spot[1] - to.y)) : Infinity));
+    if (!drag?.stops) return;
+    const [x, y] = [event.clientX - drag.aside[0], event.clientY - drag.aside[1]];
+    const to = new DOMPoint(x, y).matrixTransform(drag.toScreen.inverse());
+    const away = drag.stops.map((spot) => (spot ? Math.hypot(spot[0] - to.x, UPRIGHT * (spot[1] - to.y)) : Infinity));
     const stop = away.indexOf(Math.min(...away));
-    if (away[stop] === Infinity || stop === held.stop) return;
-    held.stop = stop;
-    handle.slide(held.name, stop);
+    if (away[stop] === Infinity || stop === drag.stop) return;
+    drag.stop = stop;
+    handle.slide(drag.name, stop);
   });
 
   for (const end of ["pointerup", "pointercancel"])
     answer.addEventListener(end, () => {
-      held = undefined;
-      answer.classList.remove("live-held");
+      drag = undefined;
+      answer.classList.remove("live-dragging");
     });
 }

@@ -1,11 +1,11 @@
 /* Small helpers that the page's scripts share. */
 
 /** What the build left in the page for the scripts, as data of this name. */
-export const told = (name) =>
+export const pageData = (name) =>
   JSON.parse(document.getElementById(`live-${name}`)?.textContent ?? "[]");
 
 /** An element with its properties and attributes, and what stands in it. */
-export function made(tag, about = {}, ...inside) {
+export function create(tag, about = {}, ...inside) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(about)) {
     if (name in element) element[name] = value;
@@ -16,7 +16,7 @@ export function made(tag, about = {}, ...inside) {
 }
 
 export const button = (text, act, plain = true) =>
-  made("button", {
+  create("button", {
     type: "button",
     className: plain ? "live-button live-plain" : "live-button",
     textContent: text,

@@ -1,11 +1,11 @@
 /* Guesses, exercises and other cells: forms in the page whose answers are judged. */
-import { button, made, show, told } from "./elements.js";
-import { guessed } from "./guess.js";
+import { button, create, pageData, show } from "./elements.js";
+import { answerGuess } from "./guess.js";
 import { Progress } from "./progress.js";
 import { python, waiting } from "./python.js";
 
 const PAGE = location.pathname.match(/([^/]*)\.html$/)?.[1] ?? "";
-const CELLS = told("cells"); // as they stand in the page; the learner's, once run
+const CELLS = pageData("cells"); // as they stand in the page; the learner's, once run
 const EXAMPLE =
   "This is still the course's example. Press “Run or change”, and it becomes your own run.";
 const SLOW = 8000; // ms; then a cell can be stopped
@@ -13,11 +13,11 @@ const SLOW = 8000; // ms; then a cell can be stopped
 const answer = (value) => `answer = ${JSON.stringify(value)}`;
 
 /** A form whose answer Python judges; what was written is kept. */
-export class Judged {
+export class AnswerForm {
   static all = [];
 
   constructor(form) {
-    Judged.all.push(this);
+    AnswerForm.all.push(this);
     Object.assign(this, { form, verdict: form.querySelector(".live-verdict") });
     ({ id: this.id, kind: this.kind } = form.dataset);
     this.cell = form.querySelector("textarea");
@@ -53,12 +53,12 @@ export class Judged {
     this.#takeUp(Progress.all().cells?.[this.key]);
   }
 
-  /** What was written and told on an earlier visit; as text, whatever is stored. */
+  /** Take up what was written and answered on an earlier visit; as text, whatever is stored. */
   #takeUp(earlier) {
     if (!earlier || (this.cell && earlier.source !== this.cell.defaultValue)) return;
     this.#open();
-    const told = String(earlier.told || "Run it again to see what it shows.");
-    this.verdict.replaceChildren(made("p", { className: "live-kept", textContent: told }));
+    const text = String(earlier.told || "Run it again to see what it shows.");
+    this.verdict.replaceChildren(create("p", { className: "live-kept", textContent: text }));
     if (this.cell) {
       CELLS[this.at] = this.cell.value = String(earlier.written);
       this.#fit();
@@ -98,7 +98,7 @@ export class Judged {
     this.source.querySelector(".cell_input").append(open);
     const mine = Object.keys(Progress.all().run ?? {}).length;
     if (!mine || !("example" in this.form.dataset)) return;
-    const note = made("p", { className: "live-note", textContent: EXAMPLE });
+    const note = create("p", { className: "live-note", textContent: EXAMPLE });
     this.source.querySelector(".cell_output")?.prepend(note);
   }
 
@@ -118,7 +118,7 @@ export class Judged {
   /** Cells further down that have run are run again, on what changed here. */
   async #runLater() {
     const plain = (one) => one.at > this.at && "closed" in one.form.dataset;
-    for (const one of Judged.all.filter(plain))
+    for (const one of AnswerForm.all.filter(plain))
       if (!one.form.hidden) await one.judge(false);
   }
 
@@ -157,14 +157,13 @@ export class Judged {
     this.verdict.innerHTML = this.kind === "guess" ? html.replace(` ${this.id}: `, " ") : html;
   }
 
-  /** A verdict, shown and kept with what else is to be kept. */
+  /** Show a verdict, and store it with what else is to be stored. */
   #tell(html, written, kept) {
     this.#say(html);
     const cells = { ...Progress.all().cells };
-    const told = this.verdict.innerText;
     const question = this.source.previousElementSibling?.textContent.trim();
     const date = new Date().toISOString().slice(0, 10);
-    cells[this.key] = { told, written, question, date, source: this.cell?.defaultValue };
+    cells[this.key] = { told: this.verdict.innerText, written, question, date, source: this.cell?.defaultValue };
     Progress.keep({ ...kept, cells });
     Progress.show();
     this.#askNext();
@@ -174,7 +173,7 @@ export class Judged {
   #guess(written) {
     const { guesses = {}, done = {} } = Progress.all();
     const first = typeof guesses[this.id] === "string" ? guesses[this.id] : written;
-    const answer = guessed(this.id, written, first);
+    const answer = answerGuess(this.id, written, first);
     if (!answer) return false;
     if (!answer.counts) {
       this.#say(answer.html);

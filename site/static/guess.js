@@ -1,8 +1,8 @@
 /* A guess, answered in the page as the package answers it, whose words the build left here.
    What is rarely written, a sum such as 2**5 or another unit, is left to Python. */
-import { made, told } from "./elements.js";
+import { create, pageData } from "./elements.js";
 
-const GUESSES = told("guesses");
+const GUESSES = pageData("guesses");
 const NUMBER = /^[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d[\d_]*)(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,2})?(?!\d)/i;
 const DECIMAL_COMMA = /^\d+,\d{1,2} ?[a-z%]*$/i;
 const LARGEST = 1e40; // beyond, the package says so
@@ -36,28 +36,28 @@ function read(written, units) {
   return value <= 0 || (value > 1 / LARGEST && value < LARGEST) ? value : undefined;
 }
 
-/** What is said to a guess, or what is wrong with it; undefined where Python has to judge. */
-function judged({ options, truth, shown, why, units, refusals }, written) {
+/** Judge a guess, or say what is wrong with it; undefined where Python has to judge. */
+function judge({ options, truth, formatted, why, units, refusals }, written) {
   if (options) return options[written];
   if (!/[0-9]/.test(written)) return { problem: refusals.words };
   if (DECIMAL_COMMA.test(written)) return { problem: refusals.comma.replace("{}", () => written) };
   const value = read(written, units);
   if (value === undefined) return undefined;
   if (value <= 0) return { problem: refusals.low.replace("{}", () => written) };
-  const said = `you said ${written}`;
-  return { said, text: `${said}; it is ${shown}: ${gap(value, truth)}. ${why}` };
+  const echo = `you said ${written}`;
+  return { echo, text: `${echo}; it is ${formatted}: ${gap(value, truth)}. ${why}` };
 }
 
 /** The verdict on a guess, as text and as HTML, and whether it counts; undefined where Python
     has to judge. `first` is what was guessed first, if that was something else. */
-export function guessed(id, written, first = written) {
+export function answerGuess(id, written, first = written) {
   const about = GUESSES[id];
-  const now = about && judged(about, written);
-  const before = about && judged(about, first);
-  if (!now || (!now.problem && !before?.said)) return undefined;
+  const now = about && judge(about, written);
+  const before = about && judge(about, first);
+  if (!now || (!now.problem && !before?.echo)) return undefined;
   const { problem, text } = now;
-  const sentence = problem ?? (first === written ? text : `first ${before.said}, now ${text}`);
-  const safe = made("p", { textContent: sentence }).innerHTML;
+  const sentence = problem ?? (first === written ? text : `first ${before.echo}, now ${text}`);
+  const safe = create("p", { textContent: sentence }).innerHTML;
   return {
     counts: !problem,
     text: sentence,

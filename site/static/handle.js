@@ -1,13 +1,13 @@
 /* A handle: one picture that one to three controls move. It moves at once, by pictures that
    were drawn when the site was built; what none of them shows, Python draws. */
-import { draggable } from "./drag.js";
-import { Moving } from "./interactive.js";
+import { makeDraggable } from "./drag.js";
+import { Interactive } from "./interactive.js";
 import { python, waiting } from "./python.js";
 
 const NONE = { pieces: [], pictures: {} };
 const MARK = /<circle cx="([\d.-]+)" cy="([\d.-]+)"[^>]* data-moves="(\w+)"/g;
 
-export class Handle extends Moving {
+export class Handle extends Interactive {
   small = true;
   #pictures;
   #byPython;
@@ -24,10 +24,10 @@ export class Handle extends Moving {
     const near = new IntersectionObserver(([seen]) => {
       if (!seen.isIntersecting) return;
       near.disconnect();
-      this.#fetched();
+      this.#fetch();
     });
     near.observe(section);
-    draggable(this);
+    makeDraggable(this);
   }
 
   /** Its few controls, one beside the other. */
@@ -35,11 +35,11 @@ export class Handle extends Moving {
     return this.fields.map((one) => one.box);
   }
 
-  async asked(...deed) {
+  async answerTo(...deed) {
     this.section.classList.add("live-touched");
     if (!this.all) python.start().catch(() => {}); // it will be asked before long
-    const told = this.#byPython ? undefined : await this.#drawn(deed);
-    if (told) return told;
+    const answer = this.#byPython ? undefined : await this.#drawing(deed);
+    if (answer) return answer;
     this.#byPython ??= this.#handOver();
     try {
       await this.#byPython;
@@ -47,19 +47,19 @@ export class Handle extends Moving {
       this.#byPython = undefined; // the pictures that there are go on
       throw error;
     }
-    return await super.asked(...deed);
+    return await super.answerTo(...deed);
   }
 
   /** The picture after this deed, where it was drawn. */
-  async #drawn(deed) {
-    const { pieces, pictures } = await this.#fetched();
-    const places = this.#after(...deed);
-    const found = pictures[places.join()]?.map((at) => pieces[at]);
-    if (!found) return undefined;
+  async #drawing(deed) {
+    const { pieces, pictures } = await this.#fetch();
+    const places = this.#placesAfter(...deed);
+    const parts = pictures[places.join()]?.map((at) => pieces[at]);
+    if (!parts) return undefined;
     this.places = places;
     const fields = {};
-    for (const { name } of this.fields) fields[name] = JSON.parse(found.shift());
-    return { fields, html: found.join(""), status: "", old: false, set_all: [], take: [] };
+    for (const { name } of this.fields) fields[name] = JSON.parse(parts.shift());
+    return { fields, html: parts.join(""), status: "", old: false, set_all: [], take: [] };
   }
 
   /** As if its slider had been moved. */
@@ -70,11 +70,11 @@ export class Handle extends Moving {
 
   /** Where the marks of a control stand at each of its stops, the other controls as they are. */
   async marks(name) {
-    const { pieces, pictures } = await this.#fetched();
+    const { pieces, pictures } = await this.#fetch();
     const at = this.fields.findIndex((one) => one.name === name);
     return this.stops[at].map((_, stop) => {
-      const found = pictures[this.places.with(at, stop).join()] ?? [];
-      const html = found.slice(this.fields.length).map((piece) => pieces[piece]).join("");
+      const parts = pictures[this.places.with(at, stop).join()] ?? [];
+      const html = parts.slice(this.fields.length).map((piece) => pieces[piece]).join("");
       return [...html.matchAll(MARK)].filter((one) => one[3] === name).map(([, x, y]) => [Number(x), Number(y)]);
     });
   }
@@ -84,7 +84,7 @@ export class Handle extends Moving {
     return new URL(`../handles/${name}.json`, import.meta.url);
   }
 
-  #fetched() {
+  #fetch() {
     this.#pictures ??= fetch(this.file)
       .then((answer) => answer.json())
       .catch(() => NONE);
@@ -92,7 +92,7 @@ export class Handle extends Moving {
   }
 
   /** The places of the controls after a deed; -1 for what is no stop. */
-  #after(deed, name, what) {
+  #placesAfter(deed, name, what) {
     const at = this.fields.findIndex((one) => one.name === name);
     const place = deed === "slide" ? what : this.stops[at].indexOf(what);
     return this.places.with(at, place);

@@ -1,6 +1,6 @@
 /* What is the same of a panel and a handle: fields that set something, and the picture and
    words that answer. */
-import { button, made, show } from "./elements.js";
+import { button, create, show } from "./elements.js";
 import { python } from "./python.js";
 
 class Field {
@@ -12,10 +12,10 @@ class Field {
     this.input.addEventListener("change", () =>
       panel.act("write", name, this.#written()),
     );
-    const label = made("label", { htmlFor: this.input.id, textContent: control.label });
-    this.echo = made("span", { className: "live-echo" });
+    const label = create("label", { htmlFor: this.input.id, textContent: control.label });
+    this.echo = create("span", { className: "live-echo" });
     const parts = control.kind === "flag" ? [this.input, label] : [label, this.input];
-    this.box = made("div", { className: `live-field live-${control.kind}` }, ...parts);
+    this.box = create("div", { className: `live-field live-${control.kind}` }, ...parts);
     if (control.stops) this.box.append(this.#slider());
     if (control.kind === "number") this.box.append(this.echo);
     if (control.play) this.box.append(this.#play());
@@ -24,12 +24,12 @@ class Field {
   #input() {
     const { kind, options, lines, longest } = this.control;
     if (kind === "choice")
-      return made("select", {}, ...options.map((one) => new Option(one, one)));
-    if (kind === "flag") return made("input", { type: "checkbox" });
-    if (lines > 1) return made("textarea", { rows: lines, spellcheck: false });
+      return create("select", {}, ...options.map((one) => new Option(one, one)));
+    if (kind === "flag") return create("input", { type: "checkbox" });
+    if (lines > 1) return create("textarea", { rows: lines, spellcheck: false });
     const about = { type: "text", autocomplete: "off", spellcheck: false };
     const size = kind === "text" ? 32 : this.panel.small ? Math.max(longest, 4) : 9;
-    return made("input", { ...about, size });
+    return create("input", { ...about, size });
   }
 
   #written() {
@@ -38,7 +38,7 @@ class Field {
 
   #slider() {
     const { label, stops, help } = this.control;
-    this.slider = made("input", { type: "range", min: 0, max: stops - 1, title: help });
+    this.slider = create("input", { type: "range", min: 0, max: stops - 1, title: help });
     this.slider.setAttribute("aria-label", `${label}, slider`);
     this.slider.addEventListener("input", () => {
       if (this.playing) this.#pause(); // a hand on the slider takes over
@@ -83,25 +83,25 @@ class Field {
   }
 
   /** What the panel says of this field; one that could not be read stays as it is. */
-  tell(told) {
-    if (!told) return;
+  tell(answer) {
+    if (!answer) return;
     // a handle keeps its place, so that nothing jumps
-    if (this.panel.small) this.box.classList.toggle("live-away", !told.shown);
-    else show(this.box, told.shown);
-    if (this.control.kind === "flag") this.input.checked = told.text;
-    else this.input.value = told.text;
-    this.echo.innerHTML = told.echo ?? "";
+    if (this.panel.small) this.box.classList.toggle("live-away", !answer.shown);
+    else show(this.box, answer.shown);
+    if (this.control.kind === "flag") this.input.checked = answer.text;
+    else this.input.value = answer.text;
+    this.echo.innerHTML = answer.echo ?? "";
     if (!this.slider) return;
-    if (told.last !== undefined) this.slider.max = told.last;
-    if (told.stop !== undefined && document.activeElement !== this.slider && !this.playing)
-      this.slider.value = told.stop;
-    this.pace = told.pace;
-    this.slider.setAttribute("aria-valuetext", told.text);
+    if (answer.last !== undefined) this.slider.max = answer.last;
+    if (answer.stop !== undefined && document.activeElement !== this.slider && !this.playing)
+      this.slider.value = answer.stop;
+    this.pace = answer.pace;
+    this.slider.setAttribute("aria-valuetext", answer.text);
   }
 }
 
 /** Fields and a picture that answers them. `name` is the page's own for it. */
-export class Moving {
+export class Interactive {
   busy = false;
   #next;
   #hush;
@@ -117,24 +117,24 @@ export class Moving {
     return matchMedia("(max-width: 600px)").matches;
   }
 
-  /** The fields, and the places for what is said and shown. */
+  /** Build the fields, and the places for messages and the picture. */
   build({ title, controls }) {
     this.fields = Object.entries(controls).map(
       ([name, control]) => new Field(name, control, this),
     );
-    this.status = made("div", { className: "live-status", role: "status" });
-    this.offers = made("div", { className: "live-row" });
-    this.advice = made("div", { className: "live-advice" });
-    this.answer = made("div", { className: "live-answer", tabIndex: 0 });
+    this.status = create("div", { className: "live-status", role: "status" });
+    this.offers = create("div", { className: "live-row" });
+    this.advice = create("div", { className: "live-advice" });
+    this.answer = create("div", { className: "live-answer", tabIndex: 0 });
     this.answer.setAttribute("role", "region");
     this.answer.setAttribute("aria-label", `${title} The answer`);
-    this.said = made("div", { className: "live-said", "aria-live": "polite" });
-    this.controls = made("div", { className: "live-controls" });
-    const shown = made("div", { className: "live-picture" });
+    this.announcement = create("div", { className: "live-announcement", "aria-live": "polite" });
+    this.controls = create("div", { className: "live-controls" });
+    const picture = create("div", { className: "live-picture" });
     this.controls.append(...this.rows());
-    (this.small ? this.controls : shown).append(this.status, this.offers);
-    shown.append(this.answer, this.advice, this.said);
-    this.section.replaceChildren(this.controls, shown);
+    (this.small ? this.controls : picture).append(this.status, this.offers);
+    picture.append(this.answer, this.advice, this.announcement);
+    this.section.replaceChildren(this.controls, picture);
     this.section.classList.add("live-on");
     this.saved.hidden = true;
   }
@@ -150,7 +150,7 @@ export class Moving {
       const now = this.#next;
       this.#next = undefined;
       try {
-        this.tell(await this.asked(...now));
+        this.tell(await this.answerTo(...now));
       } catch (error) {
         this.status.textContent = error.message;
       }
@@ -159,19 +159,19 @@ export class Moving {
     this.section.classList.remove("live-busy");
   }
 
-  /** What is to be shown after this deed. */
-  async asked(...deed) {
+  /** Ask what is to be shown after this deed. */
+  async answerTo(...deed) {
     return await python.call("act", this.name, ...deed);
   }
 
-  tell(told) {
-    for (const field of this.fields) field.tell(told.fields[field.name]);
-    this.status.innerHTML = told.status;
-    this.answer.classList.toggle("live-old", told.old);
-    this.answer.setAttribute("aria-disabled", told.old);
-    this.#picture(told.html);
+  tell(answer) {
+    for (const field of this.fields) field.tell(answer.fields[field.name]);
+    this.status.innerHTML = answer.status;
+    this.answer.classList.toggle("live-old", answer.old);
+    this.answer.setAttribute("aria-disabled", answer.old);
+    this.#picture(answer.html);
     const buttons = (deed) =>
-      told[deed].map((label, at) => button(label, () => this.act(deed, at)));
+      answer[deed].map((label, at) => button(label, () => this.act(deed, at)));
     this.offers.replaceChildren(...buttons("set_all"));
     this.advice.replaceChildren(...buttons("take"));
   }
@@ -185,6 +185,6 @@ export class Moving {
     this.answer.classList.toggle("live-wide", scrollWidth > clientWidth + 4);
     clearTimeout(this.#hush);
     const words = this.answer.querySelector("p")?.textContent ?? "";
-    this.#hush = setTimeout(() => (this.said.textContent = words), 700);
+    this.#hush = setTimeout(() => (this.announcement.textContent = words), 700);
   }
 }

@@ -2,13 +2,13 @@
    is fetched before somebody asks for what it alone can show. */
 import { contents } from "./contents.js";
 import { Handle } from "./handle.js";
-import { Judged } from "./forms.js";
+import { AnswerForm } from "./forms.js";
 import { Panel } from "./panel.js";
-import { places } from "./suggestions.js";
+import { suggestPlaces } from "./suggestions.js";
 import { Progress } from "./progress.js";
-import { tips } from "./tooltips.js";
+import { addTooltips } from "./tooltips.js";
 
-for (const form of document.querySelectorAll(".live-form")) new Judged(form);
+for (const form of document.querySelectorAll(".live-form")) new AnswerForm(form);
 const handles = [...document.querySelectorAll(".live-handle")].map(
   (section, at) => new Handle(section, at),
 );
@@ -25,8 +25,8 @@ for (const section of document.querySelectorAll(".live-panel:not(.live-handle)")
   }
 }
 Progress.show();
-tips();
-places();
+addTooltips();
+suggestPlaces();
 contents();
 /* One button for light and dark, as on the front page. The theme takes what it asks for from
    its element, so that is set first: the other of what is seen. */

@@ -27,13 +27,13 @@ async function forget() {
 
 /* A page of this edition tells what it had asked for before anybody kept it. */
 self.addEventListener("message", ({ data }) => {
-  for (const address of data) kept(new Request(address)).catch(() => {});
+  for (const address of data) fromStore(new Request(address)).catch(() => {});
 });
 
 self.addEventListener("fetch", (event) => {
   const { request } = event;
   if (request.method !== "GET" || new URL(request.url).origin !== location.origin) return;
-  event.respondWith(kept(request).catch((error) => away(request, error)));
+  event.respondWith(fromStore(request).catch((error) => away(request, error)));
 });
 
 /** A sentence in place of a page; what a page asks for fails as it would. */
@@ -43,10 +43,10 @@ function away(request, error) {
 }
 
 /** What is in the store, or else comes from the network and is put there. */
-async function kept(request) {
+async function fromStore(request) {
   const store = await caches.open(STORE);
-  const found = await store.match(request, { ignoreSearch: request.mode === "navigate" });
-  if (found) return found;
+  const cached = await store.match(request, { ignoreSearch: request.mode === "navigate" });
+  if (cached) return cached;
   const answer = await fetch(request);
   if (answer.ok && !answer.redirected) await store.put(request, answer.clone());
   return answer;

@@ -1,9 +1,9 @@
 /* A panel: all controls of a chapter's question. Python draws it, once it is started. */
-import { button, made, show } from "./elements.js";
-import { Moving } from "./interactive.js";
+import { button, create, show } from "./elements.js";
+import { Interactive } from "./interactive.js";
 import { python, waiting } from "./python.js";
 
-export class Panel extends Moving {
+export class Panel extends Interactive {
   constructor(section) {
     super(section, section.dataset.word);
   }
@@ -13,9 +13,9 @@ export class Panel extends Moving {
     first.setAttribute("role", "status");
     waiting(first);
     try {
-      const told = await python.call("opened", this.word, address, this.narrow);
-      this.build(told.layout);
-      this.tell(told);
+      const answer = await python.call("opened", this.word, address, this.narrow);
+      this.build(answer.layout);
+      this.tell(answer);
       const room = document.documentElement.classList.contains("present"); // the arrows go on there
       (room ? this.answer : this.preset).focus({ preventScroll: true });
       this.section.scrollIntoView({ block: "start" });
@@ -36,36 +36,36 @@ export class Panel extends Moving {
     const plain = (one) => !one.control.more && !one.control.lead;
     const lead = boxes(({ control }) => control.lead && !control.more);
     const sliders = boxes((one) => plain(one) && one.slider);
-    const others = made("div", { className: "live-row" });
+    const others = create("div", { className: "live-row" });
     others.append(...boxes((one) => plain(one) && !one.slider));
-    const more = made("div", { className: "live-row" });
+    const more = create("div", { className: "live-row" });
     more.append(...boxes((one) => one.control.more));
-    this.more = made("details", {}, made("summary", { textContent: "More" }), more);
+    this.more = create("details", {}, create("summary", { textContent: "More" }), more);
     return [this.#starts(lead), ...sliders, others, this.more];
   }
 
   /** Where to start from, and what decides which sliders there are. */
   #starts(lead) {
-    const preset = made("select", { id: `${this.name}-preset` });
+    const preset = create("select", { id: `${this.name}-preset` });
     preset.append(...this.presets.map((one) => new Option(one, one)));
     this.own = preset.lastElementChild; // it says that no preset is left, and can't be chosen
     preset.addEventListener("change", () => this.act("choose", preset.value));
     this.preset = preset;
-    const from = made("label", { htmlFor: preset.id, textContent: "Start from" });
+    const from = create("label", { htmlFor: preset.id, textContent: "Start from" });
     this.copy = button("Copy a link", () => this.#copyLink());
-    const starts = made("div", { className: "live-row" });
-    starts.append(made("div", { className: "live-field" }, from, preset));
+    const starts = create("div", { className: "live-row" });
+    starts.append(create("div", { className: "live-field" }, from, preset));
     starts.append(button("Reset", () => this.act("reset")), this.copy, ...lead);
     return starts;
   }
 
-  tell(told) {
-    super.tell(told);
+  tell(answer) {
+    super.tell(answer);
     show(this.more, this.fields.some(({ control, box }) => control.more && !box.hidden));
-    this.own.disabled = told.preset !== this.own.value;
-    this.preset.value = told.preset;
+    this.own.disabled = answer.preset !== this.own.value;
+    this.preset.value = answer.preset;
     if (document.querySelector(".present")) return; // its address says the scene
-    const search = told.address ? `?${told.address}` : location.pathname;
+    const search = answer.address ? `?${answer.address}` : location.pathname;
     history.replaceState(null, "", search + location.hash);
   }
 

@@ -20,10 +20,10 @@ function scenes() {
   const all = [opening, ...sections];
   for (const one of all) one.hidden = true; // each is measured alone
   return all.flatMap((section) => {
-    const found = screens(section);
+    const parts = screens(section);
     const see = section === opening ? "svg.wt" : PICTURE; // the first holds a question
-    for (const one of found) dress(one, see);
-    const fitting = found.flatMap(windows);
+    for (const one of parts) dress(one, see);
+    const fitting = parts.flatMap(windows);
     fitting.slice(1).forEach((one, at) => (one.id = `${section.id}-${at + 2}`));
     return fitting;
   });
@@ -32,19 +32,19 @@ function scenes() {
 /** A section, cut where a second picture or guess begins, with the question before it, and
     behind each exercise. */
 function screens(section) {
-  const found = [section];
-  let shown = false;
+  const parts = [section];
+  let pictured = false;
   let judged = false;
   for (const one of [...section.children]) {
     const starts = one.matches(".live-question") || (shows(one) && !one.matches(".live-form"));
-    if ((starts && shown) || judged) {
-      found.push(cut(found.at(-1), one));
-      shown = false;
+    if ((starts && pictured) || judged) {
+      parts.push(cut(parts.at(-1), one));
+      pictured = false;
     }
     judged = one.matches(EXERCISE);
-    shown ||= shows(one);
+    pictured ||= shows(one);
   }
-  return found;
+  return parts;
 }
 
 /** A new screen below the same heading, for what stands in a scene from one element on. */

@@ -1,9 +1,9 @@
 /* What the reader has done: kept in the browser, and shown in the list of chapters. */
-import { made, told } from "./elements.js";
+import { create, pageData } from "./elements.js";
 import { current } from "./former.js";
 
-const COURSE = told("course");
-const NUMBERED = told("numbered"); // the chapter that each number stood for in an old id
+const COURSE = pageData("course");
+const NUMBERED = pageData("numbered"); // the chapter that each number stood for in an old id
 
 /** Before a room nothing of earlier visits is shown, and nothing is kept. */
 const ROOM = new URLSearchParams(location.search).has("present");
@@ -55,7 +55,7 @@ export class Progress {
       if (!this.of(chapter)[1] || !this.all().done || /solutions|evidence/.test(link.href)) continue;
       const [done, all] = this.of(chapter);
       let mark = link.querySelector(".live-mark");
-      mark ??= link.appendChild(made("span", { className: "live-mark" }));
+      mark ??= link.appendChild(create("span", { className: "live-mark" }));
       mark.textContent = done ? `${done === all ? "✓ " : ""}${done} of ${all} done` : "";
       mark.title = "exercises and guesses";
     }

@@ -1,5 +1,5 @@
 /* Python, in a worker beside the page. Nothing is fetched before somebody asks. */
-import { made } from "./elements.js";
+import { create } from "./elements.js";
 import { Progress } from "./progress.js";
 
 class Python {
@@ -59,8 +59,8 @@ export const python = new Python();
 
 /** How far Python is, in words and as a bar, until the element says something else. */
 export function waiting(element) {
-  const bar = made("progress", { max: 1, "aria-label": "Python is being fetched" });
-  const words = made("span", { textContent: "Python is being started …" });
+  const bar = create("progress", { max: 1, "aria-label": "Python is being fetched" });
+  const words = create("span", { textContent: "Python is being started …" });
   element.replaceChildren(words, " ", bar);
   document.addEventListener("python", ({ detail }) => {
     words.textContent = detail.words;

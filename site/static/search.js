@@ -1,6 +1,6 @@
 /* Results of a search lead to the section that has the words, with a sentence of it. What is
    called so comes first, then the chapters that say it, then what else has the words. */
-import { made } from "./elements.js";
+import { create } from "./elements.js";
 
 const AROUND = 130; // letters of a text before and behind what was asked
 
@@ -12,19 +12,19 @@ const seen = new Set();
 
 const plain = (one) => one?.textContent.replace(/\s+/g, " ").replace(/#$/, "").trim() ?? "";
 const title = (section) => plain(section.querySelector(":scope > :is(h1, h2, h3, h4)"));
-const called = (section) => title(section).toLowerCase() === asked;
+const isNamed = (section) => title(section).toLowerCase() === asked;
 
 /** What a section says in sentences; its subsections, code and tables left out. */
 function prose(section) {
-  const said = [...section.querySelectorAll("p, li")].filter(
+  const paragraphs = [...section.querySelectorAll("p, li")].filter(
     (one) => one.closest("section") === section && !one.closest("table, pre, .cell_output, .live-form, .live-note"),
   );
-  return said.map(plain).join(" ");
+  return paragraphs.map(plain).join(" ");
 }
 
 /** How much a section has of what was asked: its name, the whole, or some of the words. */
-function had(section) {
-  if (called(section)) return 1000;
+function score(section) {
+  if (isNamed(section)) return 1000;
   const text = `${title(section)} ${prose(section)}`.toLowerCase();
   return 10 * (text.split(asked).length - 1) + words.filter((word) => text.includes(word)).length;
 }
@@ -40,9 +40,9 @@ function excerpt(section) {
   const to = text.lastIndexOf(" ", at + AROUND + asked.length);
   const end = text.length < at + AROUND + asked.length ? text.length : Math.max(to, at + asked.length);
   const length = part ? part.length : 0;
-  const mark = length ? made("mark", { textContent: text.slice(at, at + length) }) : "";
+  const mark = length ? create("mark", { textContent: text.slice(at, at + length) }) : "";
   const pieces = [from ? "… " : "", text.slice(from, at), mark, text.slice(at + length, end)];
-  return made("p", { className: "live-found" }, ...pieces, end < text.length ? " …" : "");
+  return create("p", { className: "live-found" }, ...pieces, end < text.length ? " …" : "");
 }
 
 /** Lead a result to its section, and put it in its place among those that are there. */
@@ -52,7 +52,7 @@ async function lead(item) {
   const html = await (await fetch(link.pathname)).text();
   const page = new DOMParser().parseFromString(html, "text/html");
   const sections = [...page.querySelectorAll("article section[id]")];
-  const section = sections.reduce((best, one) => (had(one) > had(best) ? one : best));
+  const section = sections.reduce((best, one) => (score(one) > score(best) ? one : best));
   link.hash = section.id;
   const twice = places.has(link.href);
   places.add(link.href);
@@ -61,7 +61,7 @@ async function lead(item) {
   link.textContent = name === title(section) ? name : `${name} › ${title(section)}`;
   item.append(excerpt(section));
   const beside = /solutions|evidence|TEACHING|data|helpers/.test(link.pathname) ? 500 : 0;
-  item.weight = Math.min(had(section), 1000) - beside;
+  item.weight = Math.min(score(section), 1000) - beside;
   const others = [...item.parentElement.children].filter((one) => one !== item);
   const later = others.find((one) => (one.weight ?? -1000) < item.weight
     || (one.weight === item.weight && one.place > item.place)); // whichever page came first

@@ -1,5 +1,5 @@
 /* While somebody types into the search, the places that are called so; Enter searches all text. */
-import { made } from "./elements.js";
+import { create } from "./elements.js";
 
 const MOST = 8;
 const SITE = new URL("../", import.meta.url);
@@ -13,8 +13,8 @@ function distance(head, typed) {
   return name.includes(typed) ? 3 : undefined;
 }
 
-function nearest(heads, typed) {
-  return heads
+function nearest(headings, typed) {
+  return headings
     .map((head) => ({ head, far: distance(head[0], typed) }))
     .filter(({ far }) => far !== undefined)
     .sort((a, b) => a.far - b.far) // what is as near keeps the pages' order
@@ -23,23 +23,23 @@ function nearest(heads, typed) {
 }
 
 const link = ([name, page, address]) =>
-  made("a", { href: new URL(address, SITE).href }, made("b", { textContent: name }), page && ` ${page}`);
+  create("a", { href: new URL(address, SITE).href }, create("b", { textContent: name }), page && ` ${page}`);
 
-export function places() {
+export function suggestPlaces() {
   const dialog = document.getElementById("pst-search-dialog");
   const input = dialog?.querySelector("input[type=search]");
   if (!input) return;
-  const list = made("nav", { className: "live-places" });
+  const list = create("nav", { className: "live-places" });
   list.setAttribute("aria-label", "Places that are called so");
   list.setAttribute("aria-live", "polite");
   dialog.append(list);
-  let heads;
+  let fetched;
 
   input.addEventListener("input", async () => {
-    heads ??= fetch(new URL("heads.json", SITE)).then((answer) => answer.json());
+    fetched ??= fetch(new URL("heads.json", SITE)).then((answer) => answer.json());
     const typed = () => input.value.trim().toLowerCase();
-    const found = await heads.catch(() => []);
-    list.replaceChildren(...(typed() ? nearest(found, typed()).map(link) : []));
+    const headings = await fetched.catch(() => []);
+    list.replaceChildren(...(typed() ? nearest(headings, typed()).map(link) : []));
   });
   dialog.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

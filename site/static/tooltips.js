@@ -1,28 +1,28 @@
 /* A word of the glossary shows its sentence: in a card beside it for pointer and keyboard, at
    the foot of the window for a finger, whose first touch does not leave the page. */
-import { made, show } from "./elements.js";
+import { create, show } from "./elements.js";
 
 const WORDS = 'article a[title][href*="glossary.html#"]';
 
-export function tips() {
-  const card = made("div", { className: "live-tip", id: "live-tip", hidden: true });
+export function addTooltips() {
+  const card = create("div", { className: "live-tip", id: "live-tip", hidden: true });
   card.setAttribute("role", "tooltip");
   document.body.append(card);
-  let shown; // the word whose sentence the card has
+  let explained; // the word whose sentence the card has
   let waits, from;
 
   const hide = () => {
     clearTimeout(waits);
-    shown?.removeAttribute("aria-describedby");
-    shown = undefined;
+    explained?.removeAttribute("aria-describedby");
+    explained = undefined;
     show(card, false);
   };
 
   const tell = (word, byTouch) => {
     hide();
-    [shown, from] = [word, scrollY];
-    card.replaceChildren(made("b", { textContent: word.textContent }), ` ${word.dataset.tip}`);
-    if (byTouch) card.append(" ", made("a", { href: word.href, textContent: "To the glossary" }));
+    [explained, from] = [word, scrollY];
+    card.replaceChildren(create("b", { textContent: word.textContent }), ` ${word.dataset.tip}`);
+    if (byTouch) card.append(" ", create("a", { href: word.href, textContent: "To the glossary" }));
     card.classList.toggle("live-tip-foot", byTouch);
     word.setAttribute("aria-describedby", card.id);
     show(card, true);
@@ -50,7 +50,7 @@ export function tips() {
     word.addEventListener("focus", () => byTouch || tell(word, false));
     word.addEventListener("blur", () => byTouch || hide()); // a finger goes on to the card's link
     word.addEventListener("click", (event) => {
-      if (!byTouch || shown === word) return;
+      if (!byTouch || explained === word) return;
       event.preventDefault();
       tell(word, true);
     });
@@ -59,5 +59,5 @@ export function tips() {
   card.addEventListener("pointerleave", ({ pointerType }) => pointerType === "mouse" && hide());
   addEventListener("keydown", (event) => event.key === "Escape" && hide());
   addEventListener("scroll", () => Math.abs(scrollY - from) > 40 && hide(), { passive: true });
-  addEventListener("pointerdown", ({ target }) => target === shown || card.contains(target) || hide());
+  addEventListener("pointerdown", ({ target }) => target === explained || card.contains(target) || hide());
 }
