@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from bisect import bisect_left
 from pathlib import Path
 
 import book
@@ -93,11 +94,15 @@ def count_sheets(page: Page) -> int:
 
 def enlarge(page: Page) -> None:
     """Give the sheet the largest letters with which it stays two pages."""
-    for size in SIZES:
+
+    def fits(size: float) -> bool:
         page.evaluate("size => { document.body.style.fontSize = `${size}pt`; }", size)
-        if count_sheets(page) <= 2:
-            return
-    raise ValueError(f"The sheet has more than two pages in letters of {SIZES[-1]} pt.")
+        return count_sheets(page) <= 2
+
+    largest = bisect_left(SIZES, True, key=fits)
+    if largest == len(SIZES):
+        raise ValueError(f"The sheet has more than two pages in letters of {SIZES[-1]} pt.")
+    fits(SIZES[largest])
 
 
 def document(site: Path, kind: str, title: str, body: str) -> str:
