@@ -14,10 +14,11 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bs4 import BeautifulSoup, NavigableString, Tag
+from bs4 import NavigableString, Tag
 from cells import IMPORTS
 from frames import frames
 from front_page import citation
+from markup import parse, read
 from playwright.sync_api import Page
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
@@ -70,7 +71,7 @@ def chapter_pages(site: Path) -> list[Path]:
 
 def article(path: Path) -> Tag:
     """What a page says on paper, without its frame."""
-    page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+    page = read(path)
     text = page.select_one("article.bd-article")
     for form in text.select(".live-form"):
         leave_room(form)
@@ -113,7 +114,7 @@ def keep_mark(formula: Tag) -> None:
     """Let no line begin with the mark that follows a formula."""
     follows = formula.next_sibling
     if isinstance(follows, NavigableString) and (mark := re.match(r"[^\s\w(]+", follows)):
-        kept = BeautifulSoup('<span class="kept"></span>', "html.parser").span
+        kept = parse('<span class="kept"></span>').span
         formula.wrap(kept)
         kept.append(mark[0])
         follows.replace_with(follows[mark.end() :])
@@ -127,7 +128,7 @@ def leave_out_the_hand(words: Tag) -> None:
         return
     if left:
         words.clear()
-        words.append(BeautifulSoup(closed(sentences, left), "html.parser"))
+        words.append(parse(closed(sentences, left)))
     else:
         numbered = words.parent.name == "li" and not words.find_next_sibling()
         (words.parent if numbered else words).decompose()
@@ -144,7 +145,7 @@ def closed(sentences: Sequence[str], left: Sequence[str]) -> str:
 
 
 def _plain(html: str) -> str:
-    return BeautifulSoup(html, "html.parser").get_text().strip()
+    return parse(html).get_text().strip()
 
 
 # --- figures
@@ -161,7 +162,7 @@ def number_figures(text: Tag, chapter: int) -> None:
         call = output.parent.select_one(".cell_input pre")
         if not live and call and "\n" not in call.get_text().strip():
             call.find_parent(class_="cell_input").decompose()  # nothing but the picture's name
-        figure = BeautifulSoup(f"<figure>{html}{caption}</figure>", "html.parser")
+        figure = parse(f"<figure>{html}{caption}</figure>")
         (handle or output).replace_with(figure)
 
 
@@ -201,14 +202,14 @@ def leave_room(form: Tag) -> None:
         leave_out_check(code)
     # of a guess, the cell has nothing else
     place = cell.select_one(".cell_output") if form["data-kind"] == "run" else cell
-    place.replace_with(BeautifulSoup(html, "html.parser"))
+    place.replace_with(parse(html))
 
 
 def leave_out_check(code: Tag) -> None:
     """Leave out the line that asks for the verdict: paper gives none."""
     lines = code.decode_contents().rstrip().split("\n")
     left = "\n".join(line for line in lines if not _plain(line).startswith("check("))
-    code.replace_with(BeautifulSoup(f"<pre>{left.rstrip()}</pre>", "html.parser"))
+    code.replace_with(parse(f"<pre>{left.rstrip()}</pre>"))
 
 
 def page_of(name: str) -> str:
@@ -227,7 +228,7 @@ def answers_of(page: Tag) -> list[Tag]:
     for at, folded in enumerate(hidden):
         asked, place = folded.summary.decode_contents(), f"{page['id']}-seen-{at}"
         link = f'<p class="asked">{asked} <a href="#{place}">→ answers</a></p>'
-        folded.replace_with(BeautifulSoup(link, "html.parser"))
+        folded.replace_with(parse(link))
         folded.name, folded["id"], folded.summary.name = "div", place, "p"
         folded.p["class"] = "asked"
     return hidden
@@ -262,7 +263,7 @@ def chapters(site: Path) -> list[Tag]:
 def part(name: str, title: str) -> Tag:
     """An empty part of the book, below its title."""
     html = f'<article id="{name}"><h1>{title}</h1></article>'
-    return BeautifulSoup(html, "html.parser").article.extract()
+    return parse(html).article.extract()
 
 
 def name_of(page: Tag) -> str:

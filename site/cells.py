@@ -21,6 +21,7 @@ import pictures
 from bs4 import BeautifulSoup, Tag
 from docutils.nodes import SkipNode
 from guesses import guess_data
+from markup import as_json, parse
 from reference import PAGE, reference
 
 from llmtrain_course.cells import needed
@@ -176,12 +177,12 @@ def ask_at_once(app: Any, name: str, template: str, context: dict[str, Any], tre
 def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any) -> None:
     """Put the marks into a chapter's page, and into its solutions what links there find."""
     if name.startswith(SOLUTIONS):
-        page = BeautifulSoup(context["body"], "html.parser")
+        page = parse(context["body"])
         name_answers(page)
         context["body"] = str(page)
     if name not in CHAPTERS:
         return
-    page = BeautifulSoup(context["body"], "html.parser")
+    page = parse(context["body"])
     sources = list(code_cells(CHAPTERS[name]))
     cells = page.select("div.cell")
     if len(cells) != len(sources):
@@ -193,7 +194,7 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
         if isinstance(form, Tag) and "data-closed" in form.attrs and of_own_run(sources, at):
             form["data-example"] = ""
     order(page, cells[0])
-    page.h1.insert_before(parsed(front_page.sign(CHAPTERS[name])))
+    page.h1.insert_before(parse(front_page.sign(CHAPTERS[name])))
     guesses = {
         id: guess_data(id)
         for form in page.select("form[data-kind=guess]")
@@ -266,21 +267,16 @@ def mark_cell(cell: Tag, at: int, source: str, runs: bool) -> None:
     cell["class"] = [*cell.get("class", []), "live-source"]
     if call and (asks := cell.find_previous_sibling("p")):
         asks["class"] = [*asks.get("class", []), "live-question"]
-    cell.insert_after(parsed(form))
-
-
-def parsed(html: str) -> BeautifulSoup:
-    """A piece of HTML, ready to be put into a page."""
-    return BeautifulSoup(html, "html.parser")
+    cell.insert_after(parse(form))
 
 
 def order(page: BeautifulSoup, imports: Tag) -> None:
     """On top what one learns and the minutes; at the end what works here, and the imports."""
     goals = page.find("summary", string=re.compile("and how long it takes$")).parent
-    imports.insert_before(parsed(AS_FILE), goals.extract())
-    folded = parsed(f"<details><summary>{IMPORTS}</summary></details>").details
+    imports.insert_before(parse(AS_FILE), goals.extract())
+    folded = parse(f"<details><summary>{IMPORTS}</summary></details>").details
     folded.append(imports.extract())
-    page.find("section").extend([parsed(HERE), folded])
+    page.find("section").extend([parse(HERE), folded])
 
 
 def mark_panel(cell: Tag, word: str) -> None:
@@ -289,7 +285,7 @@ def mark_panel(cell: Tag, word: str) -> None:
     saved["class"] = [*saved.get("class", []), "live-saved"]
     cell["class"] = [*cell["class"], "live-call"]
     saved.insert_before(
-        parsed(
+        parse(
             f'<section class="live-panel" id="panel" data-word="{word}"><p>'
             '<button type="button" class="live-button live-start">Start the panel'
             '</button> <span class="live-note">It runs in this page; the first start '
@@ -306,7 +302,7 @@ def mark_handle(cell: Tag, name: str) -> None:
     saved["class"], answer["class"] = ["live-saved", "live-picture"], ["live-answer"]
     cell["class"] = [*cell["class"], "live-call"]
     begun = escape(pictures.begun(HANDLES[name]))
-    section = parsed(
+    section = parse(
         f'<section class="live-panel live-handle live-on" data-word="handle:{name}" '
         f'data-start="{begun}"></section>'
     ).section
@@ -424,6 +420,5 @@ def _form(
 
 
 def _data(name: str, value: Any) -> str:
-    """Data for the page's script, as JSON that cannot end the script element."""
-    text = json.dumps(value).replace("</", "<\\/")
-    return f'<script type="application/json" id="live-{name}">{text}</script>'
+    """Data for the page's script."""
+    return f'<script type="application/json" id="live-{name}">{as_json(value)}</script>'

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from html import escape
 
-from bs4 import BeautifulSoup
+from markup import parse
 
 from llmtrain_course.kit.panel import Control, Handle, Value, Values
 from llmtrain_course.panels import HANDLES
@@ -99,7 +99,7 @@ def frames(name: str) -> str:
     """A handle's two settings, each with its picture and the sentence below it."""
     narrow = HANDLES[name].on_telephone
     drawn = [frame(narrow, values) for values in pair(name)]
-    box = BeautifulSoup(drawn[0], "html.parser").svg["viewbox"].split()
+    box = parse(drawn[0]).svg["viewbox"].split()
     if float(box[3]) < TALL * float(box[2]):
         return f'<div class="frames">{"".join(drawn)}</div>'
     drawn = [frame(HANDLES[name], values) for values in pair(name)]
@@ -117,7 +117,7 @@ def setting_of(control: Control, value: Value) -> str:
 
 def frame(handle: Handle, values: Values) -> str:
     """One setting: the picture, what is set, the sentence."""
-    page = BeautifulSoup(handle.answer(values).html, "html.parser")
+    page = parse(handle.answer(values).html)
     captions = (setting_of(handle.controls[each], values[each]) for each in handle.shown(values))
     setting = " · ".join(filter(None, captions))
     sentences = "".join(f"<p>{words.decode_contents()}</p>" for words in page.select("p"))

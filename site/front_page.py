@@ -19,6 +19,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from guesses import guess_data
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markup import as_json
 from markupsafe import Markup
 from reference import PAGE as REFERENCE
 
@@ -135,8 +136,8 @@ def page(source: str = "") -> str:
         up="",
         start=f"notebooks/{ids.CHAPTERS[0]}.html",
         cards=cards(),
-        data=as_json(page_data(start)),
-        guesses=as_json(guesses(start)),
+        data=Markup(as_json(page_data(start))),
+        guesses=Markup(as_json(guesses(start))),
         source=source,
         folder=FOLDER,
         number=NUMBER,
@@ -149,11 +150,6 @@ def script() -> str:
     """The page's script, and before it what it shares with the chapters' scripts."""
     former = (HERE / "static" / "former.js").read_text("utf-8")
     return former.replace("export ", "", 1) + (HERE / "front_page" / "page.js").read_text("utf-8")
-
-
-def as_json(value: Any) -> Markup:
-    """Write data for a page's script, as JSON that cannot end the script element."""
-    return Markup(json.dumps(value).replace("</", "<\\/"))
 
 
 # --- the picture

@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 
 import fonts
-from bs4 import BeautifulSoup
+from markup import parse
 
 ADDRESS = os.environ.get("SITE_ADDRESS", "").rstrip("/")
 SOURCE = os.environ.get("SITE_SOURCE", "").rstrip("/")
@@ -64,7 +64,7 @@ def describe(site: Path, description: str) -> None:
 
 def opening(page: str) -> str:
     """The first sentences of a page, as many as fit."""
-    article = BeautifulSoup(page, "html.parser").select_one("article p:not(.live-note)")
+    article = parse(page).select_one("article p:not(.live-note)")
     text = " ".join(article.get_text().split()) if article else ""
     cut = text[:LONGEST].rpartition(". ")[0]
     return f"{cut}." if len(text) > LONGEST and cut else text[:LONGEST]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import book
 import sheet
-from bs4 import BeautifulSoup
+from markup import read
 from playwright.sync_api import Page, sync_playwright
 
 CHROMIUM = os.environ.get("CHROMIUM") or next(
@@ -124,6 +124,6 @@ def glyphs(site: Path) -> str:
     """The glyphs that formulas of any page have, each once."""
     paths = {}
     for path in sorted((site / "notebooks").rglob("*.html")):
-        page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+        page = read(path)
         paths |= {str(glyph["id"]): str(glyph) for glyph in page.select(f"{book.GLYPHS} path")}
     return f'<svg class="glyphs"><defs>{"".join(paths.values())}</defs></svg>'

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
+from markup import parse, read
 from reference import PAGE as REFERENCE
 
 from llmtrain_course.kit.drawing import of_saved
@@ -39,29 +40,27 @@ ICON_SCRIPT = re.compile(r'\s*<script[^>]*src="[^"]*fontawesome\.js[^"]*"[^>]*><
 
 def prerender(site: Path) -> None:
     """Set the drawings, formulas and icons of all pages, and leave their scripts out."""
-    set_drawings(site)
-    keep_units(site)
-    set_formulas(site)
-    set_icons(site)
-    link_names(site)
+    pages = {path: read(path) for path in sorted(site.rglob("*.html"))}
+    for page in pages.values():
+        draw(page)
+        keep_units(page)
+    set_formulas(pages)
+    link_names(site, pages)
+    script = (site / ICONS).read_text("utf-8")
+    for path, page in pages.items():
+        path.write_text(set_icons(str(page), script), "utf-8")
+    for file in (site / ICONS).parent.glob("fontawesome.js*"):
+        file.unlink()
 
 
 # --- drawings
 
 
-def set_drawings(site: Path) -> None:
-    """Put one SVG in the place of each drawing's two images."""
-    for path in _pages(site):
-        page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
-        draw(page)
-        path.write_text(str(page), "utf-8")
-
-
 def draw(page: BeautifulSoup) -> None:
-    """The same in one page, whose pictures have narrow ones beside them."""
+    """Put one SVG in the place of each drawing's two images, and a narrow one beside it."""
     for saved in page.select("div.wt"):
         day = saved.select_one("img.day")
-        saved.replace_with(_parsed(of_saved(day["src"], day["alt"]).inline_svg()))
+        saved.replace_with(parse(of_saved(day["src"], day["alt"]).inline_svg()))
     for live in page.select("section.live-panel[data-word]"):
         add_narrow(live.parent.select_one(".live-saved"), str(live["data-word"]))
     for drawn in page.select(".live-source svg.wt"):
@@ -74,7 +73,7 @@ def add_narrow(saved: Tag, word: str) -> None:
     """Put beside each saved picture of a panel what a telephone shows in its place."""
     panel = KNOWN[word].on_telephone
     settings = [panel.default, *(panel.presets[name] for name in panel.static_presets)]
-    pictures = _parsed("".join(panel.answer(setting).html for setting in settings))
+    pictures = parse("".join(panel.answer(setting).html for setting in settings))
     for wide, narrow in zip(saved.select("svg.wt"), pictures.select("svg.wt"), strict=True):
         set_beside(wide, narrow)
 
@@ -88,7 +87,7 @@ def add_narrow_of_cell(wide: Tag, imports: str, source: str) -> None:
     if draws and "width" in signature(draws).parameters:
         exec(lines, scope)
         drawing = eval(f"{last.removesuffix(')')}, width={getmodule(draws).NARROW})", scope)
-        set_beside(wide, _parsed(drawing.inline_svg()).select_one("svg.wt"))
+        set_beside(wide, parse(drawing.inline_svg()).select_one("svg.wt"))
 
 
 def set_beside(wide: Tag, narrow: Tag) -> None:
@@ -100,27 +99,26 @@ def set_beside(wide: Tag, narrow: Tag) -> None:
 # --- numbers and their units
 
 
-def keep_units(site: Path) -> None:
+def keep_units(page: BeautifulSoup) -> None:
     """Let no line break part a number from its unit, in what is read."""
-    for path in _pages(site):
-        page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
-        for words in page.select("article :is(p, li, td, summary)"):
-            for text in words.find_all(string=UNIT, recursive=False):
-                text.replace_with(UNIT.sub("\\1\u00a0\\2", text))
-        path.write_text(str(page), "utf-8")
+    for words in page.select("article :is(p, li, td, summary)"):
+        for text in words.find_all(string=UNIT, recursive=False):
+            text.replace_with(UNIT.sub("\\1\u00a0\\2", text))
 
 
 # --- formulas
 
 
-def set_formulas(site: Path) -> None:
-    """Put an SVG in the place of each formula."""
-    pages = {path: BeautifulSoup(path.read_text("utf-8"), "html.parser") for path in _pages(site)}
+def set_formulas(pages: dict[Path, BeautifulSoup]) -> None:
+    """Put an SVG in the place of each formula, and its glyphs at the end of the page."""
     formulas = {path: page.select(".math") for path, page in pages.items()}
-    asked = {str(path): [_read(one) for one in tags] for path, tags in formulas.items() if tags}
-    node = ["node", HERE / "formulas.mjs", MATHJAX]
+    sources = {str(path): [_read(one) for one in tags] for path, tags in formulas.items() if tags}
     process = subprocess.run(
-        node, input=json.dumps(asked), capture_output=True, encoding="utf-8", check=True
+        ["node", HERE / "formulas.mjs", MATHJAX],
+        input=json.dumps(sources),
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
     )
     for name, made in json.loads(process.stdout).items():
         path = Path(name)
@@ -128,12 +126,7 @@ def set_formulas(site: Path) -> None:
             place.clear()
             place.append(_drawn(svg, mathml))
         glyphs = f'<svg class="glyphs" aria-hidden="true"><defs>{made["glyphs"]}</defs></svg>'
-        pages[path].select_one("article").append(_parsed(glyphs))
-        path.write_text(str(pages[path]), "utf-8")
-
-
-def _pages(site: Path) -> list[Path]:
-    return sorted(site.rglob("*.html"))
+        pages[path].select_one("article").append(parse(glyphs))
 
 
 def _read(formula: Tag) -> tuple[str, bool]:
@@ -144,21 +137,16 @@ def _read(formula: Tag) -> tuple[str, bool]:
 def _drawn(svg: str, mathml: str) -> BeautifulSoup:
     """A formula to look at, and the same to listen to."""
     hidden = svg.replace('role="img" focusable="false"', 'aria-hidden="true"')
-    return _parsed(hidden + re.sub(r">\s+<", "><", mathml))
-
-
-def _parsed(html: str) -> BeautifulSoup:
-    return BeautifulSoup(html, "html.parser")
+    return parse(hidden + re.sub(r">\s+<", "><", mathml))
 
 
 # --- icons
 
 
-def set_icons(site: Path) -> None:
-    """Put an SVG in the place of each icon, with the attributes that it had."""
-    script = (site / ICONS).read_text("utf-8")
+def set_icons(page: str, script: str) -> str:
+    """Put an SVG from the theme's script in the place of each icon, with its attributes."""
 
-    def drawn(icon: re.Match[str]) -> str:
+    def drawing(icon: re.Match[str]) -> str:
         _, before, name, after, more = icon.groups()
         match = re.search(rf'\W"?{name}"?:\[(\d+),(\d+),\[[^\]]*\],"\w+","([^"]+)"\]', script)
         if not match:
@@ -170,26 +158,21 @@ def set_icons(site: Path) -> None:
             f'<path fill="currentColor" d="{path}"/></svg>'
         )
 
-    for path in _pages(site):
-        page = ICON_SCRIPT.sub("", path.read_text("utf-8"))
-        path.write_text(ICON.sub(drawn, page), "utf-8")
-    for left in (site / ICONS).parent.glob("fontawesome.js*"):
-        left.unlink()
+    return ICON.sub(drawing, ICON_SCRIPT.sub("", page))
 
 
 # --- the helpers' names
 
 
-def link_names(site: Path) -> None:
+def link_names(site: Path, pages: dict[Path, BeautifulSoup]) -> None:
     """Let each public name in the pages' code lead to its entry in the reference."""
-    reference = BeautifulSoup((site / f"{REFERENCE}.html").read_text("utf-8"), "html.parser")
-    entries = {title.contents[0]: title.parent["id"] for title in reference.select("section > h3")}
+    titles = pages[site / f"{REFERENCE}.html"].select("section > h3")
+    entries = {title.contents[0]: title.parent["id"] for title in titles}
     for path in sorted((site / "notebooks").rglob("*.html")):
-        page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
         up = "../" * len(path.relative_to(site).parent.parts)
-        for name in page.select(".highlight span.n"):
+        for name in pages[path].select(".highlight span.n"):
             if entry := entries.get(name.get_text()):
                 address = f"{up}{REFERENCE}.html#{entry}"
                 # not a stop of the Tab key: a cell may have ten of them
-                name.wrap(page.new_tag("a", href=address, tabindex="-1", attrs={"class": "name"}))
-        path.write_text(str(page), "utf-8")
+                link = {"href": address, "tabindex": "-1", "class": "name"}
+                name.wrap(pages[path].new_tag("a", attrs=link))

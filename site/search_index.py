@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from bs4 import BeautifulSoup
+from markup import read
 from reference import PAGE as REFERENCE
 
 from llmtrain_course.kit.ids import CHAPTERS
@@ -26,7 +26,7 @@ def write(site: Path) -> None:
 
 def headings_of(path: Path, site: Path) -> Iterator[tuple[str, str, str]]:
     """Those of one page, in its order."""
-    page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+    page = read(path)
     title = page.select_one("article h1")
     if title is None:
         return

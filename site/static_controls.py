@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Thread
 
-from bs4 import BeautifulSoup
+from markup import parse, read
 from pdf import CHROMIUM
 from playwright.sync_api import sync_playwright
 from serve import served
@@ -35,11 +35,11 @@ def add_controls(site: Path) -> None:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         asked = browser.new_page(service_workers="block")
         for path in sorted(site.glob("notebooks/*.html")):
-            page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+            page = read(path)
             if handles := page.select(".live-handle"):
                 asked.goto(f"{here}/{path.relative_to(site).as_posix()}")
                 for handle, made in zip(handles, asked.evaluate(CONTROLS), strict=True):
-                    controls = BeautifulSoup(made, "html.parser").div
+                    controls = parse(made).div
                     controls["inert"] = ""
                     handle.insert(0, controls)
                 path.write_text(str(page), "utf-8")

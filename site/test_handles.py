@@ -7,6 +7,7 @@ from functools import cache
 from urllib.parse import urlencode
 
 import cells
+import markup
 import prerender
 import pytest
 from driver import AXE, CHAPTERS, SITE, TELEPHONE, painted, same, wait_for_panel
@@ -63,7 +64,7 @@ PLACE = "<!-- handles -->"
 @cache
 def template() -> str:
     """A chapter without its handles, and a place for others before its panel."""
-    soup = cells.parsed((SITE / "notebooks" / "duration.html").read_text("utf-8"))
+    soup = markup.parse((SITE / "notebooks" / "duration.html").read_text("utf-8"))
     for own in soup.select(".live-handle"):
         own.find_parent(class_="cell").decompose()
     soup.select_one("#panel").find_parent(class_="cell").insert_before(PLACE)
@@ -75,7 +76,7 @@ def with_handles(page: Page, address: str, *names: str) -> Locator:
     marked = []
     for at, name in enumerate(names):
         saved = f'<div class="output text_html">{HANDLES[name].static_html()}</div>'
-        built = cells.parsed(f'<div class="cell"><div class="cell_output">{saved}</div></div>')
+        built = markup.parse(f'<div class="cell"><div class="cell_output">{saved}</div></div>')
         cells.mark_cell(built.div, at, f'handle("{name}")', True)
         prerender.draw(built)
         marked.append(str(built))
