@@ -58,9 +58,9 @@ def test_the_papers_forms_for_its_four_models(l, h, a, t, split) -> None:
         "full": 2 * s * b * h,
     }
     for recompute, each_layer in forms.items():
-        held = gpt_activation_bytes(l, h, a, s, b, recompute, t, split)
-        assert type(held) is int
-        assert held == l * each_layer
+        size = gpt_activation_bytes(l, h, a, s, b, recompute, t, split)
+        assert type(size) is int
+        assert size == l * each_layer
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_selective_recomputation_saves_what_the_paper_prints(shape, percent) -> 
 
 
 def test_gpt3_keeps_114_sbh_a_layer_and_275_gb_in_all() -> None:
-    held = gpt_activation_bytes(96, 12288, 96, 2048, 1)
-    assert held == 96 * 2048 * 12288 * 114 == 275_414_777_856
+    size = gpt_activation_bytes(96, 12288, 96, 2048, 1)
+    assert size == 96 * 2048 * 12288 * 114 == 275_414_777_856
     assert gpt_activation_bytes(96, 12288, 96, 2048, 1, "full") == 4_831_838_208
 
 
@@ -134,12 +134,12 @@ def test_the_count_equals_the_formula_on_gpts(l, a, d, s, b, recompute, setting)
     """But for full with the sequence split, where frameworks split the checkpoints."""
     t, split = setting
     model = Transformer.gpt(l, a * d, a, 50257, s)
-    held = count_activations(
+    activations = count_activations(
         model, b, recompute, "unfused", True, tensor_parallel=t, sequence_parallel=split
     )
     formula = gpt_activation_bytes(l, a * d, a, s, b, recompute, t, split)
-    assert held.layers == formula / (t if split and recompute == "full" else 1)
-    assert type(held.total) is int
+    assert activations.layers == formula / (t if split and recompute == "full" else 1)
+    assert type(activations.total) is int
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_the_count_equals_the_formula_on_gpts(l, a, d, s, b, recompute, setting)
 )
 def test_a_gpts_layer_in_all_four_kinds(attention, dropout, values, scores) -> None:
     s, b, h, a = 1024, 4, 768, 12
-    held = count_activations(GPT2, b, "none", attention, dropout)
-    assert held.layers == 12 * (values * s * b * h + scores * a * b * s**2)
-    assert held.embedding == dropout * s * b * h
+    activations = count_activations(GPT2, b, "none", attention, dropout)
+    assert activations.layers == 12 * (values * s * b * h + scores * a * b * s**2)
+    assert activations.embedding == dropout * s * b * h
 
 
 LLAMAS = [
@@ -173,10 +173,10 @@ def test_llama_shapes_follow_the_closed_form(name: str) -> None:
     values = 8 * h + 4 * a * d + 4 * k * d + 8 * model.intermediate_size * experts
     values += model.qk_norm * 2 * (a + k) * d
     for attention, scores in (("flash", 0), ("unfused", 2 * a * 1024)):
-        held = count_activations(model, b, attention=attention)
-        assert held.layers == model.num_layers * 1024 * b * (values + scores)
-        assert held.head == 1024 * b * 4 * (h + model.vocab_size)
-        assert held.total == held.layers + held.head
+        activations = count_activations(model, b, attention=attention)
+        assert activations.layers == model.num_layers * 1024 * b * (values + scores)
+        assert activations.head == 1024 * b * 4 * (h + model.vocab_size)
+        assert activations.total == activations.layers + activations.head
 
 
 def test_what_recomputation_drops() -> None:
@@ -276,7 +276,7 @@ def test_the_parts_are_what_is_resident_at_every_mark(recipe, recompute, k) -> N
     line = step_timeline(GPT2, b, recipe, recompute, accumulation_steps=k)
     states = model_state_bytes(count_parameters(GPT2).total, recipe)
     value = 4 if recipe == "fp32" else 2
-    held = count_activations(GPT2, b, recompute, value_bytes=value).total
+    size = count_activations(GPT2, b, recompute, value_bytes=value).total
     gradients = states.gradients + states.main_gradients
     for moment in line.moments:
         assert moment.total == sum(moment.parts().values())
@@ -285,7 +285,7 @@ def test_the_parts_are_what_is_resident_at_every_mark(recipe, recompute, k) -> N
         assert moment.optimizer == done * states.optimizer
         assert moment.logits == (moment.mark == "loss") * 2 * 4 * b * s * V
         if moment.mark in ("forward", "loss"):
-            assert moment.activations == held
+            assert moment.activations == size
         if moment.mark in ("start", "backward", "update"):
             assert moment.activations == 0
         if moment.mark in ("backward", "update") or moment.micro_batch > 1:
@@ -305,9 +305,9 @@ def test_the_peak_stands_where_the_loss_is_differentiated() -> None:
     assert (peak.step, peak.mark) == (2, "loss")
     assert peak.logits == 8 * 8 * 1024 * 50257
     states = model_state_bytes(count_parameters(GPT2).total, "bf16")
-    held = count_activations(GPT2, 8).total
+    activations = count_activations(GPT2, 8).total
     without_gradients = states.total - states.gradients
-    assert peak.total == without_gradients + held + peak.logits
+    assert peak.total == without_gradients + activations + peak.logits
     first = max(moment.total for moment in line.moments if moment.step == 1)
     assert peak.total - first == states.optimizer
 

@@ -150,7 +150,7 @@ def test_the_measured_curves_are_taken(hidden: int, column: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "seconds", "said"),
+    ("sizes", "seconds", "message"),
     [
         ([1, 2], [1, 2], "fewer than three"),
         ([4, 4, 4, 8], [1, 1, 1, 2], "fewer than three"),
@@ -171,8 +171,8 @@ def test_the_measured_curves_are_taken(hidden: int, column: str) -> None:
         (None, [1, 2], "batch_sizes=None is not a number"),
     ],
 )
-def test_data_that_support_no_fit_are_refused(sizes, seconds, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_data_that_support_no_fit_are_refused(sizes, seconds, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         fit_step_time(sizes, seconds)
 
 
@@ -285,7 +285,7 @@ def test_updates_and_samples_trade_off(times: float) -> None:
 
 def test_the_critical_batch_is_that_of_the_table() -> None:
     [kaplan] = [row for row in published.rows("critical_batch") if row["name"] == "Kaplan 2020"]
-    told = re.findall(r"L=([\d.]+) -> ([\d.]+)M", kaplan["example"])
-    assert len(told) == 4
-    for loss, millions in told:
+    pairs = re.findall(r"L=([\d.]+) -> ([\d.]+)M", kaplan["example"])
+    assert len(pairs) == 4
+    for loss, millions in pairs:
         assert critical_batch(float(loss)) == pytest.approx(1e6 * float(millions), rel=0.005)

@@ -81,9 +81,9 @@ def test_published_checkpoints_have_the_bytes_that_are_counted() -> None:
 )
 def test_daly_prints_these_optima(minutes: float, printed: float, digits: int) -> None:
     """Restart 10 minutes, write 5 minutes: Daly 2006, abstract."""
-    found = best_checkpoint_interval(5 * MINUTE, minutes * MINUTE) / MINUTE
-    assert round(found, digits) == printed
-    assert best_checkpoint_interval(5, minutes, "daly") == pytest.approx(found)
+    interval = best_checkpoint_interval(5 * MINUTE, minutes * MINUTE) / MINUTE
+    assert round(interval, digits) == printed
+    assert best_checkpoint_interval(5, minutes, "daly") == pytest.approx(interval)
 
 
 def test_young_is_the_square_root_and_daly_comes_to_it() -> None:
@@ -174,8 +174,8 @@ def test_the_two_forms_agree_where_little_is_lost() -> None:
 
 def test_the_first_order_by_hand_and_never_below_nothing() -> None:
     t, d, M, R = 3600, 40, 360_000, 1800
-    told = 1 - 40 / 3600 - (1800 + 1800) / 360_000
-    assert goodput(t, d, M, R, "first order") == pytest.approx(told)
+    expected = 1 - 40 / 3600 - (1800 + 1800) / 360_000
+    assert goodput(t, d, M, R, "first order") == pytest.approx(expected)
     assert goodput(t, d, 600, R, "first order") == 0
     assert goodput(1e6, 1, 1, 1) == 0
     assert goodput(1e-9, 0, 1e30, 0) == pytest.approx(1)
@@ -189,9 +189,9 @@ def test_losses_are_what_goodput_leaves(hours: float) -> None:
 
 def test_goodput_broadcasts() -> None:
     M = np.array([[1e4], [1e6]])
-    found = goodput(np.array([600, 3600.0]), 40, M, 1800)
-    assert found.shape == (2, 2)
-    assert found[1, 1] == pytest.approx(goodput(3600, 40, 1e6, 1800))
+    shares = goodput(np.array([600, 3600.0]), 40, M, 1800)
+    assert shares.shape == (2, 2)
+    assert shares[1, 1] == pytest.approx(goodput(3600, 40, 1e6, 1800))
 
 
 CASES = [
@@ -225,10 +225,10 @@ def test_the_expected_days_are_the_mean_of_simulated_ones_part_by_part() -> None
     given = (3000, 120, 20 * HOUR, 3600)
     days = expected_days(150, *given)
     runs = [simulate_run(150 * DAY, *given, seed) for seed in range(100)]
-    for name, told in days.parts().items():
+    for name, expected in days.parts().items():
         part = "useful" if name == "computing" else name
         mean = sum(getattr(run, part) for run in runs) / len(runs)
-        assert mean == pytest.approx(told * DAY, rel=0.03), name
+        assert mean == pytest.approx(expected * DAY, rel=0.03), name
     assert sum(run.stops for run in runs) / len(runs) == pytest.approx(days.stops, rel=0.03)
 
 
@@ -302,16 +302,16 @@ def test_without_failures_only_writing_costs() -> None:
 def test_spares_are_a_percentile_of_poisson() -> None:
     dice = Random(1)
     mean = 384 / 8 * 0.005 * 7
-    told = spare_nodes(384, 0.005, 7)
+    spares = spare_nodes(384, 0.005, 7)
     under = 0
     for _ in range(4000):
         broken, left = -1, mean
         while left > 0:
             left += math.log(1 - dice.random())
             broken += 1
-        under += broken <= told
+        under += broken <= spares
     assert 0.985 < under / 4000 <= 1
-    by_hand = sum(math.exp(-mean) * mean**k / math.factorial(k) for k in range(told))
+    by_hand = sum(math.exp(-mean) * mean**k / math.factorial(k) for k in range(spares))
     assert by_hand < 0.99
     assert spare_nodes(8, 1e-6, 1) == 0
     assert [spare_nodes(n, 0.005, 7) for n in (1024, 16384)] == [10, 92]
@@ -356,8 +356,8 @@ def test_parts_are_those_of_a_simulation() -> None:
     runs = [simulate_run(W, 3000, 120, M, 3600, seed) for seed in range(150)]
     for name in ("saving", "lost", "restarting", "stops"):
         mean = sum(getattr(run, name) for run in runs) / len(runs)
-        told = getattr(days, name).likely * (1 if name == "stops" else DAY)
-        assert mean == pytest.approx(told, rel=0.03), name
+        expected = getattr(days, name).likely * (1 if name == "stops" else DAY)
+        assert mean == pytest.approx(expected, rel=0.03), name
 
 
 def test_one_number_stands_for_all_cases_and_an_interval_for_three() -> None:
@@ -409,8 +409,8 @@ def test_a_worked_case_is_an_interval_with_parts(name: str) -> None:
     days = calendar_days(plan)
     parts = days.parts()
     for case in ("least", "likely", "greatest"):
-        told = sum(getattr(part, case) for part in parts.values())
-        assert getattr(days.total, case) == pytest.approx(told)
+        expected = sum(getattr(part, case) for part in parts.values())
+        assert getattr(days.total, case) == pytest.approx(expected)
     assert 1.03 < days.total.likely / days.computing.likely < 1.5
     assert days.total.least > days.computing.least
 
@@ -440,11 +440,11 @@ def test_the_failures_are_those_of_published_runs() -> None:
     rates = of_runs()
     runs = [rates[x] for x in ("Llama 3.1 405B", "OPT-175B", "BLOOM-176B", "GLM-130B")]
     clusters = [rates["Meta RSC-1, fitted rate"], rates["Crusoe, four months"]]
-    known = calendar.FAILURES_PER_NODE_DAY
-    assert round(min(runs), 3) == known.least
-    assert max(runs) < known.greatest < max(runs) * 1.1  # two of 124 nodes a day
-    assert pytest.approx(known.greatest, rel=0.01) == 2 / 124
-    assert median(runs) < known.likely < median(runs + clusters)
+    rate = calendar.FAILURES_PER_NODE_DAY
+    assert round(min(runs), 3) == rate.least
+    assert max(runs) < rate.greatest < max(runs) * 1.1  # two of 124 nodes a day
+    assert pytest.approx(rate.greatest, rel=0.01) == 2 / 124
+    assert median(runs) < rate.likely < median(runs + clusters)
 
 
 def test_the_other_defaults_are_those_of_published_runs() -> None:
@@ -454,21 +454,21 @@ def test_the_other_defaults_are_those_of_published_runs() -> None:
     assert writes.least == pytest.approx(min(blocked), abs=0.05)
     assert writes.likely == rows["BLOOM-176B"]["seconds"]
     assert writes.greatest == pytest.approx(max(blocked), abs=2)
-    told = {row["name"]: row for row in published.rows("interruptions")}
+    interruptions = {row["name"]: row for row in published.rows("interruptions")}
     assert calendar.RESTART_SECONDS.least == 10 * MINUTE
-    assert "under 10 minutes" in told["MegaScale"]["note"]
+    assert "under 10 minutes" in interruptions["MegaScale"]["note"]
     assert calendar.RESTART_SECONDS.likely < 50 * MINUTE
-    assert "at most 50 minutes" in told["ByteRobust"]["note"]
+    assert "at most 50 minutes" in interruptions["ByteRobust"]["note"]
 
 
 def test_outages_are_what_the_rates_leave_unexplained() -> None:
     """OPT with two hours a stop, BLOOM with one: a fifth, a twentieth."""
-    told = {row["name"]: row for row in published.rows("interruptions")}
+    interruptions = {row["name"]: row for row in published.rows("interruptions")}
     for name, R, share in (("OPT-175B", 2, 0.2), ("BLOOM-176B", 1, 0.05)):
-        row = told[name]
+        row = interruptions[name]
         M = mean_time_between_failures(row["num_gpus"], row["failures_per_node_day"])
-        known = goodput(10_520, 40, M, R * HOUR)
-        rest = 1 - row["useful_share"] / known
+        expected = goodput(10_520, 40, M, R * HOUR)
+        rest = 1 - row["useful_share"] / expected
         assert rest == pytest.approx(share, abs=0.03), name
 
 

@@ -214,9 +214,9 @@ def test_what_broadcasts_is_taken_whatever_the_order() -> None:
 )
 def test_what_does_not_broadcast_is_named_with_its_shapes(first, second) -> None:
     arrays = {"tokens": np.ones(first), "one": np.ones(1), "num_gpus": np.ones(second)}
-    with pytest.raises(ValueError, match="tokens and num_gpus do not broadcast") as said:
+    with pytest.raises(ValueError, match="tokens and num_gpus do not broadcast") as refusal:
         checks.broadcast(**arrays)
-    assert f"shapes {first} and {second}" in str(said.value)
+    assert f"shapes {first} and {second}" in str(refusal.value)
     with pytest.raises(ValueError, match="operands could not be broadcast"):
         np.ones(first) + np.ones(second)
 
@@ -391,8 +391,8 @@ try:
 except ImportError as error:
     print(error)
 """
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
-    assert told.stdout == "this needs NumPy: pip install numpy\n", told.stderr
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
+    assert result.stdout == "this needs NumPy: pip install numpy\n", result.stderr
 
 
 def test_what_is_kept_with_a_model_is_not_given_to_its_equal() -> None:

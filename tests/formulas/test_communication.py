@@ -84,12 +84,12 @@ class Ranks:
     def gather(self, own: list[np.ndarray]) -> list[np.ndarray]:
         """All-gather in a ring: every rank ends with the pieces of all, in order."""
         n = self.many
-        found: list[dict[int, np.ndarray]] = [{i: own[i]} for i in range(n)]
+        blocks: list[dict[int, np.ndarray]] = [{i: own[i]} for i in range(n)]
         for turn in range(n - 1):
-            out = [self.send(i, found[i][(i - turn) % n]) for i in range(n)]
+            out = [self.send(i, blocks[i][(i - turn) % n]) for i in range(n)]
             for i, values in enumerate(out):
-                found[(i + 1) % n][(i - turn) % n] = values
-        return [np.concatenate([one[i] for i in range(n)]) for one in found]
+                blocks[(i + 1) % n][(i - turn) % n] = values
+        return [np.concatenate([one[i] for i in range(n)]) for one in blocks]
 
     def all_reduce(self, whole: list[np.ndarray]) -> list[np.ndarray]:
         """Both halves; a rank's piece of the sum is that of its neighbour's place."""
@@ -171,8 +171,8 @@ def sent_by_replicas(d: int, P: int, stage: int, k: int, keep: bool, weights: bo
 @pytest.mark.parametrize("d", [1, 2, 8])
 def test_what_replicas_send_is_what_simulated_ones_send(stage, keep, k, d) -> None:
     counted = sent_by_replicas(d, 48, stage, k, keep)
-    told = data_parallel_bytes(48, d, stage, k, keep_gradients=keep)
-    assert told == pytest.approx(counted)
+    size = data_parallel_bytes(48, d, stage, k, keep_gradients=keep)
+    assert size == pytest.approx(counted)
     if stage == 3:
         counted = sent_by_replicas(d, 48, stage, k, keep, weights=True)
         kept = {"keep_gradients": keep, "keep_weights": True}
@@ -187,8 +187,8 @@ def test_shards_in_copies_send_inside_and_once_across(q: int, r: int, k: int) ->
     inside = sent_by_replicas(q, P, 3, k, False)
     across = Ranks(r)
     across.all_reduce(numbers(r, P // q))
-    told = data_parallel_bytes(P, q * r, 3, k, shard_size=q)
-    assert told == pytest.approx(inside + across.each)
+    size = data_parallel_bytes(P, q * r, 3, k, shard_size=q)
+    assert size == pytest.approx(inside + across.each)
 
 
 # --- a small model's step, rank by rank
@@ -217,10 +217,10 @@ def test_shared_layers_send_what_simulated_ranks_send(recompute, t, b, m, p) -> 
         for _ in ("attention", "mlp"):  # whose input backward gathers once more
             pairs.gather(np.split(whole[0], t))
     split = {"tensor_parallel": t, "pipeline_parallel": p, "recompute": recompute}
-    told = step_traffic(MODEL, 1, b, m, sequence_parallel=False, **split)
-    assert (told.tensor, told.sequence) == (pytest.approx(sums.each), 0)
-    told = step_traffic(MODEL, 1, b, m, sequence_parallel=True, **split)
-    assert (told.tensor, told.sequence) == (0, pytest.approx(pairs.each))
+    traffic = step_traffic(MODEL, 1, b, m, sequence_parallel=False, **split)
+    assert (traffic.tensor, traffic.sequence) == (pytest.approx(sums.each), 0)
+    traffic = step_traffic(MODEL, 1, b, m, sequence_parallel=True, **split)
+    assert (traffic.tensor, traffic.sequence) == (0, pytest.approx(pairs.each))
 
 
 def sent_by_stages(p: int, v: int, m: int, size: int) -> Counter[int]:
@@ -240,8 +240,8 @@ def test_borders_of_stages_send_what_simulated_ones_send(p, v, m, t) -> None:
     size = 2 * values(MODEL, 1) // t  # scattered over the tensor-parallel GPUs
     sent = sent_by_stages(p, v, m, size)
     split = {"tensor_parallel": t, "pipeline_parallel": p, "interleave": v}
-    told = step_traffic(MODEL, 1, 1, m, recompute="none", **split).pipeline
-    assert told == max(sent.values(), default=0)
+    traffic = step_traffic(MODEL, 1, 1, m, recompute="none", **split).pipeline
+    assert traffic == max(sent.values(), default=0)
     if p > 2:
         assert sent[0] == sent[p - 1] < sent[1]  # the ends send less
 
@@ -262,10 +262,10 @@ def test_a_shared_sequence_sends_what_simulated_ranks_send(model, c, t, m, recom
             for _ in range(2 + again):
                 exchanged.all_to_all(numbers(c, size))
     split = {"recompute": recompute, "tensor_parallel": t, "context_parallel": c}
-    told = step_traffic(model, 1, b, m, **split).context
-    assert told == pytest.approx(goes_round.each)
-    told = step_traffic(model, 1, b, m, context="all-to-all", **split).context
-    assert told == pytest.approx(exchanged.each)
+    traffic = step_traffic(model, 1, b, m, **split).context
+    assert traffic == pytest.approx(goes_round.each)
+    traffic = step_traffic(model, 1, b, m, context="all-to-all", **split).context
+    assert traffic == pytest.approx(exchanged.each)
 
 
 @pytest.mark.parametrize(("e", "t", "m"), [(1, 1, 1), (2, 1, 3), (4, 2, 1)])
@@ -279,26 +279,26 @@ def test_tokens_on_their_way_to_experts_are_counted(e, t, m, recompute) -> None:
     for _ in range(times):
         group.all_to_all([np.zeros(size)] * e)
     split = {"recompute": recompute, "tensor_parallel": t, "expert_parallel": e}
-    told = step_traffic(model, 1, 1, m, data_parallel=e, **split)
-    assert told.expert == pytest.approx(m * model.num_layers * group.each)
+    traffic = step_traffic(model, 1, 1, m, data_parallel=e, **split)
+    assert traffic.expert == pytest.approx(m * model.num_layers * group.each)
     fullest = (1 + e) / 2
     uneven = step_traffic(model, 1, 1, m, data_parallel=e, imbalance=fullest, **split)
-    assert uneven.expert == pytest.approx(fullest * told.expert)
+    assert uneven.expert == pytest.approx(fullest * traffic.expert)
     with pytest.raises(ValueError, match=r"imbalance=.* is more than expert_parallel"):
         step_traffic(model, 1, 1, m, data_parallel=e, imbalance=e + 0.1, **split)
 
 
 def test_arrays_of_splits_are_those_of_each() -> None:
     t = np.array([1, 2, 4])
-    told = step_traffic(MODEL, 48, 1, 2, recompute="none", tensor_parallel=t)
+    traffic = step_traffic(MODEL, 48, 1, 2, recompute="none", tensor_parallel=t)
     each = [step_traffic(MODEL, 48, 1, 2, recompute="none", tensor_parallel=int(x)) for x in t]
-    assert told.sequence.tolist() == [one.sequence for one in each]
+    assert traffic.sequence.tolist() == [one.sequence for one in each]
 
 
 def test_what_is_not_said_of_a_split_is_one() -> None:
-    told = Split(8, 1, 1, 4, 1, 2, accumulation_steps=6)
-    assert (told.interleave, told.expert_parallel) == (1, 1)
-    assert told.bubble == 3 / 6
+    plain = Split(8, 1, 1, 4, 1, 2, accumulation_steps=6)
+    assert (plain.interleave, plain.expert_parallel) == (1, 1)
+    assert plain.bubble == 3 / 6
 
 
 @pytest.mark.parametrize("stage", [2, 3])
@@ -309,8 +309,8 @@ def test_what_is_not_said_of_traffic_is_one_way_in_a_ring_and_keeps_nothing(stag
     plain |= {"expert_parallel": 1, "expert_parameters": 0, "imbalance": 1, "value_bytes": 2}
     plain |= {"weight_bytes": 2, "gradient_bytes": 2, "shard_size": None}
     plain |= {"keep_gradients": False, "keep_weights": False}
-    told = step_traffic(MODEL, 48, 1, 3, **split)
-    assert told == step_traffic(MODEL, 48, 1, 3, **split, **plain)
+    traffic = step_traffic(MODEL, 48, 1, 3, **split)
+    assert traffic == step_traffic(MODEL, 48, 1, 3, **split, **plain)
     once = step_traffic(MODEL, 48, recompute="none")
     assert once == step_traffic(MODEL, 48, 1, 1, recompute="none", **plain)
 
@@ -325,7 +325,7 @@ def test_seconds_of_what_is_not_split_run_over_the_links(t: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("split", "said"),
+    ("split", "message"),
     [
         ({"tensor_parallel": 3}, "num_heads=4 is not divisible"),
         ({"context_parallel": 3}, "sequence_length=8 is not divisible"),
@@ -340,8 +340,8 @@ def test_seconds_of_what_is_not_split_run_over_the_links(t: int) -> None:
         ({"data_parallel": 4, "shard_size": 3}, "data_parallel=4 is not divisible"),
     ],
 )
-def test_splits_that_cannot_be_are_refused(split: dict, said: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_splits_that_cannot_be_are_refused(split: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         step_traffic(MODEL, 48, recompute="none", **split)
 
 
@@ -518,28 +518,28 @@ def test_the_first_gpus_neighbours_are_those_that_differ_in_one_way(t, c, e, p, 
         rest, in_context = divmod(rest, c)
         stage, replica = divmod(rest, d)
         places[gpu] = in_tensor, in_context, replica, stage
-    found = neighbours(split)
+    groups = neighbours(split)
     same_weights = [g for g, (x, _, _, s) in places.items() if x == 0 == s and g]
-    assert found.get("tensor", ()) == tuple(
+    assert groups.get("tensor", ()) == tuple(
         g for g, (x, *rest) in places.items() if x and rest == [0, 0, 0]
     )
-    assert len(found.get("context", ())) == c - 1
-    assert len(found.get("expert", ())) == e - 1
-    both = {*found.get("context", ()), *found.get("expert", ()), *found.get("data", ())}
+    assert len(groups.get("context", ())) == c - 1
+    assert len(groups.get("expert", ())) == e - 1
+    both = {*groups.get("context", ()), *groups.get("expert", ()), *groups.get("data", ())}
     assert both == {*same_weights}
-    assert found.get("pipeline", ()) == ((t * c * d,) if p > 1 else ())
+    assert groups.get("pipeline", ()) == ((t * c * d,) if p > 1 else ())
 
 
 def test_where_replicas_share_nodes_only_the_numbers_change() -> None:
     for t, p, d in ((8, 1, 8), (2, 4, 4), (1, 1, 8), (4, 2, 1)):
         split = Split(t * p * d, 1, t, p, 1, d, 4)
-        found, usual = replicas_first(split), neighbours(split)
-        assert {name: len(gpus) for name, gpus in found.items()} == {
+        groups, usual = replicas_first(split), neighbours(split)
+        assert {name: len(gpus) for name, gpus in groups.items()} == {
             name: len(gpus) for name, gpus in usual.items()
         }
-        assert found.get("data", ()) == tuple(range(1, d))
-        assert found.get("tensor", ()) == tuple(range(d, t * d, d))
-        assert found.get("pipeline") == usual.get("pipeline")
+        assert groups.get("data", ()) == tuple(range(1, d))
+        assert groups.get("tensor", ()) == tuple(range(d, t * d, d))
+        assert groups.get("pipeline") == usual.get("pipeline")
 
 
 def test_a_ring_over_nodes_takes_as_long_as_its_cards() -> None:

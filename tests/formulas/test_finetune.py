@@ -82,17 +82,17 @@ def test_values_may_be_wider_than_keys_and_a_gate_is_not_adapted() -> None:
     model = Transformer(
         layers=[(3, Layer(mixer, Mlp(96)))], hidden_size=64, vocab_size=100, sequence_length=32
     )
-    found = {name: lora_parameters(model, 1, [name]) / 3 for name in MATRICES}
-    assert found["query"] == 64 + 8 * 16
-    assert found["key"] == 64 + 2 * 16
-    assert found["value"] == 64 + 2 * 24
-    assert found["output"] == 8 * 24 + 64
-    assert lora_parameters(model, 1, MATRICES) == 3 * sum(found.values())
+    sizes = {name: lora_parameters(model, 1, [name]) / 3 for name in MATRICES}
+    assert sizes["query"] == 64 + 8 * 16
+    assert sizes["key"] == 64 + 2 * 16
+    assert sizes["value"] == 64 + 2 * 24
+    assert sizes["output"] == 8 * 24 + 64
+    assert lora_parameters(model, 1, MATRICES) == 3 * sum(sizes.values())
 
 
 def lora_rows(setup: str) -> list[dict[str, Any]]:
-    found = published.rows("measured_memory")
-    return [r for r in found if r.get("setup") == f"LoRA bf16-true, quant={setup}"]
+    rows = published.rows("measured_memory")
+    return [r for r in rows if r.get("setup") == f"LoRA bf16-true, quant={setup}"]
 
 
 def test_the_measured_peaks_of_lora_lie_within_15_per_cent() -> None:
@@ -130,14 +130,20 @@ def test_one_adapted_projection_needs_the_input_of_all_three(target: str) -> Non
 
 
 def test_optimizers_are_recipes_for_a_plan() -> None:
-    held = {
+    optimizers = {
         name: plan_run(
             *(LLAMA, H100, 64, 1e12, 512), recompute="none", recipe=recipe, zero_stage=1
         ).memory.optimizer
         for name, recipe in OPTIMIZERS.items()
     }
-    assert held["adam"] > held["muon"] > held["adam_8bit"] > held["adafactor"] == 0
-    assert held["muon"] * 2 == held["adam"]
+    assert (
+        optimizers["adam"]
+        > optimizers["muon"]
+        > optimizers["adam_8bit"]
+        > optimizers["adafactor"]
+        == 0
+    )
+    assert optimizers["muon"] * 2 == optimizers["adam"]
 
 
 def test_muon_and_the_host_at_their_published_numbers() -> None:

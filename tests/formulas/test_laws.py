@@ -37,24 +37,24 @@ every_law = pytest.mark.parametrize("law", LAWS)
 
 
 def row(name: str) -> dict[str, Any]:
-    [found] = [r for r in published.rows("scaling_laws") if r.get("law") == name]
-    return found
+    [match] = [r for r in published.rows("scaling_laws") if r.get("law") == name]
+    return match
 
 
 @pytest.mark.parametrize("law", [name for name in LAWS if name != "twenty"])
 def test_a_law_is_that_of_its_row(law: str) -> None:
-    told, found = row(law), LAWS[law]
+    cells, entry = row(law), LAWS[law]
     for letter in ("E", "A", "B", "alpha", "beta"):
-        assert getattr(found, letter) == told.get(letter)
-    if found.text:
-        assert found.text == (told["d_opt_prefactor"], told["d_opt_exponent"])
+        assert getattr(entry, letter) == cells.get(letter)
+    if entry.text:
+        assert entry.text == (cells["d_opt_prefactor"], cells["d_opt_exponent"])
     if law == "deepseek":
-        assert found.size == (told["n_opt_prefactor"] / 6, told["n_opt_exponent"])
+        assert entry.size == (cells["n_opt_prefactor"] / 6, cells["n_opt_exponent"])
     if law == "porian":
-        assert found.size == (told["n_opt_prefactor"], told["n_opt_exponent"])
+        assert entry.size == (cells["n_opt_prefactor"], cells["n_opt_exponent"])
     if law == "kaplan":
         assert compute_optimal(laws.PF_DAY, law).parameters == pytest.approx(
-            told["n_opt_prefactor"]
+            cells["n_opt_prefactor"]
         )
 
 
@@ -175,9 +175,9 @@ def test_beyond_the_runs_of_a_law_the_result_says_so() -> None:
 @pytest.mark.parametrize("law", ["llama3", "deepseek", "kaplan", "twenty"])
 def test_a_law_without_a_loss_says_which_have_one(law: str) -> None:
     for call in (lambda: loss(1e9, 1e10, law), lambda: over_training(0.5, law)):
-        with pytest.raises(ValueError, match="gives a best size, and no loss") as told:
+        with pytest.raises(ValueError, match="gives a best size, and no loss") as refusal:
             call()
-        assert "besiroglu" in str(told.value)
+        assert "besiroglu" in str(refusal.value)
     with pytest.raises(ValueError, match="has neither a loss nor a best size"):
         compute_optimal(1e20, Law("empty", "here"))
 
@@ -191,26 +191,26 @@ def runs_like(law: str, how_many: int = 60) -> tuple[Any, Any, Any]:
 
 @with_loss
 def test_known_coefficients_are_found_again(law: str) -> None:
-    found = fit_law(*runs_like(law))
+    fit = fit_law(*runs_like(law))
     for letter in ("E", "A", "B", "alpha", "beta"):
         wanted = getattr(LAWS[law], letter)
-        assert getattr(found, letter) == pytest.approx(wanted, rel=0.01), letter
+        assert getattr(fit, letter) == pytest.approx(wanted, rel=0.01), letter
 
 
 def test_a_few_losses_gone_astray_hardly_matter() -> None:
     N, D, L = runs_like("besiroglu")
     L[::20] *= 1.2
-    found = fit_law(N, D, L)
-    assert found.alpha == pytest.approx(0.3478, rel=0.01)
-    assert pytest.approx(1.8172, rel=0.01) == found.E
+    fit = fit_law(N, D, L)
+    assert fit.alpha == pytest.approx(0.3478, rel=0.01)
+    assert pytest.approx(1.8172, rel=0.01) == fit.E
 
 
 @pytest.mark.parametrize("text", ["c4_original", "rpj", "rw_original"])
 def test_published_runs_give_the_fits_of_the_table(text: str) -> None:
     runs = published.loss_runs().query(f"train_data == '{text}'")
-    found = fit_law(runs["parameters"], runs["tokens"], runs["loss"])
+    fit = fit_law(runs["parameters"], runs["tokens"], runs["loss"])
     names = {"c4_original": "C4", "rpj": "RedPajama", "rw_original": "RefinedWeb"}
-    [told] = [
+    [cells] = [
         r
         for r in published.rows("scaling_laws")
         if r["name"] == f"Gadre runs trained on {names[text]}, refitted"
@@ -220,19 +220,19 @@ def test_published_runs_give_the_fits_of_the_table(text: str) -> None:
         if r["name"].startswith(f"Gadre runs trained on {names[text]}")
     ]
     for letter in ("E", "A", "B", "alpha", "beta"):
-        assert getattr(found, letter) == pytest.approx(told[letter], rel=0.01)
-    assert found.fitted["parameters"][1] == pytest.approx(6.89e9, rel=0.01)
+        assert getattr(fit, letter) == pytest.approx(cells[letter], rel=0.01)
+    assert fit.fitted["parameters"][1] == pytest.approx(6.89e9, rel=0.01)
 
 
 def test_a_fitted_law_keeps_the_ranges_of_its_runs() -> None:
     N, D, L = runs_like("besiroglu", 20)
-    found, work = fit_law(N, D, L), 6 * N * D
+    fit, work = fit_law(N, D, L), 6 * N * D
     wanted = {"parameters": N, "tokens": D, "flops": work}
     for key, runs in wanted.items():
-        assert found.fitted[key] == pytest.approx((runs.min(), runs.max())), key
+        assert fit.fitted[key] == pytest.approx((runs.min(), runs.max())), key
     most = work.argmax()
-    assert laws.outside(N[most], D[most], found) == ""
-    assert "2.0 times the FLOP" in laws.outside(N[most], 2 * D[most], found)
+    assert laws.outside(N[most], D[most], fit) == ""
+    assert "2.0 times the FLOP" in laws.outside(N[most], 2 * D[most], fit)
 
 
 RANGES = {"besiroglu", "llama3_printed", "llama3", "deepseek", "porian", "kaplan", "muennighoff"}
@@ -241,11 +241,11 @@ RANGES = {"besiroglu", "llama3_printed", "llama3", "deepseek", "porian", "kaplan
 
 @pytest.mark.parametrize("law", sorted(RANGES))
 def test_a_laws_runs_are_those_of_its_row(law: str) -> None:
-    told = re.findall(
+    ranges = re.findall(
         r"([\d.e]+) to ([\d.e]+) (parameters|tokens(?! a)|FLOP)", row(law)["fitted_range"]
     )
-    assert told
-    for least, most, what in told:
+    assert ranges
+    for least, most, what in ranges:
         key = {"FLOP": "flops"}.get(what, what)
         assert LAWS[law].fitted[key] == (float(least), float(most))
 

@@ -75,20 +75,20 @@ def assert_rounds_alike(name: str, values: np.ndarray) -> None:
     ],
 )
 def test_the_six_formats_exactly(name, bits, largest, min_normal, min_subnormal, eps) -> None:
-    known = FORMATS[name]
-    assert (known.bits, known.max) == (bits, largest)
-    assert (known.min_normal, known.min_subnormal) == (min_normal, min_subnormal)
-    assert known.eps == eps
+    number_format = FORMATS[name]
+    assert (number_format.bits, number_format.max) == (bits, largest)
+    assert (number_format.min_normal, number_format.min_subnormal) == (min_normal, min_subnormal)
+    assert number_format.eps == eps
 
 
 @every_format
 def test_ml_dtypes_has_the_same_limits(name: str) -> None:
     info = ml_dtypes.finfo(INDEPENDENT[name])
-    known = FORMATS[name]
-    assert known.max == float(info.max)
-    assert known.min_normal == float(info.smallest_normal)
-    assert known.min_subnormal == float(info.smallest_subnormal)
-    assert known.eps == float(info.eps)
+    number_format = FORMATS[name]
+    assert number_format.max == float(info.max)
+    assert number_format.min_normal == float(info.smallest_normal)
+    assert number_format.min_subnormal == float(info.smallest_subnormal)
+    assert number_format.eps == float(info.eps)
 
 
 @every_format
@@ -109,13 +109,13 @@ def test_midpoints_and_their_neighbours_round_alike(name: str) -> None:
 
 @every_format
 def test_past_the_maximum(name: str) -> None:
-    known = FORMATS[name]
-    step = known.spacing(known.max)
-    edges = known.max + step * np.array([0.25, 0.5, 0.51, 1, 2, 1e3])
+    number_format = FORMATS[name]
+    step = number_format.spacing(number_format.max)
+    edges = number_format.max + step * np.array([0.25, 0.5, 0.51, 1, 2, 1e3])
     values = np.concatenate([edges, -edges, [np.inf, -np.inf, np.nan, 3e38]])
     assert_rounds_alike(name, np.clip(values, -3e38, 3e38).astype(np.float32))
-    held = known.round(values[:-2], saturate=True)
-    assert set(np.abs(held)) == {known.max}
+    results = number_format.round(values[:-2], saturate=True)
+    assert set(np.abs(results)) == {number_format.max}
 
 
 @pytest.mark.parametrize("wide", ["bf16", "fp16"])
@@ -138,11 +138,11 @@ def test_from_float64_there_is_one_rounding() -> None:
 
 @given(st.floats(allow_nan=False), st.sampled_from(list(FORMATS)))
 def test_rounding_twice_is_rounding_once_and_keeps_order(value, name: str) -> None:
-    known = FORMATS[name]
-    once = known.round(value, saturate=True)
-    assert known.round(once, saturate=True) == once
-    assert abs(once) <= known.max
-    assert known.round(-value, saturate=True) == -once
+    number_format = FORMATS[name]
+    once = number_format.round(value, saturate=True)
+    assert number_format.round(once, saturate=True) == once
+    assert abs(once) <= number_format.max
+    assert number_format.round(-value, saturate=True) == -once
 
 
 def test_arrays_keep_their_shape_and_numbers_come_back_as_floats() -> None:
@@ -152,7 +152,7 @@ def test_arrays_keep_their_shape_and_numbers_come_back_as_floats() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"bits": 17}, "bits=17 do not add up: sign 1 \\+ exponent 5 \\+ mantissa 10"),
         ({"exponent_bits": 1}, "exponent_bits=1 is less than 2"),
@@ -164,8 +164,8 @@ def test_arrays_keep_their_shape_and_numbers_come_back_as_floats() -> None:
         ({"infinities": "no"}, "infinities='no' is neither True nor False"),
     ],
 )
-def test_formats_that_do_not_add_up_are_refused(wrong, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_formats_that_do_not_add_up_are_refused(wrong, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         NumberFormat(**({"name": "x", "exponent_bits": 5, "mantissa_bits": 10} | wrong))
     assert NumberFormat("fp16", 5, 10, bits=16) == FORMATS["fp16"]
 
@@ -208,19 +208,19 @@ def test_what_is_not_finite_is_rounded_but_has_no_spacing() -> None:
     ("name", "stall"), [("fp16", 2048), ("bf16", 256), ("fp8_e4m3", 16), ("fp8_e5m2", 8)]
 )
 def test_a_sum_of_ones_stalls(name: str, stall: int) -> None:
-    total, known = 0.0, FORMATS[name]
+    total, number_format = 0.0, FORMATS[name]
     for _ in range(3000):
-        total = known.round(total + 1)
+        total = number_format.round(total + 1)
     assert total == stall
 
 
 @pytest.mark.parametrize(("name", "lost"), [("fp16", 2**-11), ("bf16", 2**-8)])
 def test_an_update_of_half_a_step_is_lost(name: str, lost: float) -> None:
-    known = FORMATS[name]
-    assert known.round(1 + lost) == 1
-    assert known.round(1 + lost * 1.001) > 1
-    assert known.round(1 - lost / 2) == 1
-    assert known.round(1 - lost / 2 * 1.001) < 1
+    number_format = FORMATS[name]
+    assert number_format.round(1 + lost) == 1
+    assert number_format.round(1 + lost * 1.001) > 1
+    assert number_format.round(1 - lost / 2) == 1
+    assert number_format.round(1 - lost / 2 * 1.001) < 1
 
 
 def test_a_main_weight_takes_updates_65_000_times_smaller_and_no_others() -> None:
@@ -233,13 +233,13 @@ def test_a_main_weight_takes_updates_65_000_times_smaller_and_no_others() -> Non
 
 @every_format
 def test_below_half_the_spacing_is_lost_and_at_half_the_last_bit_decides(name) -> None:
-    known = FORMATS[name]
+    number_format = FORMATS[name]
     weight = 1.0
-    for _ in range(2**known.mantissa_bits):
-        half, last_bit = known.spacing(weight) / 2, known.split(weight)[2] % 2
-        assert known.round(weight + half * 0.999) == weight
-        assert (known.round(weight + half) == weight) == (not last_bit)
-        weight = known.shifted(weight, 1)
+    for _ in range(2**number_format.mantissa_bits):
+        half, last_bit = number_format.spacing(weight) / 2, number_format.split(weight)[2] % 2
+        assert number_format.round(weight + half * 0.999) == weight
+        assert (number_format.round(weight + half) == weight) == (not last_bit)
+        weight = number_format.shifted(weight, 1)
 
 
 def test_fp16_flushes_at_2_to_the_minus_25() -> None:
@@ -347,14 +347,14 @@ def test_what_the_notes_say_explains_the_differences() -> None:
 def test_nvidias_checkpoints_agree_as_gib_rounded_up_and_not_as_gb() -> None:
     """They are printed as GB and TB; `du` prints GiB so, rounded up."""
     for row in STATES:
-        told = re.search(r"checkpoint ~([\d.]+) (GB|TB)", row["name"])
-        if told:
-            binary = estimate(row) / 2 ** (30 if told[2] == "GB" else 40)
-            digits = 0 if told[2] == "GB" else 1
+        size = re.search(r"checkpoint ~([\d.]+) (GB|TB)", row["name"])
+        if size:
+            binary = estimate(row) / 2 ** (30 if size[2] == "GB" else 40)
+            digits = 0 if size[2] == "GB" else 1
             up = math.ceil(binary * 10**digits) / 10**digits
-            assert up == float(told[1])
-            decimal = estimate(row) / (1e9 if told[2] == "GB" else 1e12)
-            assert decimal / float(told[1]) > 1.05
+            assert up == float(size[1])
+            decimal = estimate(row) / (1e9 if size[2] == "GB" else 1e12)
+            assert decimal / float(size[1]) > 1.05
 
 
 def test_without_more_being_said_nothing_is_sharded() -> None:
@@ -446,14 +446,14 @@ def test_a_misspelt_recipe_gets_the_nearest() -> None:
 
 def test_the_bits_are_those_of_ml_dtypes() -> None:
     for name, dtype in INDEPENDENT.items():
-        known, width = FORMATS[name], 8 * np.dtype(dtype).itemsize
+        number_format, width = FORMATS[name], 8 * np.dtype(dtype).itemsize
         kind, last = f"uint{width}", 2**width
         for bits in range(0, last, 1 if width == 8 else 97):
             value = float(np.array([bits], kind).view(dtype)[0])
             if not math.isnan(value):
-                sign, exponent, mantissa = known.split(value)
-                place = sign << known.exponent_bits | exponent
-                assert place << known.mantissa_bits | mantissa == bits, (name, value)
+                sign, exponent, mantissa = number_format.split(value)
+                place = sign << number_format.exponent_bits | exponent
+                assert place << number_format.mantissa_bits | mantissa == bits, (name, value)
 
 
 def test_what_is_no_finite_number_has_the_largest_exponent() -> None:
@@ -485,26 +485,30 @@ def test_going_up_and_down_ends_at_the_largest() -> None:
 
 @given(st.floats(allow_nan=False), st.sampled_from(list(FORMATS)))
 def test_one_number_without_numpy_is_rounded_as_in_an_array(value, name: str) -> None:
-    known = FORMATS[name]
+    number_format = FORMATS[name]
     for saturate in (False, True):
-        one = known.round(value, saturate)
-        [same] = known.round(np.array([value]), saturate)
+        one = number_format.round(value, saturate)
+        [same] = number_format.round(np.array([value]), saturate)
         assert one == same or (math.isnan(one) and math.isnan(same))
         assert math.copysign(1, one) == math.copysign(1, same)
     if abs(value) < 1e39:
-        assert known.spacing(value) == known.spacing(np.array([value]))[0]
+        assert number_format.spacing(value) == number_format.spacing(np.array([value]))[0]
 
 
 def test_around_zero_the_spacing_is_the_smallest_number() -> None:
-    for known in FORMATS.values():
-        assert known.spacing(0.0) == known.spacing(np.zeros(1))[0] == (known.min_subnormal)
+    for number_format in FORMATS.values():
+        assert (
+            number_format.spacing(0.0)
+            == number_format.spacing(np.zeros(1))[0]
+            == (number_format.min_subnormal)
+        )
 
 
 def test_a_recipe_says_what_its_products_need() -> None:
-    known = {name: products_in(name) for name in RECIPES}
-    assert known.pop("fp8") == "fp8"
-    assert {name for name, needed in known.items() if not needed} == {"fp32", "amp"}
-    assert {known[name] for name in known if "bf16" in name} == {"bf16"}
+    needs = {name: products_in(name) for name in RECIPES}
+    assert needs.pop("fp8") == "fp8"
+    assert {name for name, needed in needs.items() if not needed} == {"fp32", "amp"}
+    assert {needs[name] for name in needs if "bf16" in name} == {"bf16"}
 
 
 # --- bad values
@@ -524,10 +528,10 @@ def test_updates_leave_a_weight_where_the_dtype_itself_leaves_it(name, ours, upd
 
 @pytest.mark.parametrize("name", ["bf16", "fp16", "fp8_e4m3", "fp8_e5m2"])
 def test_ones_stall_where_they_are_added_one_by_one(name: str) -> None:
-    known, total = FORMATS[name], 0.0
+    number_format, total = FORMATS[name], 0.0
     for ones in range(1, 3000):
-        total = known.round(total + 1)
-        assert sum_of_ones(known, ones) == total, ones
+        total = number_format.round(total + 1)
+        assert sum_of_ones(number_format, ones) == total, ones
     stalls = {"bf16": 256, "fp16": 2048, "fp8_e4m3": 16, "fp8_e5m2": 8}
     assert total == stalls[name]
     assert sum_of_ones(FORMATS["fp32"], 10**9) == 2**24
@@ -535,12 +539,12 @@ def test_ones_stall_where_they_are_added_one_by_one(name: str) -> None:
 
 @every_format
 def test_bits_make_the_number_that_splits_into_them(name: str) -> None:
-    known = FORMATS[name]
-    for x in (1, 1.5, known.max, known.min_normal):
-        _, exponent, mantissa = known.split(x)
-        assert known.normal(exponent, mantissa) == known.round(x)
+    number_format = FORMATS[name]
+    for x in (1, 1.5, number_format.max, number_format.min_normal):
+        _, exponent, mantissa = number_format.split(x)
+        assert number_format.normal(exponent, mantissa) == number_format.round(x)
     with pytest.raises(ValueError, match="exponent"):
-        known.normal(2**known.exponent_bits - 1, 2**known.mantissa_bits - 1)
+        number_format.normal(2**number_format.exponent_bits - 1, 2**number_format.mantissa_bits - 1)
 
 
 def test_between_two_numbers_stand_all_that_the_format_has() -> None:
@@ -574,11 +578,15 @@ def test_the_example_gradients_meet_the_edges_of_fp16() -> None:
 
 @every_format
 def test_an_update_of_half_the_way_to_the_next_number_is_the_first_that_may_arrive(name) -> None:
-    known = FORMATS[name]
+    number_format = FORMATS[name]
     for weight in (1.0, -1.0, 0.02, 6.0):
-        held = known.round(weight)
-        half = half_spacing(known, weight)
-        assert known.round(held + 0.999 * half) == held < known.round(held + 1.001 * half)
+        start = number_format.round(weight)
+        half = half_spacing(number_format, weight)
+        assert (
+            number_format.round(start + 0.999 * half)
+            == start
+            < number_format.round(start + 1.001 * half)
+        )
 
 
 def test_the_window_is_where_scaling_gives_back_something() -> None:

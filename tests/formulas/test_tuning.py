@@ -52,21 +52,21 @@ def test_adapters_are_counted_as_peft_counted_them(rank: int, targets: Any, trai
 @pytest.mark.parametrize("model", [LLAMA, LLAMA_3B, MISTRAL, MIXTRAL, DEEPSEEK])
 @pytest.mark.parametrize("tuning", [Tuning.full(), Tuning.lora(8), Tuning.qlora(4, "attention")])
 def test_what_is_frozen_and_what_learns_is_all_there_is(model: Any, tuning: Tuning) -> None:
-    found = tuned_parameters(model, tuning)
+    count = tuned_parameters(model, tuning)
     P = count_parameters(model).total
     if tuning.is_full:
-        assert found.learning == P
+        assert count.learning == P
     else:
-        assert found.frozen + found.wide == P
-        assert 0 < found.learning < P / 10
+        assert count.frozen + count.wide == P
+        assert 0 < count.learning < P / 10
 
 
 def test_the_groups_are_those_that_lora_parameters_knows() -> None:
     old = {"attention": ["query", "key", "value", "output"], "mlp": ["mlp"]}
     old["all-linear"] = [*old["attention"], "mlp"]
     for group in TARGETS:
-        found = tuned_parameters(LLAMA, Tuning.lora(8, group)).learning
-        assert found == lora_parameters(LLAMA, 8, old[group])
+        learning = tuned_parameters(LLAMA, Tuning.lora(8, group)).learning
+        assert learning == lora_parameters(LLAMA, 8, old[group])
 
 
 def test_each_expert_has_its_own_adapters_and_the_router_none() -> None:
@@ -77,10 +77,10 @@ def test_each_expert_has_its_own_adapters_and_the_router_none() -> None:
 
 
 def test_latent_attention_has_adapters_on_each_of_its_matrices() -> None:
-    found = tuned_parameters(DEEPSEEK, Tuning.lora(1, "attention")).learning
+    learning = tuned_parameters(DEEPSEEK, Tuning.lora(1, "attention")).learning
     h, a, c, plain, rotary, v = 2048, 16, 512, 128, 64, 128
     sides = (h + a * (plain + rotary)) + (h + c + rotary) + (c + a * (plain + v)) + (a * v + h)
-    assert found == 27 * sides
+    assert learning == 27 * sides
 
 
 def test_the_head_may_have_an_adapter() -> None:
@@ -127,11 +127,11 @@ def test_main_weights_and_main_gradients_are_shared_from_the_first_stage_on() ->
     """As `model_state_bytes` has it, which knows no copies and no gathered layers."""
     for recipe, stage in product(FULL_RECIPES, range(4)):
         tuning = Tuning.full(recipe, optimizer="adamw_fused")
-        found = at("update", LLAMA, tuning, zero_stage=stage, data_parallel=4)
+        memory = at("update", LLAMA, tuning, zero_stage=stage, data_parallel=4)
         parts = model_state_bytes(P8, recipe, stage, 4)
-        assert found.weights == parts.weights
-        assert found.gradients == parts.gradients + parts.main_gradients
-        assert found.optimizer == parts.optimizer + parts.main_weights
+        assert memory.weights == parts.weights
+        assert memory.gradients == parts.gradients + parts.main_gradients
+        assert memory.optimizer == parts.optimizer + parts.main_weights
 
 
 OPTIONS = {
@@ -263,11 +263,11 @@ def test_with_dropout_on_all_matrices_lora_keeps_more_than_full_training() -> No
 @pytest.mark.parametrize("model", [LLAMA, MIXTRAL, DEEPSEEK, Transformer.gpt(3, 64, 4, 99, 16)])
 def test_full_training_with_fused_kernels_keeps_what_chapter_06_counts(model: Any) -> None:
     """But for the norms' statistics and 4 bytes a head, which are left out there."""
-    found = tuned_activations(model, Tuning.full(fused=True), 2).layers
-    known = count_activations(model, 2, fused_mlp=True).layers
+    size = tuned_activations(model, Tuning.full(fused=True), 2).layers
+    expected = count_activations(model, 2, fused_mlp=True).layers
     layer = model.layers[-1][1]
     statistics = 4 * layer.norms * layer.norm_size + 4 * layer.mixer.num_heads
-    assert found - known == 2 * model.sequence_length * model.num_layers * statistics
+    assert size - expected == 2 * model.sequence_length * model.num_layers * statistics
 
 
 def test_recomputed_layers_keep_their_inputs_alone() -> None:
@@ -277,8 +277,8 @@ def test_recomputed_layers_keep_their_inputs_alone() -> None:
 
 
 def at(phase: str, model: Any, tuning: Tuning, b: int = 1, **options: Any) -> Any:
-    found = tuned_phases(model, tuning, b, "full", **options)
-    return {memory.phase: memory for memory in found}[phase]
+    phases = tuned_phases(model, tuning, b, "full", **options)
+    return {memory.phase: memory for memory in phases}[phase]
 
 
 P8 = 8_030_261_248
@@ -375,14 +375,14 @@ def test_paged_states_lie_outside_of_the_allocators_memory() -> None:
 
 def test_accumulated_gradients_are_there_at_the_loss() -> None:
     for m in (1, 4):
-        found = at("loss", LLAMA, Tuning.full(), accumulation_steps=m)
-        assert found.gradients == (4 * P8 if m > 1 else 0)
+        memory = at("loss", LLAMA, Tuning.full(), accumulation_steps=m)
+        assert memory.gradients == (4 * P8 if m > 1 else 0)
 
 
 def test_experts_are_held_all_and_met_by_two() -> None:
     tuning = Tuning.qlora(16, "attention")
-    found = at("update", MIXTRAL, tuning)
-    assert found.weights + found.optimizer == pytest.approx(24_665_033_728, rel=0.01)  # FM-061
+    memory = at("update", MIXTRAL, tuning)
+    assert memory.weights + memory.optimizer == pytest.approx(24_665_033_728, rel=0.01)  # FM-061
 
 
 def test_an_array_has_no_one_peak() -> None:
@@ -419,8 +419,8 @@ def test_the_longest_text_is_what_was_found_on_cards_of_each_size(row: dict[str,
     """
     model = LLAMA if "8B" in row["model"] else published.config_model("Llama-3.1-70B")
     card = int(row["accelerator"].split()[0]) * 2**30
-    found = longest_sequence(model, Tuning.qlora(32, wide_bytes=4), card, "full", reserve=2e9)
-    assert 0.94 <= found / row["sequence_length"] <= 1.15
+    length = longest_sequence(model, Tuning.qlora(32, wide_bytes=4), card, "full", reserve=2e9)
+    assert 0.94 <= length / row["sequence_length"] <= 1.15
 
 
 def test_a_fused_loss_lets_texts_be_more_than_twice_as_long() -> None:

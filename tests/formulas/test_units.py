@@ -342,5 +342,5 @@ def test_estimates_have_two_digits() -> None:
 
 def test_an_estimate_is_told_in_two_digits() -> None:
     numbers = (47.34e9, 1.249e12, 999e6, 999.9e6, 860, 12_400)
-    told = ["47 billion", "1.2 trillion", "1.0 billion", "1.0 billion", "860", "12 thousand"]
-    assert [units.count(number, 2) for number in numbers] == told
+    texts = ["47 billion", "1.2 trillion", "1.0 billion", "1.0 billion", "860", "12 thousand"]
+    assert [units.count(number, 2) for number in numbers] == texts
