@@ -45,12 +45,12 @@ def test_the_8b_step_of_06_and_the_plan_of_07_differ_by_the_gradients() -> None:
 def test_on_one_stage_memory_is_states_and_activations(recompute, stage) -> None:
     plan = plan_of(recompute=recompute, zero_stage=stage, attention="unfused")
     states = model_state_bytes(count_parameters(LLAMA).total, "bf16", stage, 64)
-    none, held = (count_activations(LLAMA, 1, r, "unfused") for r in ("none", recompute))
-    one_layer = (none.layers - held.layers) // 32
+    none, activations = (count_activations(LLAMA, 1, r, "unfused") for r in ("none", recompute))
+    one_layer = (none.layers - activations.layers) // 32
     logits = 8 * 8192 * 128256
-    assert plan.memory.activations == held.total
-    assert plan.memory.transient == max(logits, one_layer - held.head)
-    expected = states.total + held.total + plan.memory.transient
+    assert plan.memory.activations == activations.total
+    assert plan.memory.transient == max(logits, one_layer - activations.head)
+    expected = states.total + activations.total + plan.memory.transient
     assert plan.memory.total == pytest.approx(expected)
     assert plan.free_memory == A100.memory - plan.memory.total
 
@@ -83,8 +83,8 @@ def test_tensor_parallelism_splits_the_matrices_and_not_the_norms() -> None:
 
 def test_without_sequence_parallelism_part_stays_whole() -> None:
     plan = plan_of(tensor_parallel=8, sequence_parallel=False)
-    held = count_activations(LLAMA, 1, tensor_parallel=8).total
-    assert plan.memory.activations == held > plan_of(tensor_parallel=8).memory.activations
+    size = count_activations(LLAMA, 1, tensor_parallel=8).total
+    assert plan.memory.activations == size > plan_of(tensor_parallel=8).memory.activations
 
 
 def test_the_first_stage_holds_the_micro_batches_in_flight() -> None:
@@ -101,8 +101,8 @@ def test_the_first_stage_holds_the_micro_batches_in_flight() -> None:
 
 def test_the_last_stage_holds_the_head() -> None:
     plan = plan_of(pipeline_parallel=8, recompute="full", global_batch_size=8)
-    held = count_activations(LLAMA, 1, "full")
-    assert plan.memory.activations == held.layers / 8 + held.head
+    activations = count_activations(LLAMA, 1, "full")
+    assert plan.memory.activations == activations.layers / 8 + activations.head
     assert plan.memory.transient == 8 * 8192 * 128256
 
 

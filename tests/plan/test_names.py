@@ -188,12 +188,12 @@ def test_a_chip_that_is_not_known_is_refused_with_near_names(chip: object, probl
 @pytest.mark.parametrize("shard", SHARDS)
 def test_one_word_says_stage_and_way_of_sharding(shard: str) -> None:
     stage, sharding = SHARDS[shard]
-    said = plan_of(LLAMA, shard=shard)
+    plan = plan_of(LLAMA, shard=shard)
     spelt = plan_of(LLAMA, zero_stage=stage, sharding=sharding)
-    assert said.inputs == spelt.inputs
-    assert said.memory == spelt.memory
-    found = best_split(LLAMA, H100, 8, 64, shard=shard)
-    assert (found.run.zero_stage, found.run.sharding) == (stage, sharding)
+    assert plan.inputs == spelt.inputs
+    assert plan.memory == spelt.memory
+    best = best_split(LLAMA, H100, 8, 64, shard=shard)
+    assert (best.run.zero_stage, best.run.sharding) == (stage, sharding)
     [plans] = sweep(LLAMA, H100, 8, 1e12, 64, recompute="full", shard=shard).plans
     assert (plans.run.zero_stage, plans.run.sharding) == (stage, sharding)
 

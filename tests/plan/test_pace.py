@@ -35,8 +35,8 @@ def test_the_split_shifts_what_others_reached() -> None:
     for split in ({}, {"tensor_parallel": 8}, {"pipeline_parallel": 8}):
         plan = plan_of(**split)
         step, run, T = plan.seconds_per_iteration, plan.seconds, plan.step.total
-        found = [T / s for s in (step.greatest, step.likely, step.least)]
-        assert found == pytest.approx(paces)
+        ratios = [T / s for s in (step.greatest, step.likely, step.least)]
+        assert ratios == pytest.approx(paces)
         assert plan.shares.evidence == evidence
         spans = (run.likely / run.least, run.greatest / run.likely)
         assert spans == pytest.approx((runs[2] / runs[1], runs[1] / runs[0]))
@@ -48,8 +48,8 @@ def test_the_split_shifts_what_others_reached() -> None:
 def test_whose_software_it_is_decides_the_pace(software, format) -> None:
     plan = plan_of(accelerator=H100, format=format, software=software)
     span, (paces, evidence) = plan.seconds_per_iteration, PACES["dense", software]
-    found = [plan.step.total / s for s in (span.greatest, span.likely, span.least)]
-    assert found == pytest.approx(paces)
+    ratios = [plan.step.total / s for s in (span.greatest, span.likely, span.least)]
+    assert ratios == pytest.approx(paces)
     assert plan.shares.evidence == evidence
     mixture = plan_of(model=MIXTRAL, accelerator=H100, software=software, format=format)
     assert mixture.shares.evidence == PACES["experts", "any"][1]
@@ -69,8 +69,8 @@ def test_a_step_has_no_stops_and_a_run_has() -> None:
     shares, work = UTILIZATIONS["16-bit dense"], plan.flops.total / (64 * 312e12)
     assert plan.shares is shares
     step, run = plan.seconds_per_iteration, plan.seconds
-    for span, known, times in ((step, shares.steps, 1), (run, shares.runs, plan.iterations)):
-        low, likely, high = known
+    for span, share, times in ((step, shares.steps, 1), (run, shares.runs, plan.iterations)):
+        low, likely, high = share
         assert span.least == pytest.approx(times * work / high)
         assert span.likely == pytest.approx(times * work / likely)
         assert span.greatest == pytest.approx(times * work / low)
@@ -146,8 +146,8 @@ def test_the_stops_are_those_of_four_published_runs() -> None:
         recompute = "full" if name == "BLOOM-176B" else "none"
         made = published.run_plan(name, flops_per_gpu=X, recompute=recompute)
         more.append(float(hours[name] / made.gpu_hours.likely))
-    found = (min(more), float(np.median(more)), max(more))
-    assert [round(x * 50) / 50 for x in found] == list(STOPS)  # to fiftieths
+    stops = (min(more), float(np.median(more)), max(more))
+    assert [round(x * 50) / 50 for x in stops] == list(STOPS)  # to fiftieths
 
 
 def test_a_measured_step_foretells_other_splits_with_its_own_interval() -> None:

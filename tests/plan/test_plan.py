@@ -162,10 +162,10 @@ def test_a_plan_refuses(changes, problem) -> None:
 
 
 def test_a_plan_shows_itself_in_a_line() -> None:
-    told = repr(plan_of())
-    assert told.startswith("<Plan: ")
-    assert units.gigabytes(plan_of().memory.total) in told
-    assert told.endswith("does not fit>")
+    line = repr(plan_of())
+    assert line.startswith("<Plan: ")
+    assert units.gigabytes(plan_of().memory.total) in line
+    assert line.endswith("does not fit>")
 
 
 @pytest.mark.parametrize("zero_stage", [np.float64(0), np.int64(0), 0.0])
@@ -224,16 +224,16 @@ def test_a_batch_of_tokens_is_not_taken_for_sequences() -> None:
 
 def test_a_card_that_is_just_full_is_tight_and_one_byte_less_does_not_do() -> None:
     plan = plan_of(zero_stage=3, recompute="full")
-    held = plan.memory.total
-    card = replace(A100, memory=held, shown_memory=None)
+    size = plan.memory.total
+    card = replace(A100, memory=size, shown_memory=None)
     full = plan.replace(accelerator=card, reserve=1)
     assert (full.fits, full.tight) == (False, True)
     assert plan.replace(accelerator=card, reserve=0).fits
-    card = replace(card, memory=held - 1)
+    card = replace(card, memory=size - 1)
     less = plan.replace(accelerator=card, reserve=0)
     assert (less.fits, less.tight) == (False, False)
-    for shown, tight in ((held - 1, False), (held, True), (2 * held, True)):
-        shows = plan.replace(accelerator=replace(card, shown_memory=shown), reserve=0)
+    for capacity, tight in ((size - 1, False), (size, True), (2 * size, True)):
+        shows = plan.replace(accelerator=replace(card, shown_memory=capacity), reserve=0)
         assert (shows.fits, shows.tight) == (False, tight)
 
 

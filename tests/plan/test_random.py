@@ -68,12 +68,12 @@ def drawn(dice: Random) -> tuple[dict[str, Any], Plan | None]:
 
 def plans(seed: str) -> list[tuple[dict[str, Any], Plan]]:
     """So many plans that come out even."""
-    dice, found = Random(seed), []
-    while len(found) < PLANS:
+    dice, pairs = Random(seed), []
+    while len(pairs) < PLANS:
         arguments, plan = drawn(dice)
         if plan is not None:
-            found.append((arguments, plan))
-    return found
+            pairs.append((arguments, plan))
+    return pairs
 
 
 DRAWN = plans("plans")

@@ -63,14 +63,14 @@ def test_the_summary_warns_of_a_network_that_is_not_known() -> None:
 
 
 def test_the_numbers_of_the_report_are_the_plans() -> None:
-    told = {line.what: line for line in PLAN.report().lines}
-    assert told["parameters"].number == "8,030,261,248"
-    assert told["days"].number == "25"
-    assert told["days"].interval == "22 to 29"
-    assert told["cost"].number == "96,900 dollars"
+    lines = {line.what: line for line in PLAN.report().lines}
+    assert lines["parameters"].number == "8,030,261,248"
+    assert lines["days"].number == "25"
+    assert lines["days"].interval == "22 to 29"
+    assert lines["cost"].number == "96,900 dollars"
     assert "(a first run: up to 35 days and 135,000 dollars)" in PLAN.report().summary
-    assert told["loss expected"].number == f"{loss(8.03e9, 1e12):.2f} nats a token"
-    assert told["tokens a parameter"].assumption.startswith("1.35 times the least work")
+    assert lines["loss expected"].number == f"{loss(8.03e9, 1e12):.2f} nats a token"
+    assert lines["tokens a parameter"].assumption.startswith("1.35 times the least work")
 
 
 def of(page: Report) -> dict[str, Line]:
@@ -79,42 +79,42 @@ def of(page: Report) -> dict[str, Line]:
 
 def test_every_number_is_that_of_the_function_behind_it() -> None:
     plan = PLAN.replace(price_per_gpu_hour=3.1, recipe=RECIPES["fp8"])
-    told, N, T = of(plan.report(law="hoffmann")), plan.parameters.active, 10**12
+    lines, N, T = of(plan.report(law="hoffmann")), plan.parameters.active, 10**12
     days, hours = plan.days, plan.gpu_hours
-    assert told["tokens"].number == units.count(T)
+    assert lines["tokens"].number == units.count(T)
     step = f"{units.count(512 * 8192)} a step in sequences of 8,192"
-    assert told["tokens"].assumption == f"each seen once, {step}"
-    assert told["work"].number == units.flops(plan.flops.total * plan.iterations)
-    assert told["memory of a GPU"].number == units.gigabytes(plan.memory.total)
+    assert lines["tokens"].assumption == f"each seen once, {step}"
+    assert lines["work"].number == units.flops(plan.flops.total * plan.iterations)
+    assert lines["memory of a GPU"].number == units.gigabytes(plan.memory.total)
     with_reserve = units.gigabytes(plan.memory.total + plan.reserve)
-    assert told["memory of a GPU"].interval == f"to {with_reserve} with the reserve"
-    assert told["memory of a GPU"].assumption.startswith("of 80.0 GB; recipe fp8, sequences at")
+    assert lines["memory of a GPU"].interval == f"to {with_reserve} with the reserve"
+    assert lines["memory of a GPU"].assumption.startswith("of 80.0 GB; recipe fp8, sequences at")
     peak = f"{units.flops_per_second(plan.run.peak)}, the dense peak in bf16 (MFU"
-    assert told["days"].assumption.startswith(f"{units.percent(plan.mfu)} of {peak}")
+    assert lines["days"].assumption.startswith(f"{units.percent(plan.mfu)} of {peak}")
     step = plan.seconds_per_iteration
-    assert told["a step"].number == units.duration(step.likely, 2)
+    assert lines["a step"].number == units.duration(step.likely, 2)
     ends = (units.duration(x, 2) for x in (step.least, step.greatest))
-    assert told["a step"].interval == " to ".join(ends)
-    assert told["a step"].assumption.startswith(f"{units.percent(plan.step_mfu)} of {peak}")
+    assert lines["a step"].interval == " to ".join(ends)
+    assert lines["a step"].assumption.startswith(f"{units.percent(plan.step_mfu)} of {peak}")
     likely = 512 * 8192 / (64 * step.likely)
-    assert told["tokens/s per GPU"].number == f"{float(f'{likely:.3g}'):,.0f}"
-    assert told["GPU-hours"].number == units.exact(round(hours.likely, -2))
-    assert told["energy"].number == units.si(hours.likely * 700, "Wh")
-    assert told["loss expected"].number == f"{loss(N, T, 'hoffmann'):.2f} nats a token"
+    assert lines["tokens/s per GPU"].number == f"{float(f'{likely:.3g}'):,.0f}"
+    assert lines["GPU-hours"].number == units.exact(round(hours.likely, -2))
+    assert lines["energy"].number == units.si(hours.likely * 700, "Wh")
+    assert lines["loss expected"].number == f"{loss(N, T, 'hoffmann'):.2f} nats a token"
     losses = sorted(loss(N, T, law) for law in ("besiroglu", "hoffmann"))
-    assert told["loss expected"].interval.startswith(f"{losses[0]:.2f} to {losses[1]:.2f} by")
-    assert told["tokens a parameter"].number == units.digits(T / N, 2)
+    assert lines["loss expected"].interval.startswith(f"{losses[0]:.2f} to {losses[1]:.2f} by")
+    assert lines["tokens a parameter"].number == units.digits(T / N, 2)
     best = compute_optimal(6 * N * T, "hoffmann").tokens_per_parameter
-    assert told["tokens a parameter"].interval.startswith(f"{units.digits(best, 2)} is best")
-    assert float(told["days"].number) == pytest.approx(days.likely, rel=0.03)
+    assert lines["tokens a parameter"].interval.startswith(f"{units.digits(best, 2)} is best")
+    assert float(lines["days"].number) == pytest.approx(days.likely, rel=0.03)
 
 
 @pytest.mark.parametrize("plan", [PLAN, PLAN.replace(flops_per_gpu=4e14), PLAN.calibrated(10.0)])
 def test_each_end_of_the_price_follows_from_its_own_days(plan) -> None:
-    told = of(plan.report())
+    lines = of(plan.report())
 
     def ends(what: str) -> list[float]:
-        numbers = re.findall(r"[\d.,]+", told[what].interval + " " + told[what].number)
+        numbers = re.findall(r"[\d.,]+", lines[what].interval + " " + lines[what].number)
         return [float(x.replace(",", "")) for x in numbers]
 
     days = list(vars(plan.days_with_stops).values())
@@ -123,7 +123,7 @@ def test_each_end_of_the_price_follows_from_its_own_days(plan) -> None:
     assert ends("cost") == pytest.approx([2.5 * x for x in hours], rel=0.006)
     money = re.search(r"for ([\d,]+) dollars", plan.report().summary)
     assert money is not None
-    assert told["cost"].number == f"{money[1]} dollars"
+    assert lines["cost"].number == f"{money[1]} dollars"
 
 
 def test_a_report_names_all_ways_of_sharing_and_what_is_computed_again() -> None:
@@ -187,9 +187,9 @@ def test_a_chip_whose_splits_cannot_be_told_apart_says_what_is_missing(chip, mis
     plan = PLAN.replace(accelerator=chip)
     assert ", ".join(plan.unknown) == missing
     assert (plan.step is None) == bool(missing)
-    told = of(plan.report())["days"].assumption
-    assert ("its bubble alone" in told) == bool(missing)
-    assert told.endswith(missing or "whose software is not said")
+    assumption = of(plan.report())["days"].assumption
+    assert ("its bubble alone" in assumption) == bool(missing)
+    assert assumption.endswith(missing or "whose software is not said")
 
 
 @pytest.mark.parametrize(
@@ -216,8 +216,8 @@ def test_texts_longer_than_any_that_was_foretold_are_told_to_take_longer() -> No
         plan = plan_run(*run, context_parallel=c, **way)
         span, seconds = plan.seconds_per_iteration, s / c / row["tokens_per_s_per_gpu"]
         assert (span.least < seconds < span.greatest) == (s <= LONGEST)
-        said = of(plan.report())["days"].assumption
-        assert ("took others nearly twice as long" in said) == (s > LONGEST)
+        assumption = of(plan.report())["days"].assumption
+        assert ("took others nearly twice as long" in assumption) == (s > LONGEST)
         slower[s] = round(seconds / span.likely, 2)
     assert slower == {32768: 1.3, 65536: 1.27, 131072: 1.76, 262144: 1.87}
 
@@ -246,9 +246,11 @@ def test_a_model_that_has_read_before_is_worth_what_it_has_read_in_all() -> None
 
 
 def test_two_fits_that_agree_are_not_told_as_an_interval() -> None:
-    told = of(PLAN.report())["loss expected"].interval
+    interval = of(PLAN.report())["loss expected"].interval
     ends = sorted(f"{loss(PLAN.parameters.active, 1e12, x):.2f}" for x in ("besiroglu", "hoffmann"))
-    assert told.startswith("the same by" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]} by")
+    assert interval.startswith(
+        "the same by" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]} by"
+    )
     short = PLAN.replace(tokens=3e10).report()
     assert of(short)["loss expected"].interval == "the same by two fits of the same runs"
 
@@ -275,28 +277,28 @@ def test_names_are_words_whatever_they_hold(name: str) -> None:
     """In Markdown no table, code, tag or formula; in HTML no tag."""
     chip = replace(H100, name=name)
     page = replace(PLAN.run, accelerator=chip)
-    told = planned(page).report(name, replace(LAWS["besiroglu"], source=name))
+    report = planned(page).report(name, replace(LAWS["besiroglu"], source=name))
     plain = PLAN.report()
-    assert told.markdown.count("\n") == plain.markdown.count("\n")
-    bare = re.sub(r"\\[\W_]", "", told.markdown)
+    assert report.markdown.count("\n") == plain.markdown.count("\n")
+    bare = re.sub(r"\\[\W_]", "", report.markdown)
     rows = [line for line in bare.splitlines() if line.startswith("|")]
     assert {row.count("|") for row in rows} == {6}
     assert not re.search(r"[`<$*\[]", bare.replace("* ", ""))
-    assert name.replace("\n", " ") in re.sub(r"\\([\W_])", r"\1", told.markdown)
-    assert name in unescape(told.html)
+    assert name.replace("\n", " ") in re.sub(r"\\([\W_])", r"\1", report.markdown)
+    assert name in unescape(report.html)
     tags = set(re.findall(r"</?(\w+)", plain.html))
-    assert set(re.findall(r"</?(\w+)", told.html)) == tags
-    assert told.html.count("<") == plain.html.count("<")
+    assert set(re.findall(r"</?(\w+)", report.html)) == tags
+    assert report.html.count("<") == plain.html.count("<")
 
 
 def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
-    told = {x.what: x for x in PLAN.replace(flops_per_gpu=420e12).report().lines}
+    lines = {x.what: x for x in PLAN.replace(flops_per_gpu=420e12).report().lines}
     mfu = "42.4 % of 990 TFLOP/s, the dense peak in bf16 (MFU, attention counted)"  # 420 TFLOP/s
     alone = "25 days without stops, which add 8 to 50 %"
-    assert told["days"].assumption == f"your measured rate: {mfu}; {alone}"
-    told = {x.what: x for x in PLAN.calibrated(10.0).report().lines}
-    assert told["days"].assumption.startswith("your measured step: 38.4 % of 990 TFLOP/s, the")
-    assert "a first run" not in told
+    assert lines["days"].assumption == f"your measured rate: {mfu}; {alone}"
+    lines = {x.what: x for x in PLAN.calibrated(10.0).report().lines}
+    assert lines["days"].assumption.startswith("your measured step: 38.4 % of 990 TFLOP/s, the")
+    assert "a first run" not in lines
     with pytest.raises(ValueError, match="is many: a report is about one"):
         PLAN.replace(tokens=np.array([1e12, 2e12])).report()
     with pytest.raises(ValueError, match="law='chinchila' is unknown"):
@@ -307,21 +309,21 @@ def test_a_measured_step_above_any_published_is_called_so() -> None:
     """5.1 s make 75 % of the peak, which was published; everything recomputed, 79 % was not."""
     assert "above any published" not in of(PLAN.calibrated(5.1).report())["days"].assumption
     plan = PLAN.replace(recompute="full").calibrated(6.0)
-    told = of(plan.report())["days"].assumption
+    assumption = of(plan.report())["days"].assumption
     most = units.share(HIGHEST["16-bit dense"])
     assert plan.mfu < HIGHEST["16-bit dense"] < plan.hfu
-    assert f"{units.percent(plan.hfu)} with what is recomputed is above any published" in told
-    assert f"({most})" in told
+    assert f"{units.percent(plan.hfu)} with what is recomputed is above any published" in assumption
+    assert f"({most})" in assumption
     unknown = plan_run(LLAMA, H100, 64, 1e12, 512, recompute="none", format="fp32")
     assert "above any" not in of(unknown.report())["days"].assumption
 
 
 def test_a_first_run_says_how_its_share_is_counted_and_is_never_left_out() -> None:
     """25 % is a share by 6TP, the days' own with attention: each row says which."""
-    told = of(PLAN.report())
-    assert "the dense peak in bf16 (MFU, attention counted), stops" in told["days"].assumption
-    assert told["a first run"].interval == "until a step is measured"
-    assert told["a first run"].assumption == (
+    lines = of(PLAN.report())
+    assert "the dense peak in bf16 (MFU, attention counted), stops" in lines["days"].assumption
+    assert lines["a first run"].interval == "until a step is measured"
+    assert lines["a first run"].assumption == (
         "25.0 % of the peak by 6TP, attention left out: the slow end of published runs"
     )
     slow = PLAN.replace(recompute="full")
@@ -334,9 +336,9 @@ def test_a_first_run_says_how_its_share_is_counted_and_is_never_left_out() -> No
 
 
 def test_what_a_model_is_worth_is_what_the_laws_say() -> None:
-    told, N = worth(PLAN), PLAN.parameters.active
-    assert told.loss == loss(N, 10**12)
-    assert told.losses == {law: loss(N, 10**12, law) for law in ("besiroglu", "hoffmann")}
-    assert told.tokens_per_parameter == 10**12 / N
-    assert told.best == compute_optimal(6 * N * 10**12).tokens_per_parameter
-    assert told.times_the_least == times_the_least(N, 10**12)
+    model, N = worth(PLAN), PLAN.parameters.active
+    assert model.loss == loss(N, 10**12)
+    assert model.losses == {law: loss(N, 10**12, law) for law in ("besiroglu", "hoffmann")}
+    assert model.tokens_per_parameter == 10**12 / N
+    assert model.best == compute_optimal(6 * N * 10**12).tokens_per_parameter
+    assert model.times_the_least == times_the_least(N, 10**12)

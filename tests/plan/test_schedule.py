@@ -73,8 +73,8 @@ def test_a_turn_with_pieces_waits_for_its_stage_and_for_its_input() -> None:
 
 def test_a_small_step_by_hand() -> None:
     step = pipeline_schedule(2, 2)
-    told = [(t.micro_batch, t.backward, t.start, t.end) for t in step.of_stage(0)]
-    assert told == [(0, False, 0, 1), (1, False, 1, 2), (0, True, 4, 6), (1, True, 7, 9)]
+    passes = [(t.micro_batch, t.backward, t.start, t.end) for t in step.of_stage(0)]
+    assert passes == [(0, False, 0, 1), (1, False, 1, 2), (0, True, 4, 6), (1, True, 7, 9)]
     assert step.of_stage(1)[0] == Turn(1, 0, False, 1, 2)
 
 
@@ -102,5 +102,5 @@ def test_a_stage_keeps_what_it_has_begun_and_not_finished(p: int, m: int) -> Non
         corners = schedule.kept(stage)
         assert corners[0] == (0, 0)
         assert corners[-1] == (schedule.of_stage(stage)[-1].end, 0)
-        assert max(held for _, held in corners) == schedule.in_flight(stage)
+        assert max(count for _, count in corners) == schedule.in_flight(stage)
         assert all(a <= b for (a, _), (b, _) in pairwise(corners))

@@ -55,28 +55,28 @@ def splits_of(num_gpus: int, spread: tuple[int, ...] = ()) -> list[dict[str, Any
 def test_the_best_split_is_never_slower_than_another_that_fits(name: str) -> None:
     shape, chip, n, options = CASES[name]
     model = shelf()[shape]
-    found = best_split(model, chip, n, budget.usual_batch(model, n), **options)
-    assert found.fits
+    best = best_split(model, chip, n, budget.usual_batch(model, n), **options)
+    assert best.fits
     fitting = 0
     for split in splits_of(n):
         try:
-            other = found.replace(**split)
+            other = best.replace(**split)
         except ValueError:
             continue
         if other.fits:
             fitting += 1
-            assert found.seconds.likely <= other.seconds.likely * 1.00001
+            assert best.seconds.likely <= other.seconds.likely * 1.00001
     assert fitting > 1
 
 
 def test_where_nothing_fits_the_nearest_is_told() -> None:
     model = shelf()["43B"]
-    found = best_split(model, A100, 8, 1024)
-    assert not found.fits
+    best = best_split(model, A100, 8, 1024)
+    assert not best.fits
     for t in (1, 2, 4, 8):
         for recompute in ("none", "full"):
-            other = found.replace(tensor_parallel=t, recompute=recompute)
-            assert found.memory.total <= other.memory.total
+            other = best.replace(tensor_parallel=t, recompute=recompute)
+            assert best.memory.total <= other.memory.total
     with pytest.raises(ValueError, match="is not divisible by"):
         best_split(model, A100, 7, 1024)
 
@@ -96,11 +96,11 @@ GIVEN: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", GIVEN)
 def test_what_is_given_of_a_split_is_obeyed(name: str) -> None:
     model, options = shelf()["9.0B"], GIVEN[name]
-    found = best_split(model, H100, 240, 2880, **options)
+    best = best_split(model, H100, 240, 2880, **options)
     for option, value in options.items():
-        assert found.inputs[option] == value
+        assert best.inputs[option] == value
     [point] = budget.frontier(H100, 240, 10, [model], global_batch_size=2880, **options).points
-    assert point.plan.split == found.split
+    assert point.plan.split == best.split
 
 
 def test_a_given_split_that_does_not_come_out_even_is_refused_by_its_name() -> None:
@@ -150,11 +150,11 @@ def test_no_split_is_better_however_layers_and_experts_are_dealt() -> None:
     dice = Random(4)
     for _ in range(20):
         model, n, options = dealt_unevenly(dice)
-        found = best_split(model, H100, n, 256, **options)
+        best = best_split(model, H100, n, 256, **options)
         spread = () if "expert_parallel" in options else (1, 2, 4, 8)
-        others = (found.run.if_even(**split) for split in splits_of(n, spread))
+        others = (best.run.if_even(**split) for split in splits_of(n, spread))
         plans = [plan for plan in map(planned, filter(None, others)) if plan.fits]
-        assert {name: found.inputs[name] for name in options} == options
+        assert {name: best.inputs[name] for name in options} == options
         shortest = min((plan.seconds.likely for plan in plans), default=math.inf)
-        assert found.fits == bool(plans)
-        assert not plans or found.seconds.likely <= shortest * 1.00001, (options, found.split)
+        assert best.fits == bool(plans)
+        assert not plans or best.seconds.likely <= shortest * 1.00001, (options, best.split)

@@ -36,14 +36,14 @@ def plan(tuning: Tuning | None = LORA, num_gpus: int = 1, **options: Any) -> Any
 
 @pytest.mark.parametrize("tuning", [Tuning.full(), LORA, QLORA])
 def test_a_plan_has_the_formulas_numbers(tuning: Tuning) -> None:
-    found = plan(tuning, micro_batch_size=4)
-    assert found.flops == tuned_flops(MODEL, tuning, 64, "full")
+    tuned_plan = plan(tuning, micro_batch_size=4)
+    assert tuned_plan.flops == tuned_flops(MODEL, tuning, 64, "full")
     peak = tuned_memory(MODEL, tuning, 4, "full", accumulation_steps=16)
-    assert found.memory.total == pytest.approx(peak.total)
-    assert found.phase == peak.phase
-    at_peak = found.flops.total * found.iterations / 989.4e12
-    assert found.seconds.likely == pytest.approx(at_peak / 0.57, rel=0.001)
-    assert found.seconds.greatest > found.seconds.likely > found.seconds.least
+    assert tuned_plan.memory.total == pytest.approx(peak.total)
+    assert tuned_plan.phase == peak.phase
+    at_peak = tuned_plan.flops.total * tuned_plan.iterations / 989.4e12
+    assert tuned_plan.seconds.likely == pytest.approx(at_peak / 0.57, rel=0.001)
+    assert tuned_plan.seconds.greatest > tuned_plan.seconds.likely > tuned_plan.seconds.least
 
 
 def test_without_tuning_nothing_changes() -> None:
@@ -111,29 +111,29 @@ def test_advice_and_search_keep_the_tuning() -> None:
     assert advice[-1].plan.fits
     for step in advice:
         assert step.plan.run.tuning == large.run.tuning
-    found = best_split(MODEL, "H100", 8, 64, 24e6, tuning=LORA)
-    assert found.run.tuning == LORA
-    assert found.fits
-    assert found.run.tensor_parallel == found.run.pipeline_parallel == 1
+    best = best_split(MODEL, "H100", 8, 64, 24e6, tuning=LORA)
+    assert best.run.tuning == LORA
+    assert best.fits
+    assert best.run.tensor_parallel == best.run.pipeline_parallel == 1
     for recipe, fewest in (("pure_bf16", 2), ("amp", 4)):
         shared = plan(Tuning.full(recipe), num_gpus=8, shard="fsdp")
         assert fewest_gpus(shared).split.num_gpus == fewest
 
 
 def test_a_measured_step_takes_the_place_of_others() -> None:
-    found = plan().calibrated(30)
-    assert found.seconds.likely == pytest.approx(30 * found.iterations)
-    assert found.replace(tuning=QLORA).run.tuning == QLORA
+    measured_plan = plan().calibrated(30)
+    assert measured_plan.seconds.likely == pytest.approx(30 * measured_plan.iterations)
+    assert measured_plan.replace(tuning=QLORA).run.tuning == QLORA
 
 
 def test_the_report_says_what_learns() -> None:
-    told = plan(price_per_gpu_hour=2).report("Llama 3.1 8B").markdown
-    assert "H100 SXM tune Llama 3.1 8B on 24.0 million tokens" in told
-    assert "what learns | 41,943,040" in told
-    assert "LoRA of rank 16" in told
-    assert "loss expected" not in told
-    assert "124 of 141 speeds" in told
-    assert "recipe" not in told
+    report = plan(price_per_gpu_hour=2).report("Llama 3.1 8B").markdown
+    assert "H100 SXM tune Llama 3.1 8B on 24.0 million tokens" in report
+    assert "what learns | 41,943,040" in report
+    assert "LoRA of rank 16" in report
+    assert "loss expected" not in report
+    assert "124 of 141 speeds" in report
+    assert "recipe" not in report
 
 
 def test_a_report_of_full_tuning_in_4_bits_names_them() -> None:
@@ -173,12 +173,12 @@ def adapted(model: Transformer | str, chip: str, num_gpus: int, s: int, **option
 def test_a_7b_in_full_on_eight_v100_runs_out_of_memory_as_it_did() -> None:
     """meta-llama/llama-cookbook#234: FSDP, mixed precision in fp16, out of memory at AdamW."""
     for s in (512, 2048):
-        found = adapted("Llama-2-7b", "V100-16", 8, s, shard="fsdp", zero_stage=None, tuning=FULL)
-        assert not found.fits
-        assert not found.tight
-    told = found.report().markdown
-    assert "recipe amp, 16 bytes a parameter, products in fp16" in told
-    assert "bf16" not in told
+        run = adapted("Llama-2-7b", "V100-16", 8, s, shard="fsdp", zero_stage=None, tuning=FULL)
+        assert not run.fits
+        assert not run.tight
+    report = run.report().markdown
+    assert "recipe amp, 16 bytes a parameter, products in fp16" in report
+    assert "bf16" not in report
 
 
 def test_a_32b_in_full_on_eight_h100_runs_out_of_memory_as_it_did() -> None:
@@ -186,23 +186,23 @@ def test_a_32b_in_full_on_eight_h100_runs_out_of_memory_as_it_did() -> None:
     model = Transformer.from_config(QWEN)
     assert count_parameters(model).total == 32_763_876_352
     for recipe in ("amp", "bf16"):  # bf16 is DeepSpeed's
-        found = adapted(model, "H100", 8, 4096, tuning=Tuning.full(recipe))
-        assert not found.fits
-        assert found.memory.total > 79.6e9
+        run = adapted(model, "H100", 8, 4096, tuning=Tuning.full(recipe))
+        assert not run.fits
+        assert run.memory.total > 79.6e9
 
 
 def test_an_8b_in_full_on_two_gpus_needs_what_was_measured() -> None:
     """80.32 GB on each of two GPUs (IBM's Llama 3 8B), where 8 bytes would have fitted."""
-    found = adapted("Llama-3.1-8B", "H100", 2, 2048, tuning=FULL)
-    assert units.gigabytes(found.memory.total) == "80.3 GB"
-    assert not found.fits
+    run = adapted("Llama-3.1-8B", "H100", 2, 2048, tuning=FULL)
+    assert units.gigabytes(run.memory.total) == "80.3 GB"
+    assert not run.fits
     other = adapted("Llama-3.1-8B", "H100", 2, 2048, tuning=Tuning.full("pure_bf16"))
     assert other.fits
-    less, more = units.gigabytes(other.memory.total), units.gigabytes(found.memory.total)
-    told = f"recipe amp, 16 bytes a parameter ({less} with 8, pure_bf16)"
-    assert told in unescaped(found.report().markdown)
-    told = f"recipe pure_bf16, 8 bytes a parameter ({more} with 16, amp)"
-    assert told in unescaped(other.report().markdown)
+    less, more = units.gigabytes(other.memory.total), units.gigabytes(run.memory.total)
+    sentence = f"recipe amp, 16 bytes a parameter ({less} with 8, pure_bf16)"
+    assert sentence in unescaped(run.report().markdown)
+    sentence = f"recipe pure_bf16, 8 bytes a parameter ({more} with 16, amp)"
+    assert sentence in unescaped(other.report().markdown)
 
 
 def unescaped(markdown: str) -> str:
