@@ -146,8 +146,8 @@ def test_a_wrapper_of_each_family_is_its_text(family: str) -> None:
 
 def test_the_whole_file_says_whether_its_head_is_tied() -> None:
     for family, tied in (("llama", True), ("gemma3_text", False)):
-        for said in (None, not tied, tied):
-            text = {"model_type": family, "tie_word_embeddings": said}
+        for value in (None, not tied, tied):
+            text = {"model_type": family, "tie_word_embeddings": value}
             whole = {"model_type": "sees", "text_config": text, "tie_word_embeddings": tied}
             assert Transformer.from_config(whole) == read(family, tie_word_embeddings=tied)
 
@@ -174,10 +174,10 @@ COUNTED |= {"q_rank", "kv_rank", "plain_dim", "rotary_dim", "value_dim", "shared
 
 @pytest.mark.parametrize("text", [{}, {"model_type": "gemma3n_text"}, {"model_type": ["llama"]}])
 def test_a_text_that_is_not_known_is_refused_without_a_promise(text: dict[str, Any]) -> None:
-    said = refusal("gemma3n", text_config=text)
+    message = refusal("gemma3n", text_config=text)
     name = text.get("model_type")
-    assert said.startswith(f"model_type={name!r} in text_config is unknown. Known: gpt2, ")
-    assert "give" not in said
+    assert message.startswith(f"model_type={name!r} in text_config is unknown. Known: gpt2, ")
+    assert "give" not in message
     nested = {"model_type": "sees", "text_config": {"model_type": "llama"}}
     assert "model_type='sees' in text_config is" in refusal("sees", text_config=nested)
 
@@ -188,9 +188,9 @@ def test_a_size_that_is_zero_is_said() -> None:
 
 
 def test_deepseek_v3_2_is_not_read_as_v3() -> None:
-    said = refusal("deepseek_v32", **{key: KIMI_K2[key] for key in KIMI_K2 if key[0] != "m"})
-    assert said.startswith("model_type='deepseek_v32' is unknown. Known: gpt2, ")
-    assert "text_config" not in said
+    message = refusal("deepseek_v32", **{key: KIMI_K2[key] for key in KIMI_K2 if key[0] != "m"})
+    assert message.startswith("model_type='deepseek_v32' is unknown. Known: gpt2, ")
+    assert "text_config" not in message
 
 
 @pytest.mark.parametrize("config", [None, 3, ["a"], b"{}"])
@@ -217,8 +217,8 @@ def test_heads_that_do_not_make_up_the_hidden_size_are_refused_where_they_must()
     sizes = {"hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 8}
     assert read("helium", **sizes, head_dim=8).head_dim == 8
     for d in (4, 16):
-        said = refusal("helium", **sizes, head_dim=d)
-        assert said == f"head_dim={d} times 8 heads is not hidden_size=64"
+        message = refusal("helium", **sizes, head_dim=d)
+        assert message == f"head_dim={d} times 8 heads is not hidden_size=64"
 
 
 # --- how far a layer looks
@@ -238,8 +238,8 @@ WINDOWS = [
 def test_a_window_holds_where_it_is_in_use_and_only_there(family, first, windows) -> None:
     keys = {"num_hidden_layers": 4, "max_window_layers": first, "sliding_window": 64}
     used, unused = (read(family, **keys, use_sliding_window=used) for used in (True, False))
-    found = [layer.mixer.window for n, layer in used.layers for _ in range(n)]
-    assert found == windows
+    per_layer = [layer.mixer.window for n, layer in used.layers for _ in range(n)]
+    assert per_layer == windows
     assert [layer.mixer.window for _, layer in unused.layers] == [0]
     assert read(family, **keys).layers == unused.layers
 
@@ -250,16 +250,16 @@ def test_a_gpt_neo_looks_far_and_near_in_turn_or_as_the_file_says() -> None:
     named = read("gpt_neo", num_layers=3, attention_layers=["local", "global", "global"])
     assert [(n, layer.mixer.window) for n, layer in named.layers] == [(1, 256), (2, 0)]
     for wrong in (["local"], ["local", "global", "far"]):
-        said = refusal("gpt_neo", num_layers=3, attention_layers=wrong)
-        assert said.startswith("attention_layers=")
+        message = refusal("gpt_neo", num_layers=3, attention_layers=wrong)
+        assert message.startswith("attention_layers=")
 
 
 def test_a_stack_of_several_kinds_has_at_most_100_000_layers() -> None:
     kinds = {"use_sliding_window": True, "max_window_layers": 7}
     assert read("qwen2", num_hidden_layers=100_000, **kinds).num_layers == 100_000
     for keys in (kinds, {**kinds, "layer_types": ["full_attention"]}):
-        said = refusal("qwen2", num_hidden_layers=100_001, **keys)
-        assert said.startswith("num_hidden_layers=100001 ")
+        message = refusal("qwen2", num_hidden_layers=100_001, **keys)
+        assert message.startswith("num_hidden_layers=100001 ")
     assert refusal("mellum", num_hidden_layers=10**6, mlp_layer_types=["dense"]).startswith("num_h")
     assert read("qwen2", num_hidden_layers=10**6).num_layers == 10**6  # one kind
 
@@ -270,9 +270,9 @@ def test_a_stack_of_several_kinds_has_at_most_100_000_layers() -> None:
     ids=str,
 )
 def test_kinds_of_mlps_that_are_not_one_for_each_layer_are_refused(kinds) -> None:
-    said = refusal("mellum", num_hidden_layers=4, mlp_layer_types=kinds)
-    assert said.startswith("mlp_layer_types=")
-    assert said.endswith("are no 4 of 'dense' or 'sparse'")
+    message = refusal("mellum", num_hidden_layers=4, mlp_layer_types=kinds)
+    assert message.startswith("mlp_layer_types=")
+    assert message.endswith("are no 4 of 'dense' or 'sparse'")
 
 
 # --- which model, and whose code
@@ -306,25 +306,25 @@ def test_the_familys_own_language_model_is_read_with_code_or_without(family) -> 
     ids=lambda given: str(given)[:40],
 )
 def test_another_model_than_the_familys_is_refused(given) -> None:
-    said = refusal("qwen3", architectures=given)
-    assert said.startswith("architectures=")
-    assert "only ['Qwen3ForCausalLM'] is" in said
+    message = refusal("qwen3", architectures=given)
+    assert message.startswith("architectures=")
+    assert "only ['Qwen3ForCausalLM'] is" in message
 
 
 @every_family
 def test_code_of_its_own_is_refused_where_no_class_is_named(family: str) -> None:
-    said = refusal(family, auto_map={"AutoModelForCausalLM": "modeling.Mine"})
-    assert said.startswith("auto_map=")
-    assert FAMILIES[family].model in said
+    message = refusal(family, auto_map={"AutoModelForCausalLM": "modeling.Mine"})
+    assert message.startswith("auto_map=")
+    assert FAMILIES[family].model in message
     assert refusal(family, auto_map={"a": "b"}, architectures=[]).startswith("auto_map")
 
 
 @pytest.mark.parametrize("name", ["llama4", "qwen", "mistral3", "zamba", "rwkv"])
 def test_no_family_is_offered_for_one_that_is_not_known(name: str) -> None:
-    said = refusal(name)
-    assert "did you mean" not in said
+    message = refusal(name)
+    assert "did you mean" not in message
     more = f"and {len(FAMILIES) - len(COMMON)} more in families.FAMILIES"
-    assert said.endswith(f"is unknown. Known: {', '.join(COMMON)}, {more}")
+    assert message.endswith(f"is unknown. Known: {', '.join(COMMON)}, {more}")
 
 
 # --- keys
@@ -452,8 +452,8 @@ WANTED = {
 @pytest.mark.parametrize("family", WANTED)
 def test_a_value_that_says_no_is_refused_where_one_is_wanted(family: str) -> None:
     key, nothing, wanted = WANTED[family]
-    said = refusal(family, **{key: nothing})
-    assert said == f"{key}={nothing!r} has no place in this shape: only {wanted!r} has"
+    message = refusal(family, **{key: nothing})
+    assert message == f"{key}={nothing!r} has no place in this shape: only {wanted!r} has"
     assert read(family, **{key: wanted}) == read(family)
 
 
@@ -469,8 +469,8 @@ def test_a_value_that_says_no_is_refused_where_one_is_wanted(family: str) -> Non
     ],
 )
 def test_a_null_where_a_class_has_a_value_is_refused_with_it(family, key, value) -> None:
-    said = refusal(family, **{key: None})
-    assert said == f"{key}=None is null, where {FAMILIES[family].model} has {value!r}"
+    message = refusal(family, **{key: None})
+    assert message == f"{key}=None is null, where {FAMILIES[family].model} has {value!r}"
 
 
 def test_a_null_says_that_there_is_no_such_thing_where_there_may_be_none() -> None:
@@ -657,12 +657,12 @@ def test_hostile_values_make_a_shape_or_words(family: str) -> None:
     others = ["layer_types", "mlp_only_layers", "architectures", "auto_map", "hidden_act"]
     for key in [*row.defaults, *row.aliases, *row.only, *others]:
         for value in HOSTILE:
-            said = ""
+            message = ""
             try:
                 count_parameters(read(family, **{key: value}))
             except ValueError as error:
-                said = str(error)
-            assert not said or ("=" in said and len(said) < 400), (key, value, said)
+                message = str(error)
+            assert not message or ("=" in message and len(message) < 400), (key, value, message)
 
 
 NUMBER = r"(\d[\d,.]*\d|\d+)([BM])"
@@ -674,22 +674,22 @@ NUMBER = r"(\d[\d,.]*\d|\d+)([BM])"
 def test_a_total_rounds_to_what_was_published_or_to_its_name(row) -> None:
     """Kimi's name says 2.4 % less than its files hold: the note says so."""
     counted = count_parameters(published.config_model(row["name"]))
-    known = [counted.total, counted.active, counted.embedding]
-    known += [counted.total - counted.embedding, counted.active - counted.embedding]
-    known += [counted.active - counted.embedding - counted.head]
-    known += [counted.prediction + 2 * counted.embedding]
-    told = re.findall(NUMBER, row["note"].replace("1,416M", ""))
-    assert told or "class defaults" in row["name"]
-    for digits, unit in told:
-        said = digits.replace(",", "")
-        step = 10 ** -len(said.partition(".")[2]) * (1e9 if unit == "B" else 1e6)
-        near = min(abs(size - float(said) * (1e9 if unit == "B" else 1e6)) for size in known)
+    candidates = [counted.total, counted.active, counted.embedding]
+    candidates += [counted.total - counted.embedding, counted.active - counted.embedding]
+    candidates += [counted.active - counted.embedding - counted.head]
+    candidates += [counted.prediction + 2 * counted.embedding]
+    sizes = re.findall(NUMBER, row["note"].replace("1,416M", ""))
+    assert sizes or "class defaults" in row["name"]
+    for digits, unit in sizes:
+        number = digits.replace(",", "")
+        step = 10 ** -len(number.partition(".")[2]) * (1e9 if unit == "B" else 1e6)
+        near = min(abs(size - float(number) * (1e9 if unit == "B" else 1e6)) for size in candidates)
         assert near <= step or "not checked" in row["note"], (digits, unit)
 
 
 def test_layers_that_predict_further_tokens_stand_beside_the_total() -> None:
-    told = {"num_nextn_predict_layers": 1}
-    model = read("deepseek_v3", moe_layer_freq=1, **told)
+    extra = {"num_nextn_predict_layers": 1}
+    model = read("deepseek_v3", moe_layer_freq=1, **extra)
     counted, without = count_parameters(model), count_parameters(read("deepseek_v3"))
     assert counted.total == without.total == 671_026_404_352
     assert counted.active == without.active
@@ -697,7 +697,7 @@ def test_layers_that_predict_further_tokens_stand_beside_the_total() -> None:
     assert without.prediction == 0
     in_files = counted.total + counted.prediction + counted.embedding + counted.head
     assert round(in_files / 1e9) == 684  # with a second embedding and head
-    assert count_parameters(read("glm4_moe", **told)).prediction > 0
+    assert count_parameters(read("glm4_moe", **extra)).prediction > 0
     assert "moe_layer_freq" in refusal("deepseek_v3", moe_layer_freq=2)
 
 
@@ -732,7 +732,7 @@ def test_each_sign_of_a_row_is_explained_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("word", "problem"),
     [
         ("hiden_size", "word='hiden_size' is no key and value with one of = > + ! : @ between"),
         ("hidden_size=", "word='hidden_size=' is no key and value with"),
@@ -760,10 +760,10 @@ def test_each_sign_of_a_row_is_explained_once() -> None:
         (".bias=z", "word='.bias=z' names other biases than q, k, v"),
     ],
 )
-def test_a_bad_row_is_refused_by_its_name_and_the_word_at_fault(word: str, said: str) -> None:
+def test_a_bad_row_is_refused_by_its_name_and_the_word_at_fault(word: str, problem: str) -> None:
     with pytest.raises(ValueError, match="row='mine' cannot be read: ") as caught:
         families_of(f"fine Llama .gated=no\nmine Llama {word} vocab_size=64")
-    assert said in str(caught.value)
+    assert problem in str(caught.value)
 
 
 def test_a_row_without_a_class_and_a_second_row_of_a_name_are_refused() -> None:
@@ -774,5 +774,5 @@ def test_a_row_without_a_class_and_a_second_row_of_a_name_are_refused() -> None:
 
 
 def test_a_familys_words_say_each_of_its_traits() -> None:
-    told = re.findall(r"^    (\w+) {2,}\S", Family.__doc__ or "", re.M)
-    assert told == [trait.name for trait in fields(Family)]
+    names = re.findall(r"^    (\w+) {2,}\S", Family.__doc__ or "", re.M)
+    assert names == [trait.name for trait in fields(Family)]
