@@ -38,8 +38,8 @@ def test_judged_is_every_row_with_known_settings_and_no_other() -> None:
 
 
 def test_the_list_of_judged_rows_stands_as_it_was_fixed() -> None:
-    found = Counter((row["publication"], row["judged"]) for row in ROWS if "judged" in row)
-    assert found == {
+    counts = Counter((row["publication"], row["judged"]) for row in ROWS if "judged" in row)
+    assert counts == {
         ("fms-acceleration (IBM)", "peak"): 99,
         ("fms-acceleration (IBM)", "fit"): 35,
         ("litgpt config_hub", "peak"): 38,
@@ -72,11 +72,11 @@ REACHED = {
 @pytest.mark.parametrize("source", REACHED)
 def test_peaks_lie_as_near_as_is_said(source: str) -> None:
     rows, size, within = REACHED[source]
-    found = finetunes.errors()
-    assert {*found} == {*REACHED}
-    assert found[source][0] == rows
-    assert found[source][1] <= size
-    assert found[source][3] >= within
+    errors = finetunes.errors()
+    assert {*errors} == {*REACHED}
+    assert errors[source][0] == rows
+    assert errors[source][1] <= size
+    assert errors[source][3] >= within
 
 
 def test_every_judged_peak_counts() -> None:
@@ -86,10 +86,10 @@ def test_every_judged_peak_counts() -> None:
 
 
 def test_four_of_five_that_ran_fit_and_four_of_five_that_did_not_do_not() -> None:
-    ran, right, failed, told = map(sum, zip(*finetunes.fits().values(), strict=True))
+    ran, right, failed, refusals = map(sum, zip(*finetunes.fits().values(), strict=True))
     assert (ran, failed) == (99 + 38 + 27 + 5, 35 + 5 + 8)
     assert right / ran >= 0.95
-    assert told / failed >= 0.85
+    assert refusals / failed >= 0.85
 
 
 def test_what_contradicts_itself_is_named_and_counts() -> None:
@@ -109,22 +109,22 @@ def test_the_formulas_give_what_pytorch_counted() -> None:
 
 
 def test_beyond_the_allocators_peak_lie_some_gigabytes() -> None:
-    found = finetunes.reserves()
-    assert {kind: reserve.rows for kind, reserve in found.items()} == {
+    reserves = finetunes.reserves()
+    assert {kind: reserve.rows for kind, reserve in reserves.items()} == {
         "one GPU, whole logits": 35,
         "one GPU, fused logits": 6,
         "several, whole logits": 46,
         "several, fused logits": 12,
     }
-    for reserve in found.values():
+    for reserve in reserves.values():
         assert 0.5e9 < reserve.firm < reserve.likely < reserve.most < 25e9
 
 
 def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     finetunes.main()
-    told = capsys.readouterr().out
-    assert "litgpt config_hub         38 rows, median error" in told
-    assert "LG-024 says what cannot be" in told
+    output = capsys.readouterr().out
+    assert "litgpt config_hub         38 rows, median error" in output
+    assert "LG-024 says what cannot be" in output
 
 
 def test_the_pace_of_a_tuned_plan_is_what_the_rows_give() -> None:
@@ -133,11 +133,11 @@ def test_the_pace_of_a_tuned_plan_is_what_the_rows_give() -> None:
 
 def test_so_many_speeds_lie_in_what_the_others_make() -> None:
     """Of three publications, one of which has most rows: a goal for four is not tried."""
-    told = utilizations.verdicts(utilizations.judged(finetunes.speeds()))
-    assert told["witnesses"] == 3
-    assert told["inside"] >= 0.85
-    assert 0.4 <= told["inside, alike"] <= 0.5
-    assert told["width"] <= 2.5
+    coverage = utilizations.verdicts(utilizations.judged(finetunes.speeds()))
+    assert coverage["witnesses"] == 3
+    assert coverage["inside"] >= 0.85
+    assert 0.4 <= coverage["inside, alike"] <= 0.5
+    assert coverage["width"] <= 2.5
 
 
 def test_four_bits_are_slow_with_few_tokens_and_free_with_many() -> None:
@@ -149,7 +149,7 @@ def test_four_bits_are_slow_with_few_tokens_and_free_with_many() -> None:
 
 
 def test_the_reserve_of_a_tuned_plan_is_what_nine_of_ten_rows_exceed() -> None:
-    found = finetunes.reserves(lambda row: row.kind.partition(",")[0])
-    assert {kind: round(reserve.firm, -8) for kind, reserve in found.items()} == TUNED_RESERVES
-    assert [round(reserve.likely / 1e9, 1) for reserve in found.values()] == [5.1, 7.8]
-    assert [reserve.rows for reserve in found.values()] == [41, 58]
+    reserves = finetunes.reserves(lambda row: row.kind.partition(",")[0])
+    assert {kind: round(reserve.firm, -8) for kind, reserve in reserves.items()} == TUNED_RESERVES
+    assert [round(reserve.likely / 1e9, 1) for reserve in reserves.values()] == [5.1, 7.8]
+    assert [reserve.rows for reserve in reserves.values()] == [41, 58]

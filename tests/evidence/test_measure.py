@@ -142,32 +142,35 @@ CLOCK = StepClock(StepTime(0.02, 200), loading=0.002, exchange=0.06, update=0.01
 
 
 def test_times_leave_out_the_warm_up() -> None:
-    known = times([9, 8, 1, 2, 3, 4, 5], warm_up=2)
-    assert (known.median, known.warm_up) == (3, (9, 8))
+    seconds = times([9, 8, 1, 2, 3, 4, 5], warm_up=2)
+    assert (seconds.median, seconds.warm_up) == (3, (9, 8))
     assert_refused(lambda: times([1, 2], warm_up=1), "seconds=2 leaves fewer than two")
     assert_refused(lambda: times([1, 2], warm_up=-1), "warm_up")
 
 
 def test_timing_waits_and_reads_the_clock_that_it_is_given() -> None:
-    told: list[str] = []
+    calls: list[str] = []
     ticks = iter(range(100))
-    found = timed(
-        lambda: told.append("run"),
+    seconds = timed(
+        lambda: calls.append("run"),
         warm_up=1,
         repeats=2,
-        wait=lambda: told.append("wait"),
+        wait=lambda: calls.append("wait"),
         clock=lambda: float(next(ticks)),
     )
-    assert told == ["wait", "run", "wait"] * 3
-    assert found == Times((1.0,), (1.0, 1.0))
+    assert calls == ["wait", "run", "wait"] * 3
+    assert seconds == Times((1.0,), (1.0, 1.0))
 
 
 def test_what_is_compared_takes_turns() -> None:
     order: list[str] = []
     runs = {name: lambda name=name: order.append(name) for name in "ab"}
-    found = compared(runs, warm_up=1, repeats=2)
+    times_by_name = compared(runs, warm_up=1, repeats=2)
     assert order == ["a", "b"] * 3
-    assert {name: len(known.seconds) for name, known in found.items()} == {"a": 2, "b": 2}
+    assert {name: len(seconds.seconds) for name, seconds in times_by_name.items()} == {
+        "a": 2,
+        "b": 2,
+    }
 
 
 @pytest.mark.parametrize("name", ["loading", "exchange", "update"])
@@ -183,8 +186,8 @@ def test_a_clock_refuses_what_is_no_time(name: str) -> None:
 def test_the_formula_as_printed_holds_where_nothing_is_hidden(b: int, k: int) -> None:
     clock = replace(CLOCK, loading=0, overlap=False)
     one_pass = 0.02 + b / 200
-    told = k * b / (k * one_pass + 0.015 + 0.06)
-    assert clock.throughput(b, k) == pytest.approx(told)
+    expected = k * b / (k * one_pass + 0.015 + 0.06)
+    assert clock.throughput(b, k) == pytest.approx(expected)
 
 
 @given(
@@ -302,7 +305,7 @@ def test_a_step_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 spans = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 9))).map(
-    lambda found: union((a, a + d) for a, d in found)
+    lambda pairs: union((a, a + d) for a, d in pairs)
 )
 
 

@@ -240,10 +240,10 @@ def test_a_record_that_is_damaged_is_refused_too(damaged) -> None:
 def test_every_column_is_explained(path: Path) -> None:
     readme = (published.data_folder() / "README.md").read_text("utf-8")
     section = readme.split(f"## {path.name}")[1].split("\n## ")[0]
-    told = re.findall(r"^\| (.+?) \|", section, re.MULTILINE)
-    names = {name for cell in told for name in re.findall(r"`(\w+)`", cell)}
+    cells = re.findall(r"^\| (.+?) \|", section, re.MULTILINE)
+    names = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
     columns = list(rows(path)[0])
-    for cell in told:
+    for cell in cells:
         if "…" in cell:
             first, last = re.findall(r"`(\w+)`", cell)
             names |= set(columns[columns.index(first) : columns.index(last) + 1])
@@ -267,8 +267,8 @@ def holds_example(row: dict[str, str]) -> bool:
         return not row["example"]
     pairs = re.findall(r"([\d.]+(?:e\d+)?) -> ([\d.]+)M", row["example"])
     return len(pairs) >= 3 and all(
-        law[row["name"]](float(x)) / 1e6 == pytest.approx(float(told), rel=0.01)
-        for x, told in pairs
+        law[row["name"]](float(x)) / 1e6 == pytest.approx(float(millions), rel=0.01)
+        for x, millions in pairs
     )
 
 
@@ -280,41 +280,41 @@ def holds_split(row: dict[str, str]) -> bool:
         return row["tensor_parallel"] == "8"
     short = {"tensor": "TP", "pipeline": "PP", "context": "CP"}
     for kind, name in short.items():
-        found = re.search(rf"\b{name}(\d+)", row["setup"])
-        if row[f"{kind}_parallel"] != (found[1] if found else "1"):
+        match = re.search(rf"\b{name}(\d+)", row["setup"])
+        if row[f"{kind}_parallel"] != (match[1] if match else "1"):
             return False
     return True
 
 
 def holds_failures(row: dict[str, str]) -> bool:
     """Stops, the middle of a range, over days and nodes; or a day over the hours."""
-    told = row["failures_per_node_day"]
+    cell = row["failures_per_node_day"]
     if not (row["stops"] or row["hours_between"]):
-        return not told
+        return not cell
     nodes = int(row["num_gpus"]) / int(row["gpus_per_node"])
     if row["hours_between"]:
-        found = 24 / (float(row["hours_between"]) * nodes)
+        rate = 24 / (float(row["hours_between"]) * nodes)
     else:
         most = float(row["stops_high"] or row["stops"])
-        found = (float(row["stops"]) + most) / 2 / (float(row["days"]) * nodes)
-    return float(told) == pytest.approx(found, abs=6e-6)
+        rate = (float(row["stops"]) + most) / 2 / (float(row["days"]) * nodes)
+    return float(cell) == pytest.approx(rate, abs=6e-6)
 
 
 def holds_rate(row: dict[str, str]) -> bool:
     """Tokens of a step over its seconds and GPUs, where a rate or seconds are derived."""
-    told, rate = row["seconds_per_iteration"], row["tokens_per_s_per_gpu"]
-    if not (told and rate):
+    seconds, rate = row["seconds_per_iteration"], row["tokens_per_s_per_gpu"]
+    if not (seconds and rate):
         return True
     tokens = float(row["global_batch_size"]) * float(row["sequence_length"])
-    return tokens / float(told) / int(row["num_gpus"]) == pytest.approx(float(rate), rel=1e-5)
+    return tokens / float(seconds) / int(row["num_gpus"]) == pytest.approx(float(rate), rel=1e-5)
 
 
 def holds_generation(row: dict[str, str]) -> bool:
     """The seconds of writing over those of the step, where they are printed."""
     if not row["generation_seconds"]:
         return bool(row["note"])
-    found = float(row["generation_seconds"]) / float(row["seconds_per_iteration"])
-    return found == pytest.approx(float(row["share"]), abs=0.0006)
+    share = float(row["generation_seconds"]) / float(row["seconds_per_iteration"])
+    return share == pytest.approx(float(row["share"]), abs=0.0006)
 
 
 DERIVED = {
@@ -353,8 +353,8 @@ def test_what_we_derived_is_marked_as_such() -> None:
     marked = set()
     for section in readme.split("\n## ")[1:]:
         table = section.split(".csv")[0]
-        for cell, told in re.findall(r"^\| (.+?) \| (.+) \|$", section, re.MULTILINE):
-            if "**derived**" in told:
+        for cell, explanation in re.findall(r"^\| (.+?) \| (.+) \|$", section, re.MULTILINE):
+            if "**derived**" in explanation:
                 marked |= {(table, name) for name in re.findall(r"`(\w+)`", cell)}
     assert {pair for pair in marked if pair[0] != "training_runs"} == set(DERIVED)
 
@@ -378,8 +378,8 @@ def test_sums_that_others_printed_add_up() -> None:
     passes = table["micro_batch_size"] * table["accumulation_steps"]
     assert (passes * table["num_gpus"] == table["global_batch_size"]).all()
     runs = published.small_runs()
-    told = runs["iterations"] * runs["seconds_per_iteration"] / runs["seconds"]
-    assert told.between(0.995, 1.005).all()
+    ratios = runs["iterations"] * runs["seconds_per_iteration"] / runs["seconds"]
+    assert ratios.between(0.995, 1.005).all()
 
 
 def test_the_rates_that_00_tells_are_those_of_the_table() -> None:
@@ -415,8 +415,8 @@ def test_names_stand_once(path: Path) -> None:
 def test_peaks_are_dense_and_in_flops_per_second() -> None:
     table = published.accelerators()
     for name in published.FORMATS:
-        known = table[name].dropna()
-        assert known.between(5e12, 4e16).all()
+        peaks = table[name].dropna()
+        assert peaks.between(5e12, 4e16).all()
     both = table.dropna(subset=["bf16", "fp8"])
     assert (both["fp8"] / both["bf16"]).between(1, 4).all()
 
@@ -545,7 +545,7 @@ def test_a_config_that_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('"vocab_size": NaN', "vocab_size=nan is not a finite number"),
         ('"vocab_size": -Infinity', "vocab_size=-inf is not a finite number"),
@@ -557,10 +557,10 @@ def test_a_config_that_is_no_file_is_refused(tmp_path: Path) -> None:
     ],
     ids=lambda text: text[:30],
 )
-def test_what_is_wrong_in_a_file_is_said_with_its_key(text, said, tmp_path) -> None:
+def test_what_is_wrong_in_a_file_is_said_with_its_key(text, message, tmp_path) -> None:
     path = tmp_path / "config.json"
     path.write_text('{"model_type": "llama", ' + text + "}", "utf-8")
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         published.read_config(path)
 
 
@@ -635,9 +635,9 @@ def test_batches_of_like_size_are_published_ones_and_sorted() -> None:
         r["name"].split(" (")[0]: r.get("batch_tokens_end") for r in published.rows("batch_sizes")
     }
     for parameters in (355e6, 8e9, 1e15):
-        known = batches_of_size(parameters)
-        assert known == sorted(known)
-        assert len(known) > 1
-        assert {name for _, name in known} <= set(batches)
+        neighbors = batches_of_size(parameters)
+        assert neighbors == sorted(neighbors)
+        assert len(neighbors) > 1
+        assert {name for _, name in neighbors} <= set(batches)
     with pytest.raises(ValueError, match="parameters="):
         batches_of_size(-1)

@@ -20,8 +20,8 @@ def test_how_much_slower_software_is_where_many_gpus_take_part() -> None:
     tables = [measured_splits(name) for name in names]
     slower = [row["seconds"] / row["modelled"] - 1 for row in tables]
     low, high = np.percentile(np.concatenate(slower), [25, 75])
-    told = f"For half of them the gap was {100 * low:.0f} to {100 * high:.0f} %"
-    assert told in words("07_communication")
+    sentence = f"For half of them the gap was {100 * low:.0f} to {100 * high:.0f} %"
+    assert sentence in words("07_communication")
 
 
 def test_a_random_split_is_far_slower() -> None:
@@ -57,9 +57,9 @@ def test_measured_splits_are_ordered(name, rows, groups, correlation, first, of_
     """Rank, the split that the model names, and the best of its first three."""
     table = splits.measured_splits(name)
     assert len(table) == rows
-    found = splits.ranked(table)
-    assert len(found) == groups
-    mean = found.mean(numeric_only=True)
+    rankings = splits.ranked(table)
+    assert len(rankings) == groups
+    mean = rankings.mean(numeric_only=True)
     assert mean["correlation"] >= correlation
     assert mean["first"] <= first
     assert mean["first three"] <= of_three
@@ -68,8 +68,8 @@ def test_measured_splits_are_ordered(name, rows, groups, correlation, first, of_
         assert mean["first"] == pytest.approx(0.05, abs=0.005)
         assert mean["first three"] == pytest.approx(0.013, abs=0.0005)
     assert f"{sum(each[1] for each in ORDERED)} measured steps" in words("07_communication")
-    told = f"| {mean['correlation']:+.2f}, {100 * mean['first']:.1f} % |"
-    assert told in words("evidence/07_communication")
+    sentence = f"| {mean['correlation']:+.2f}, {100 * mean['first']:.1f} % |"
+    assert sentence in words("evidence/07_communication")
 
 
 def test_megatron_core_is_faster_than_a_model_that_does_not_know_it() -> None:
@@ -103,9 +103,9 @@ def test_blooms_choice_hangs_on_one_split() -> None:
 
 def test_what_the_plans_page_says_of_groups_to_which_nothing_was_fitted() -> None:
     names = [name for name in splits.SOURCES if name != splits.FITTED]
-    found = [splits.ranked(splits.measured_splits(name)) for name in names]
-    first = sorted(late for rows in found if len(rows) for late in rows["first"])
-    three = [late for rows in found if len(rows) for late in rows["first three"]]
+    rankings = [splits.ranked(splits.measured_splits(name)) for name in names]
+    first = sorted(late for rows in rankings if len(rows) for late in rows["first"])
+    three = [late for rows in rankings if len(rows) for late in rows["first three"]]
     assert (len(first), len(three)) == (7, 7)
     assert max(first[:6]) < 0.04
     assert first[6] == pytest.approx(0.43, abs=0.005)
@@ -152,12 +152,12 @@ def test_seconds_lie_in_the_interval_that_the_others_make(
     key, inside, alike, widest, error, error_alike
 ) -> None:
     """By rows, and with each publication weighed alike."""
-    found = of_others(BY_SOFTWARE[key], splits.SPREADS[key[0]])
-    assert found["inside"] >= inside
-    assert found["inside, alike"] >= alike
-    assert found["width"] <= widest
-    assert found["error"] <= error
-    assert found["error, alike"] <= error_alike
+    coverage = of_others(BY_SOFTWARE[key], splits.SPREADS[key[0]])
+    assert coverage["inside"] >= inside
+    assert coverage["inside, alike"] >= alike
+    assert coverage["width"] <= widest
+    assert coverage["error"] <= error
+    assert coverage["error, alike"] <= error_alike
 
 
 @pytest.mark.parametrize(
@@ -175,17 +175,17 @@ def test_one_interval_for_both_formats_does_not_hold_them_alike(
     software: str, kind: str, inside: float, error: float
 ) -> None:
     """What falls short is printed: fp8 of unknown software, and NVIDIA's own in 16 bits."""
-    told = dict(splits.by_kind(BY_SOFTWARE["dense", software], splits.spread))[kind]
-    assert told["inside"] == pytest.approx(inside, abs=0.001)
-    assert told["error"] == pytest.approx(error, abs=0.0005)
+    coverage = dict(splits.by_kind(BY_SOFTWARE["dense", software], splits.spread))[kind]
+    assert coverage["inside"] == pytest.approx(inside, abs=0.001)
+    assert coverage["error"] == pytest.approx(error, abs=0.0005)
 
 
 def test_all_kinds_of_steps_are_printed_by_whose_software(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     splits.main()
-    told = [line.split("  ") for line in capsys.readouterr().out.splitlines()]
-    named = {row[0] or row[1] for row in told}
+    lines = [line.split("  ") for line in capsys.readouterr().out.splitlines()]
+    named = {row[0] or row[1] for row in lines}
     for software in ("any", "megatron-core", "other"):
         assert {f"{kind}, {software}" for kind in ("dense", "16-bit dense", "fp8 dense")} <= named
 
@@ -203,9 +203,9 @@ def test_the_model_that_knows_the_software_foretells_it_better() -> None:
     """Launches ahead and sending beside: half the error on Megatron-Core's own steps."""
     rows = BY_SOFTWARE["dense", "megatron-core"]
     untold = rows.assign(utilization=(rows["modelled"] / rows["seconds"]).astype(float))
-    told, without = (of_others(x, splits.spread) for x in (rows, untold))
-    assert told["error, alike"] < 0.6 * without["error, alike"]
-    assert told["width"] < without["width"]
+    by_software, without = (of_others(x, splits.spread) for x in (rows, untold))
+    assert by_software["error, alike"] < 0.6 * without["error, alike"]
+    assert by_software["width"] < without["width"]
 
 
 def test_each_step_says_whose_software_made_it() -> None:
@@ -235,7 +235,7 @@ def test_one_measured_step_foretells_the_others_of_its_source() -> None:
     errors = []
     for _, pace in dense.groupby("source")["utilization"]:
         errors.append([(one / pace - 1).abs().median() for one in pace])
-    assert sum(median(found) for found in errors) / len(errors) <= 0.105
+    assert sum(median(group) for group in errors) / len(errors) <= 0.105
 
 
 def test_rows_of_a_table_become_plans_of_their_split() -> None:
@@ -249,12 +249,12 @@ def test_rows_of_a_table_become_plans_of_their_split() -> None:
 
 
 def test_what_ran_on_its_card_fits_by_the_plan_but_where_little_is_printed() -> None:
-    held = splits.held_on_cards()
-    assert (held["fit"] + held["tight"] + held["over"] == held["steps"]).all()
-    assert (held["fit"] + held["tight"]).sum() / held["steps"].sum() > 0.93
+    counts = splits.held_on_cards()
+    assert (counts["fit"] + counts["tight"] + counts["over"] == counts["steps"]).all()
+    assert (counts["fit"] + counts["tight"]).sum() / counts["steps"].sum() > 0.93
     whole = ["torchtitan", "mlperf-3-4", "nemo-24.07", "fms-fsdp", "bloom_sweeps"]
-    assert not held["over"][whole].any()
-    assert (held["over"] > 0).sum() == 7
+    assert not counts["over"][whole].any()
+    assert (counts["over"] > 0).sum() == 7
 
 
 def test_fp8s_gain_is_counted_by_how_it_scales() -> None:
@@ -265,7 +265,7 @@ def test_fp8s_gain_is_counted_by_how_it_scales() -> None:
     medians = {name: round(x, 3) for name, x in by_scaling.median().items()}
     assert medians == {"not said": 1.477, "rowwise": 0.895, "tensorwise": 1.175}
     assert by_scaling.max()["rowwise"] < 1.005
-    known = pairs.dropna(subset="modelled")
-    assert set(known["publication"]) == {"torchtitan", "nanochat"}
-    best = known[known["scaling"] == "tensorwise"]
+    rows = pairs.dropna(subset="modelled")
+    assert set(rows["publication"]) == {"torchtitan", "nanochat"}
+    best = rows[rows["scaling"] == "tensorwise"]
     assert (best["modelled"] / best["gain"] - 1).abs().median() == pytest.approx(0.0466, abs=0.0005)

@@ -111,8 +111,8 @@ def test_vtrains_steps_are_counted_with_the_vocabulary_that_its_note_names() -> 
     shape = (row[name] for name in ("num_layers", "hidden_size"))
     counted = gpt_flops(*shape, 51200, row["sequence_length"], row["global_batch_size"], "full")
     share = counted / row["seconds_per_iteration"] / row["num_gpus"] / row["peak_flops"]
-    told = STEPS[STEPS["source"] == "vtrain_a100_multi_node"]["share"]
-    assert told.iloc[0] == pytest.approx(share)
+    shares = STEPS[STEPS["source"] == "vtrain_a100_multi_node"]["share"]
+    assert shares.iloc[0] == pytest.approx(share)
 
 
 def test_whole_runs_are_of_the_calendar() -> None:
@@ -136,13 +136,15 @@ def test_a_spread_gives_each_witness_one_voice() -> None:
 
 def test_the_table_of_coverage_is_printed(capsys) -> None:
     utilizations.main()
-    told = capsys.readouterr().out
-    assert "400 = 85%" in told
-    [own] = (line for line in told.splitlines() if line.startswith("fp8 dense, megatron-core"))
+    output = capsys.readouterr().out
+    assert "400 = 85%" in output
+    [own] = (line for line in output.splitlines() if line.startswith("fp8 dense, megatron-core"))
     assert own.split()[-6:] == ["=", "82%", "89%", "1.52", "7%", "7%"]
-    [alone] = (line for line in told.splitlines() if line.startswith("16-bit dense, megatron-core"))
+    [alone] = (
+        line for line in output.splitlines() if line.startswith("16-bit dense, megatron-core")
+    )
     assert alone.endswith("untested")
-    assert "untested" in told
+    assert "untested" in output
     assert isinstance(BY_KIND["fp8 dense"], Shares)
 
 
@@ -156,8 +158,8 @@ def test_by_chip_the_intervals_would_hold_what_the_page_tells(
     for chip in ("H100", "A100"):
         of_chip = dense["accelerator"].astype(str).str.startswith(chip)
         alone = utilizations.judged(dense[of_chip])["inside"].sum()
-        told = f"{chip} alone: {alone} of {of_chip.sum()} steps, pooled {pooled[of_chip].sum()}"
-        assert told in words("evidence/08_plan")
+        sentence = f"{chip} alone: {alone} of {of_chip.sum()} steps, pooled {pooled[of_chip].sum()}"
+        assert sentence in words("evidence/08_plan")
 
 
 def test_a_plan_at_the_share_of_each_published_run() -> None:
