@@ -64,8 +64,8 @@ def show(cell: dict[str, Any], verdict: Verdict) -> None:
 def states(folder: Path) -> dict[str, dict[str, str]]:
     """What was found, but for what is still open."""
     return {
-        name: {id: one.state for id, one in found.items() if one.state != "open"}
-        for name, found in read_folder(folder).learners.items()
+        name: {id: one.state for id, one in answers.items() if one.state != "open"}
+        for name, answers in read_folder(folder).learners.items()
     }
 
 
@@ -79,18 +79,18 @@ def test_every_solution_is_read_as_passed_and_every_page_as_open(
     ids = [id for id in EXERCISES if chapter_of(id) == path.stem[3:]]
     (tmp_path / "anna.ipynb").write_bytes((path.parent / "solutions" / path.name).read_bytes())
     (tmp_path / "bo.ipynb").write_bytes(path.read_bytes())
-    found = read_folder(tmp_path).learners
-    assert [id for id in ids if found["anna"][id].state == "passed"] == ids
+    learners = read_folder(tmp_path).learners
+    assert [id for id in ids if learners["anna"][id].state == "passed"] == ids
     guesses = [id for id in PREDICTIONS if chapter_of(id) == path.stem[3:]]
-    assert {id: one.state for id, one in found["bo"].items()} == dict.fromkeys(
+    assert {id: one.state for id, one in learners["bo"].items()} == dict.fromkeys(
         [*ids, *guesses], "open"
     )
-    assert set(found["anna"]) <= {*ids, *guesses}
+    assert set(learners["anna"]) <= {*ids, *guesses}
 
 
 def test_chapters_have_the_numbers_and_names_of_their_notebooks() -> None:
-    told = {*PAGES.values()}
-    assert told == {path.stem for path in CHAPTERS}
+    names = {*PAGES.values()}
+    assert names == {path.stem for path in CHAPTERS}
 
 
 def a_class(folder: Path) -> Room:
@@ -131,9 +131,9 @@ def test_a_table_is_no_wider_than_asked_and_loses_nothing(tmp_path: Path) -> Non
     assert list(room.learners) == ["x" * 40]
     assert room.ids() == columns()
     for width in (80, 110, 200):
-        told = table(room, width)
-        assert max(wide(line) for line in told.splitlines()) <= width
-        assert told.count("✓") == len(EXERCISES)
+        text = table(room, width)
+        assert max(wide(line) for line in text.splitlines()) <= width
+        assert text.count("✓") == len(EXERCISES)
 
 
 NAMED = ["Åsa", "A\u030asa", "李明", "محمد", "Łukasz", "प्रिया", "o'x; rm", "🙂"]
@@ -191,11 +191,11 @@ def test_solutions_evidence_and_hidden_folders_are_nobodys_work(tmp_path: Path) 
 
 
 def test_a_printed_verdict_counts_and_one_without_its_code_does_not(tmp_path: Path) -> None:
-    told = {"output_type": "stream", "text": ["\x1b[32m✓ duration-a\x1b[0m: right.\n"]}
+    output = {"output_type": "stream", "text": ["\x1b[32m✓ duration-a\x1b[0m: right.\n"]}
     for name, code in {"anna": 'print(check("duration-a", x))', "bo": "print(text)"}.items():
         done(tmp_path / name / "03_duration.ipynb", "03_duration", {"duration-c": "A"})
         path = tmp_path / name / "extra.ipynb"
-        cells = [{"cell_type": "code", "source": code, "outputs": [told]}]
+        cells = [{"cell_type": "code", "source": code, "outputs": [output]}]
         path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
     assert states(tmp_path)["anna"] == {"duration-a": "passed", "duration-c": "wrong"}
     assert states(tmp_path)["bo"] == {"duration-c": "wrong"}
@@ -256,9 +256,9 @@ def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
     (room / "bo.ipynb").symlink_to(outside / "bo" / "03_duration.ipynb")
     (room / "gone.ipynb").symlink_to(room / "nothing")
     os.mkfifo(room / "pipe.ipynb")
-    found = read_folder(room)
-    assert list(found.learners) == ["anna"]
-    assert sorted(line.split(":")[0] for line in found.left_out) == [
+    folder = read_folder(room)
+    assert list(folder.learners) == ["anna"]
+    assert sorted(line.split(":")[0] for line in folder.left_out) == [
         "anna/bo",
         "bo.ipynb",
         "gone.ipynb",
@@ -285,16 +285,16 @@ def test_nothing_hostile_is_run_or_printed_raw(tmp_path: Path, capsys: Any) -> N
         (tmp_path / f"half{ESCAPES}.ipynb").write_text("{", "utf-8")
     for options in ([], ["--csv"]):
         assert main(["class", str(tmp_path), *options]) == 0
-        told = capsys.readouterr().out.replace("\n", "").lstrip("\ufeff")
-        assert plain(told.replace(" ", "")) == told.replace(" ", "")
+        output = capsys.readouterr().out.replace("\n", "").lstrip("\ufeff")
+        assert plain(output.replace(" ", "")) == output.replace(" ", "")
     assert not trap.exists()
 
 
 def test_a_verdict_of_megabytes_is_cut(tmp_path: Path) -> None:
     path = done(tmp_path / "anna.ipynb", "03_duration")
     notebook = json.loads(path.read_text("utf-8"))
-    told = {"text": "✗ duration-a: " + "x" * 5_000_000 + "\n✗ duration-b: y" * 100_000}
-    cell = {"cell_type": "code", "source": "duration-a duration-b", "outputs": [told]}
+    output = {"text": "✗ duration-a: " + "x" * 5_000_000 + "\n✗ duration-b: y" * 100_000}
+    cell = {"cell_type": "code", "source": "duration-a duration-b", "outputs": [output]}
     notebook["cells"].append(cell)
     path.write_text(json.dumps(notebook), encoding="utf-8")
     began = time.monotonic()
@@ -334,32 +334,32 @@ def test_a_wrong_folder_is_told_and_ends_in_2(made: str, tmp_path: Path, capsys:
     if made == "others":
         (place / "own.ipynb").write_text('{"cells": []}', "utf-8")
     assert main(["class", str(place)]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "anna/03_duration.ipynb" in told.err
+    console = capsys.readouterr()
+    assert console.out == ""
+    assert "anna/03_duration.ipynb" in console.err
 
 
 def test_a_class_that_has_done_nothing_is_told_so(tmp_path: Path, capsys: Any) -> None:
     done(tmp_path / "anna.ipynb", "03_duration")
     assert main(["class", str(tmp_path)]) == 0
-    told = capsys.readouterr().out
-    assert "1 learner," in told
-    assert "Nobody has answered anything in 00, 01," in told
+    output = capsys.readouterr().out
+    assert "1 learner," in output
+    assert "Nobody has answered anything in 00, 01," in output
 
 
 @any_name
 def test_the_command_works_where_the_terminal_has_few_letters(tmp_path: Path) -> None:
     done(tmp_path / "李明.ipynb", "03_duration", {"duration-a": RIGHT})
     command = [sys.executable, "-m", "llmtrain_course", "class", str(tmp_path)]
-    shown = subprocess.run(
+    result = subprocess.run(
         command,
         check=True,
         capture_output=True,
         cwd=ROOT,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )
-    assert "李明" in shown.stdout.decode("utf-8")
-    assert not shown.stderr
+    assert "李明" in result.stdout.decode("utf-8")
+    assert not result.stderr
 
 
 def test_thirty_learners_with_all_chapters_take_seconds(tmp_path: Path) -> None:
@@ -374,6 +374,6 @@ def test_thirty_learners_with_all_chapters_take_seconds(tmp_path: Path) -> None:
 
 
 def test_the_modules_docstring_names_what_a_teacher_has() -> None:
-    told = class_report.__doc__ or ""
+    docstring = class_report.__doc__ or ""
     for name in ("anna/03_duration.ipynb", "anna_03_duration.ipynb"):
-        assert name in told
+        assert name in docstring

@@ -62,7 +62,7 @@ def stressed(term: str) -> bool:
     return term.casefold() in re.split(r",\s+", STRESSED)
 
 
-def known() -> set[str]:
+def linked_terms() -> set[str]:
     """Headings, and words that an entry sets in bold: its other names."""
     names = set(ENTRIES)
     for body in ENTRIES.values():
@@ -91,7 +91,7 @@ def definitions(path: Path) -> set[str]:
     At most three words of letters, without the full stop or colon of a label, outside
     of cells that define nothing; no number, no formula, no word that is only stressed.
     """
-    found = set()
+    terms = set()
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type != "markdown" or re.match(DEFINES_NOTHING, cell.id):
             continue
@@ -99,25 +99,25 @@ def definitions(path: Path) -> set[str]:
         text = re.sub(r"^ *\* ", "- ", text, flags=re.MULTILINE)
         for _, span in re.findall(r"(\*\*|\*)(?=\S)([^*\n]+?)(?<=\S)\1", text):
             if re.fullmatch(r"[A-Za-z][a-z/-]*[A-Za-z/]*( [A-Za-z-]+){0,2}", span):
-                found.add(span)
-    return found
+                terms.add(span)
+    return terms
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_what_a_notebook_defines_stands_in_the_glossary(path: Path) -> None:
-    missing = {term for term in definitions(path) if plain(term) not in known()}
+    missing = {term for term in definitions(path) if plain(term) not in linked_terms()}
     assert {m for m in missing if not stressed(m)} == set()
 
 
 def test_the_rule_finds_definitions() -> None:
-    found = {plain(term) for path in CHAPTERS for term in definitions(path)}
-    assert {"token", "parameter", "flop/"} <= found
-    assert len(found) > 30
+    terms = {plain(term) for path in CHAPTERS for term in definitions(path)}
+    assert {"token", "parameter", "flop/"} <= terms
+    assert len(terms) > 30
 
 
 @pytest.mark.parametrize("term", re.split(r",\s+", FIELD.strip()))
 def test_terms_of_the_field_stand_in_the_glossary(term: str) -> None:
-    assert plain(term) in known()
+    assert plain(term) in linked_terms()
 
 
 def test_entries_are_alphabetical_and_none_stands_twice() -> None:
@@ -146,9 +146,9 @@ def test_an_entry_is_a_sentence_and_links_to_where_it_is_taught(term: str) -> No
         assert name.startswith(number)
         text = everything(NOTEBOOKS / name)
         assert any(re.search(one, text, re.IGNORECASE) for one in forms(term)), name
-    said = re.split(r" In formulas and code: | \[\d\d\]", body)[0]
-    assert said.endswith(".")
-    assert len(said.split()) <= 45
+    sentence = re.split(r" In formulas and code: | \[\d\d\]", body)[0]
+    assert sentence.endswith(".")
+    assert len(sentence.split()) <= 45
 
 
 @pytest.mark.parametrize("term", ENTRIES)
@@ -187,10 +187,10 @@ def test_what_a_page_defines_leads_into_the_glossary(path: Path) -> None:
 @pytest.mark.parametrize("term", ENTRIES)
 def test_a_tooltip_is_a_short_sentence_without_marks(term: str) -> None:
     """Brackets would end the link for whoever counts words; marks are shown as they are."""
-    told = glossary.tooltip(ENTRIES[term])
-    assert len(told.split()) >= 3
-    assert len(told) <= 160
-    assert re.fullmatch(r'[^"()\[\]{}<>$*_`|\\\n]+[^.,:; ]\.', told)
+    tooltip = glossary.tooltip(ENTRIES[term])
+    assert len(tooltip.split()) >= 3
+    assert len(tooltip) <= 160
+    assert re.fullmatch(r'[^"()\[\]{}<>$*_`|\\\n]+[^.,:; ]\.', tooltip)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -202,14 +202,14 @@ def test_links_have_the_glossarys_sentence_for_a_tooltip(path: Path) -> None:
 
 
 def test_tooltips_follow_the_glossary() -> None:
-    known = {"hidden size": "Numbers of a **token**. In formulas and code: $h$. [01](x.ipynb)"}
+    entries = {"hidden size": "Numbers of a **token**. In formulas and code: $h$. [01](x.ipynb)"}
     link, tooltip = "[size](../glossary.ipynb#hidden-size", ' "Numbers of a token."'
     for before in ("", ' "Another sentence, from before."', tooltip):
-        assert glossary.titled(f"a {link}{before}).", known) == f"a {link}{tooltip})."
+        assert glossary.titled(f"a {link}{before}).", entries) == f"a {link}{tooltip})."
     for other in ("[all](glossary.ipynb)", '[so](https://x.org "It")', "[A](#A)"):
-        assert glossary.titled(other, known) == other
+        assert glossary.titled(other, entries) == other
     with pytest.raises(ValueError, match="no such entry"):
-        glossary.titled("[size](glossary.ipynb#size)", known)
+        glossary.titled("[size](glossary.ipynb#size)", entries)
 
 
 def test_the_tool_writes_and_checks(

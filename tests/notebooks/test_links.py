@@ -45,18 +45,18 @@ def markdown(page: str) -> str:
     text = (ROOT / page).read_text("utf-8")
     if page.endswith(".ipynb"):
         cells = nbformat.reads(text, as_version=4).cells
-        shown = [o.get("data", {}) for c in cells for o in c.get("outputs", [])]
+        bundles = [o.get("data", {}) for c in cells for o in c.get("outputs", [])]
         texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
-        text = "\n\n".join([*texts, *(data.get("text/html", "") for data in shown)])
+        text = "\n\n".join([*texts, *(data.get("text/html", "") for data in bundles)])
     return text
 
 
 def links(page: str) -> set[str]:
     """What a page links to, or shows, inside the project."""
     text = re.sub(r"`[^`\n]*`", "", markdown(page))  # code shows how a link is written
-    found = re.findall(r"\]\(([^)\s]+)", text)
-    found += re.findall(r'(?:href|src)="([^"]+)"', markdown(page))
-    return {link for link in found if not re.match(r"https?:|data:", link)}
+    targets = re.findall(r"\]\(([^)\s]+)", text)
+    targets += re.findall(r'(?:href|src)="([^"]+)"', markdown(page))
+    return {link for link in targets if not re.match(r"https?:|data:", link)}
 
 
 @cache
@@ -88,7 +88,7 @@ def contents(address: str, path: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_link_leads_somewhere(address: str, page: str) -> None:
-    assert {told for link in links(page) if (told := problem(address, page, link))} == set()
+    assert {message for link in links(page) if (message := problem(address, page, link))} == set()
 
 
 def test_links_are_found_and_lost_ones_named(address: str) -> None:
@@ -153,10 +153,10 @@ def test_another_copys_environment_is_not_used(tmp_path: Path, script: str, copi
     prefix = f"import runpy, sys; sys.argv = [{str(copy)!r}]; "
     prefix += f"sys.prefix = {str(tmp_path / '.venv')!r}; " if copied else ""
     command = [sys.executable, "-c", f"{prefix}runpy.run_path({str(copy)!r}, run_name='__main__')"]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
-    assert (told.returncode, told.stdout) == (1, "")
-    assert told.stderr.startswith(f"This environment is that of another copy, {ROOT}")
-    assert (f"delete {tmp_path / '.venv'}" in told.stderr) == copied
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"This environment is that of another copy, {ROOT}")
+    assert (f"delete {tmp_path / '.venv'}" in result.stderr) == copied
 
 
 @pytest.mark.parametrize(("user", "asks"), [(0, 1), (1000, 0)])
@@ -178,9 +178,11 @@ def test_make_uses_the_python_that_it_is_given(tmp_path: Path) -> None:
 
     def made(*options: str) -> bool:
         command = ["make", "-n", "lab", f"VENV={venv}", *options]
-        told = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
-        assert "tools/lab.py" in told.stdout
-        return f"-m venv --clear {venv}" in told.stdout
+        result = subprocess.run(
+            command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True
+        )
+        assert "tools/lab.py" in result.stdout
+        return f"-m venv --clear {venv}" in result.stdout
 
     assert not made()
     assert not made(f"PYTHON={sys.executable}")
@@ -192,9 +194,9 @@ def test_make_uses_the_python_that_it_is_given(tmp_path: Path) -> None:
 def test_it_passes_options_on_and_signs_before(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tools" / "lab.py"), "--version"]
     own = environment(tmp_path, "JupyterLab Light")
-    told = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, encoding="utf-8")
-    assert told.stdout.strip() == jupyterlab.__version__
-    assert "not trusted" not in told.stderr
+    result = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, encoding="utf-8")
+    assert result.stdout.strip() == jupyterlab.__version__
+    assert "not trusted" not in result.stderr
     assert (tmp_path / "jupyter_data_dir" / "nbsignatures.db").exists()
 
 
@@ -202,10 +204,10 @@ def test_where_nothing_can_be_signed_a_sentence_says_so(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tools" / "lab.py"), "--version"]
     own = environment(tmp_path, "JupyterLab Light")
     Path(own["JUPYTER_DATA_DIR"]).touch()
-    told = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, encoding="utf-8")
-    assert told.stdout.strip() == jupyterlab.__version__
-    assert "In a dark theme pictures stay light until their cells run:" in told.stderr
-    assert len(told.stderr.splitlines()) == 1
+    result = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, encoding="utf-8")
+    assert result.stdout.strip() == jupyterlab.__version__
+    assert "In a dark theme pictures stay light until their cells run:" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.fixture

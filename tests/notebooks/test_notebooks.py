@@ -157,8 +157,8 @@ def test_pictures_have_words(path: Path) -> None:
     assert not re.findall(r"!\[\s*\]\(", prose(path))
     for cell in code_cells(path):
         kinds = [kind for output in cell.outputs for kind in output.get("data", {})]
-        told = "".join(output.get("text", "") for output in cell.outputs)
-        assert kinds.count("image/png") == told.count("Figure: "), cell.id
+        text = "".join(output.get("text", "") for output in cell.outputs)
+        assert kinds.count("image/png") == text.count("Figure: "), cell.id
         assert path not in [*REMADE, *EVIDENCE] or "image/png" not in kinds, cell.id
 
 
@@ -177,8 +177,8 @@ def test_cell_ids_are_words_and_none_stands_twice(path: Path) -> None:
 
 @every_notebook
 def test_outputs_hold_nothing_that_changes_from_run_to_run(path: Path) -> None:
-    shown = json.dumps([dict(output) for output in outputs(path)])
-    assert not re.search(r"0x[0-9a-f]{6,}|/home/|/root/|/tmp/|np\.(int|float)64", shown)
+    text = json.dumps([dict(output) for output in outputs(path)])
+    assert not re.search(r"0x[0-9a-f]{6,}|/home/|/root/|/tmp/|np\.(int|float)64", text)
 
 
 @every_notebook
@@ -204,8 +204,8 @@ def test_objectives_are_met_by_checks_that_exist(path: Path) -> None:
 
 
 def _texts(output: Any) -> list[str]:
-    shown = output.get("data", {}).get("text/plain", output.get("text", ""))
-    return [shown]
+    text = output.get("data", {}).get("text/plain", output.get("text", ""))
+    return [text]
 
 
 @every_chapter
@@ -213,12 +213,12 @@ def test_solutions_are_in_step(path: Path) -> None:
     solution = path.parent / "solutions" / path.name
     assert checks_of(solution) == checks_of(path)
     assert [id for id in EXERCISES if chapter_of(id) == path.stem[3:]] == checks_of(path)
-    shown = [o.data["text/plain"] for o in outputs(solution) if "data" in o]
-    passed = [text for text in shown if re.search(r"✓|→ [a-z_]+-[a-z]\b", text)]
+    texts = [o.data["text/plain"] for o in outputs(solution) if "data" in o]
+    passed = [text for text in texts if re.search(r"✓|→ [a-z_]+-[a-z]\b", text)]
     assert len(passed) == len(checks_of(path))
-    told = "\n".join(text for o in outputs(solution) for text in _texts(o))
-    assert "is none of the choices" not in told
-    assert "no guess yet" not in told
+    replies = "\n".join(text for o in outputs(solution) for text in _texts(o))
+    assert "is none of the choices" not in replies
+    assert "no guess yet" not in replies
     untouched = [o.data["text/plain"] for o in outputs(path) if "data" in o]
     waiting = [
         text
@@ -252,8 +252,8 @@ def names_in(source: str, context: type[ast.expr_context]) -> set[str]:
 
 @every_chapter
 def test_solutions_repeat_the_question_before_the_answer(path: Path) -> None:
-    asked, told = prose(path), prose(path.parent / "solutions" / path.name)
-    answered = re.findall(r"^(\*\*[a-z_]+-[a-z]\.\*\* .+?)\n\n\*\*Answer", told, re.M | re.S)
+    asked, solution = prose(path), prose(path.parent / "solutions" / path.name)
+    answered = re.findall(r"^(\*\*[a-z_]+-[a-z]\.\*\* .+?)\n\n\*\*Answer", solution, re.M | re.S)
     assert len(answered) == len([name for name in checks_of(path) if len(part_of(name)) == 1])
     assert all(question in asked for question in answered)
 
@@ -304,8 +304,8 @@ def test_no_table_has_more_than_eight_rows(path: Path) -> None:
 
 def shown_html(cell: NotebookNode) -> list[str]:
     """What a cell shows unfolded; a panel's picture has its table folded."""
-    found = [o.get("data", {}).get("text/html", "") for o in cell.get("outputs", [])]
-    return [re.sub(r"<details.*?</details>", "", html, flags=re.S) for html in found]
+    outputs = [o.get("data", {}).get("text/html", "") for o in cell.get("outputs", [])]
+    return [re.sub(r"<details.*?</details>", "", html, flags=re.S) for html in outputs]
 
 
 @every_page
@@ -350,10 +350,10 @@ def key_of(id: str) -> float:
     Whole numbers up to 12 stand everywhere, and give nothing away.
     """
     exercise = EXERCISES.get(id) or PREDICTIONS[id]
-    known: Any = getattr(exercise, "truth", getattr(exercise, "key", int))
+    compute: Any = getattr(exercise, "truth", getattr(exercise, "key", int))
     if isinstance(exercise, Function):
         return 0
-    key = OF_ONES_OWN.get(id, known)()
+    key = OF_ONES_OWN.get(id, compute)()
     if not isinstance(key, (int, float)) or (key <= 12 and not key % 1):
         return 0
     return float(key)
@@ -374,16 +374,16 @@ def near(key: float, seen: list[tuple[float, int]]) -> list[float]:
 
 
 def test_a_key_is_found_however_it_is_written() -> None:
-    for told in ("207.8 days", "208,000", "0.208 thousand", "a rate of 207.83"):
-        cell = nbformat.v4.new_markdown_cell(told)
-        assert bool(near(207.83, numbers_of(cell))) == (told != "208,000")
+    for source in ("207.8 days", "208,000", "0.208 thousand", "a rate of 207.83"):
+        cell = nbformat.v4.new_markdown_cell(source)
+        assert bool(near(207.83, numbers_of(cell))) == (source != "208,000")
     cell = nbformat.v4.new_code_cell("x = 185")
     output = {"text/html": '<b style="margin:99px">185.2</b> GB', "text/plain": "3.15"}
     cell.outputs = [nbformat.v4.new_output("display_data", data=output)]
-    found = numbers_of(cell)
-    assert [x for x, _ in found] == [185, 3.15, 185.2]
-    assert near(185_220_464_640, found) == [185, 185.2]
-    assert near(3_145_728, found) == [3.15]
+    numbers = numbers_of(cell)
+    assert [x for x, _ in numbers] == [185, 3.15, 185.2]
+    assert near(185_220_464_640, numbers) == [185, 185.2]
+    assert near(3_145_728, numbers) == [3.15]
     assert not near(14e9, [(14.0, 2)])
 
 
@@ -406,18 +406,18 @@ SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 
 def numbers_of(cell: NotebookNode) -> list[tuple[float, int]]:
     """Numbers that a cell's text, code or output shows, and their digits."""
-    shown = [cell.source]
+    texts = [cell.source]
     for output in cell.get("outputs", []):
         data = output.get("data", {})
         seen = re.sub(r"<[^>]*>", " ", data.get("text/html", ""))
-        shown += [output.get("text", ""), data.get("text/plain", ""), seen]
-    found = []
-    for text in shown:
+        texts += [output.get("text", ""), data.get("text/plain", ""), seen]
+    numbers = []
+    for text in texts:
         pattern = r"(?<![\w.])(\d[\d,]*\.?\d*)(?: ?(thousand|million|billion|trillion))?"
         for digits, word in re.findall(pattern, text.replace("{,}", ",")):
             number = float(digits.replace(",", "")) * SCALES.get(word, 1)
-            found.append((number, len(re.sub(r"^[0.]+|[,.]", "", digits))))
-    return [(number, digits) for number, digits in found if number]
+            numbers.append((number, len(re.sub(r"^[0.]+|[,.]", "", digits))))
+    return [(number, digits) for number, digits in numbers if number]
 
 
 @every_page

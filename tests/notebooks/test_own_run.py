@@ -27,7 +27,7 @@ def test_03_and_08_promise_the_same_tokens(recompute: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "cell", "said"),
+    ("page", "cell", "sentences"),
     [
         ("03_duration", "own", ["47 billion"]),
         ("03_duration", "exercise-d-text", ["34 billion"]),
@@ -35,9 +35,9 @@ def test_03_and_08_promise_the_same_tokens(recompute: str) -> None:
         ("10_budget", "own", ["34 billion"]),
     ],
 )
-def test_a_page_leads_on_from_the_one_before(page: str, cell: str, said: list[str]) -> None:
+def test_a_page_leads_on_from_the_one_before(page: str, cell: str, sentences: list[str]) -> None:
     text = pages.cell(page, cell)
-    assert [words for words in said if words not in text] == []
+    assert [words for words in sentences if words not in text] == []
 
 
 def test_09_takes_the_days_of_computing_from_the_own_plan() -> None:

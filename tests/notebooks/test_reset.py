@@ -39,8 +39,8 @@ def test_a_changed_notebook_comes_back_and_every_copy_is_kept(course: Path) -> N
     notebook = course / "notebooks" / "03_duration.ipynb"
     for number, kept in enumerate(["mine", "mine-2", "mine-3"]):
         notebook.write_text(f"work {number}", "utf-8")
-        told = reset.reset("03_duration", course)
-        assert f"Yours is kept as notebooks/03_duration.{kept}.ipynb." in told
+        message = reset.reset("03_duration", course)
+        assert f"Yours is kept as notebooks/03_duration.{kept}.ipynb." in message
         assert notebook.read_bytes() == FRESH
         copy = notebook.with_name(f"03_duration.{kept}.ipynb")
         assert copy.read_text("utf-8") == f"work {number}"
@@ -57,17 +57,17 @@ def test_an_unchanged_notebook_stays_and_a_deleted_one_comes_back(course: Path) 
 
 
 @pytest.mark.parametrize(
-    "said", ["03", "03_duration", "duration", "notebooks/03_duration.ipynb", " 03 "]
+    "name", ["03", "03_duration", "duration", "notebooks/03_duration.ipynb", " 03 "]
 )
-def test_a_notebook_may_be_named_in_several_ways(said: str, course: Path) -> None:
-    assert reset.which(said, reset.names(course)) == "03_duration"
+def test_a_notebook_may_be_named_in_several_ways(name: str, course: Path) -> None:
+    assert reset.which(name, reset.names(course)) == "03_duration"
 
 
-@pytest.mark.parametrize("said", ["", "3", "04_batch", "../../x", "; rm", "03_duratoin"])
-def test_what_is_no_notebook_gets_the_list_and_changes_nothing(said: str, course: Path) -> None:
+@pytest.mark.parametrize("name", ["", "3", "04_batch", "../../x", "; rm", "03_duratoin"])
+def test_what_is_no_notebook_gets_the_list_and_changes_nothing(name: str, course: Path) -> None:
     with pytest.raises(reset.ResetError, match=r"\n  02_flops\n  03_duration$") as why:
-        reset.reset(said, course)
-    assert ("Is 03_duration meant?" in str(why.value)) == (said == "03_duratoin")
+        reset.reset(name, course)
+    assert ("Is 03_duration meant?" in str(why.value)) == (name == "03_duratoin")
     assert git(course, "status", "--porcelain", "--ignored") == ""
 
 

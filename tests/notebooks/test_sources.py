@@ -93,8 +93,8 @@ def test_every_paper_goes_by_its_own_name(path: Path) -> None:
 def test_the_papers_of_a_chapters_module_are_among_the_sources(path: Path) -> None:
     module = ROOT / "llmtrain_helpers" / f"{path.stem[3:]}.py"
     if module.exists():
-        told = module.read_text("utf-8").split('"""')[1]
-        assert set(re.findall(ARXIV, told)) <= set(re.findall(ARXIV, sources(path)))
+        docstring = module.read_text("utf-8").split('"""')[1]
+        assert set(re.findall(ARXIV, docstring)) <= set(re.findall(ARXIV, sources(path)))
 
 
 @every_chapter
@@ -122,5 +122,5 @@ def test_guesses_are_called_assumptions(path: Path) -> None:
 
 
 def test_known_papers_are_used_and_none_stands_twice() -> None:
-    told = "\n".join(sources(path) for path in CHAPTERS)
-    assert set(BY) <= set(re.findall(ARXIV, told))
+    text = "\n".join(sources(path) for path in CHAPTERS)
+    assert set(BY) <= set(re.findall(ARXIV, text))

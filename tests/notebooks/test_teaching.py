@@ -49,8 +49,8 @@ def test_the_page_has_the_minutes_that_are_counted() -> None:
 def test_every_chapter_has_a_part_in_one_form() -> None:
     assert list(PARTS) == sorted(KNOWN)
     for part in PARTS.values():
-        told = re.findall(r"^\*\*(.+?)\.\*\*", part, re.MULTILINE)
-        assert told == [
+        headings = re.findall(r"^\*\*(.+?)\.\*\*", part, re.MULTILINE)
+        assert headings == [
             "Minutes",
             "In half the time",
             "Ask aloud",
@@ -77,9 +77,9 @@ def test_the_short_cut_takes_half(chapter: str) -> None:
 
 
 def test_every_route_adds_up_to_its_time() -> None:
-    found = minutes.routes(GUIDE)
-    assert [time for time, _ in found.values()] == [60, 90, 180, 180, 420, 420, 420]
-    for name, (time, rows) in found.items():
+    routes = minutes.routes(GUIDE)
+    assert [time for time, _ in routes.values()] == [60, 90, 180, 180, 420, 420, 420]
+    for name, (time, rows) in routes.items():
         assert sum(rows) == time, name
         assert 5 <= rows[-1] <= 35, name  # left for questions
 
@@ -105,9 +105,9 @@ def test_a_wrong_title_is_told() -> None:
 def kept_lists() -> Iterator[tuple[str, str, str]]:
     """(where, chapter, sections and exercises) of each short cut and route row."""
     for chapter, part in PARTS.items():
-        found = re.search(r"^\*\*In half the time\.\*\* (.+) · \*\*", part, re.MULTILINE)
-        assert found
-        yield "short", chapter, found[1]
+        match = re.search(r"^\*\*In half the time\.\*\* (.+) · \*\*", part, re.MULTILINE)
+        assert match
+        yield "short", chapter, match[1]
     for block in re.split(r"^(?=### )", GUIDE, flags=re.MULTILINE):
         if block[:6] not in {f"### {n}" for n in KNOWN} and minutes.ROUTE.match(block):
             rows: dict[str, list[str]] = {}
@@ -122,24 +122,24 @@ def kept_lists() -> Iterator[tuple[str, str, str]]:
 def test_what_is_kept_needs_nothing_of_what_is_left_out(
     where: str, chapter: str, items: str
 ) -> None:
-    known = set(vars(builtins)) | {"display", "get_ipython"}
+    names = set(vars(builtins)) | {"display", "get_ipython"}
     for code in cells_of(chapter, items.split(" · ")):
         used, made = names_of(code)
-        assert not used - known, (where, chapter, used - known)
-        known |= made
+        assert not used - names, (where, chapter, used - names)
+        names |= made
 
 
 def cells_of(chapter: str, items: list[str]) -> list[str]:
     """The code of the opening, of these sections and of these exercises."""
     path = PATHS[chapter]
-    title, found = minutes.OPENING, []
+    title, sources = minutes.OPENING, []
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             title = [title, *re.findall(r"^## (.+)$", source, re.MULTILINE)][-1]
         elif title in (minutes.OPENING, *items) or any(f'check("{id}"' in source for id in items):
-            found.append(source)
-    return found
+            sources.append(source)
+    return sources
 
 
 def names_of(code: str) -> tuple[set[str], set[str]]:
@@ -172,11 +172,11 @@ def test_numbers_of_a_part_stand_in_its_chapter(chapter: str) -> None:
     """Those of two digits or more, the minutes aside."""
     words = re.sub(r"^\*\*(Minutes|In half).*$", "", PARTS[chapter], flags=re.M)
     words = re.sub(r"\b[a-z_]+-[a-z]\b|\bnotebook \d\d|\bchapter \d\d", "", words)
-    told = set(re.findall(r"\d[\d,.]*\d", words))
+    numbers = set(re.findall(r"\d[\d,.]*\d", words))
     path = PATHS[chapter]
     solved = path.parent / "solutions" / path.name
     both = path.read_text("utf-8") + solved.read_text("utf-8")
-    assert {one for one in told if one not in both} <= set()
+    assert {one for one in numbers if one not in both} <= set()
 
 
 @every_chapter
@@ -303,12 +303,12 @@ def test_a_server_in_the_hub_has_limits(
 ) -> None:
     import resource
 
-    known = {resource.RLIMIT_NPROC: 1000, resource.RLIMIT_DATA: resource.RLIM_INFINITY}
-    monkeypatch.setattr("resource.getrlimit", lambda kind: (known[kind], known[kind]))
-    found: dict[int, tuple[int, int]] = {}
-    monkeypatch.setattr("resource.setrlimit", found.__setitem__)
+    limits = {resource.RLIMIT_NPROC: 1000, resource.RLIMIT_DATA: resource.RLIM_INFINITY}
+    monkeypatch.setattr("resource.getrlimit", lambda kind: (limits[kind], limits[kind]))
+    calls: dict[int, tuple[int, int]] = {}
+    monkeypatch.setattr("resource.setrlimit", calls.__setitem__)
     hub["Seat"]().make_preexec_fn("anna")()
-    assert found == {
+    assert calls == {
         resource.RLIMIT_NPROC: (1000, 1000),  # lower already
         resource.RLIMIT_DATA: (2_000_000_000, 2_000_000_000),
     }
@@ -323,8 +323,8 @@ def test_a_server_in_the_hub_has_limits(
 def test_the_hubs_lock_adds_to_the_courses_and_repeats_nothing() -> None:
     def pins(path: Path) -> dict[str, Requirement]:
         lines = path.read_text("utf-8").splitlines()
-        found = [Requirement(line) for line in lines if not line.startswith("#")]
-        return {canonicalize_name(one.name): one for one in found}
+        requirements = [Requirement(line) for line in lines if not line.startswith("#")]
+        return {canonicalize_name(one.name): one for one in requirements}
 
     added = pins(TEACHING / "requirements.lock")
     assert not set(added) & set(pins(ROOT / "requirements.lock"))

@@ -23,8 +23,8 @@ def test_what_the_page_says_of_experts_and_latent_attention_is_so() -> None:
     assert dense.mlp.activations(h, False)[1] == sparse.mlp.activations(h, False)[1]
     wide = sparse.mlp.experts_per_token * sparse.mlp.expert.intermediate_size
     assert wide + sparse.mlp.shared.intermediate_size == dense.mlp.intermediate_size
-    met, held = sparse.mlp.experts_per_token + 1, sparse.mlp.num_experts + 1
-    assert f"meets {met} of a layer's {held} experts" in page
+    met, experts = sparse.mlp.experts_per_token + 1, sparse.mlp.num_experts + 1
+    assert f"meets {met} of a layer's {experts} experts" in page
     mixer = sparse.mixer
     assert f"to {mixer.kv_rank + mixer.rotary_dim} numbers" in page
     plain = Attention(128, 128, 128).activations(h, False)
@@ -50,10 +50,10 @@ def test_the_numbers_of_the_page() -> None:
     layer = gpt_activation_bytes(1, 12288, 96, 2048, 1) - 2 * 2048 * 12288
     assert [units.gigabytes(x) for x in (full, layer)] == ["4.83 GB", "2.82 GB"]
     one = published.architecture("Llama-3.2-1B", 8192)
-    held, kept = (count_activations(one, 1, r).layers for r in ("none", "full"))
-    assert held / kept == 22.5
-    for micro, passes, told in [(2, 1, "66.8 GB"), (4, 1, "116 GB"), (1, 2, "47.0 GB")]:
-        assert units.gigabytes(small(micro, passes).peak.total) == told
+    all_layers, kept = (count_activations(one, 1, r).layers for r in ("none", "full"))
+    assert all_layers / kept == 22.5
+    for micro, passes, size in [(2, 1, "66.8 GB"), (4, 1, "116 GB"), (1, 2, "47.0 GB")]:
+        assert units.gigabytes(small(micro, passes).peak.total) == size
     first, second = (max(x.total for x in small().moments if x.step == step) for step in (1, 2))
     assert first < published.accelerator("A100 40GB SXM").memory < second
     assert small(2).peak.total < 80e9 < small(4).peak.total

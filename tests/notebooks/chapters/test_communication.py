@@ -28,13 +28,13 @@ def test_the_win_is_what_the_traffic_says() -> None:
     assert PLAN.sent.sequence / PLAN.sent.total > 0.99
     assert PLAN.step.total == pytest.approx(49, abs=0.5)
     assert H100.link_bandwidth / H100.network_bandwidth == 9  # nine times slower
-    told = words("evidence/07_communication")
+    text = words("evidence/07_communication")
     travels = PLAN.sent.sequence / 450e9
-    assert f"= {travels:.1f}$ s at the links' full rate" in told
-    assert f"so {travels / LINK_SHARE:.1f} s; add 15,360 waits" in told
+    assert f"= {travels:.1f}$ s at the links' full rate" in text
+    assert f"so {travels / LINK_SHARE:.1f} s; add 15,360 waits" in text
     waits = 32 * 80 * 6 * LATENCY
-    assert f"first bytes, {waits:.1f} s" in told
-    assert f"the panel says {PLAN.step.tensor:.0f} seconds" in told
+    assert f"first bytes, {waits:.1f} s" in text
+    assert f"the panel says {PLAN.step.tensor:.0f} seconds" in text
     assert PLAN.step.tensor == pytest.approx(travels / LINK_SHARE + waits)
 
 
@@ -42,15 +42,17 @@ def test_a_border_is_cheap_and_shared_layers_are_dear() -> None:
     state = 2 * 8192 * 8192
     layers = 80 * 5 * 2 * 7 / 8 * state
     stage = 2 * state / 8
-    told = f"{layers / 80 / stage:.0f} times the bytes of a middle stage"
+    sentence = f"{layers / 80 / stage:.0f} times the bytes of a middle stage"
     evidence, page = words("evidence/07_communication"), words("07_communication")
-    assert f"{told}, all 80 together {layers / stage:,.0f} times" in evidence
+    assert f"{sentence}, all 80 together {layers / stage:,.0f} times" in evidence
     assert 1000 < layers / stage < 10_000  # thousands of times
     assert "thousands of times smaller" in page
     near, far = sending(PLAN)["tensor"], spread_over_nodes(PLAN)["tensor"]
     works = PLAN.step.total - PLAN.step.tensor - PLAN.step.data
-    told = f"works for {works:.0f} seconds in each step, and the sums add {near.visible:.0f} more"
-    assert told in page
+    sentence = (
+        f"works for {works:.0f} seconds in each step, and the sums add {near.visible:.0f} more"
+    )
+    assert sentence in page
     assert f"Over the network the same sums add {far.seconds:.0f}" in page
 
 
@@ -76,7 +78,7 @@ def test_the_best_number_of_messages_is_among_those_of_the_handle() -> None:
 
 
 def test_what_the_page_says_of_measurements() -> None:
-    told, evidence = words("07_communication"), words("evidence/07_communication")
+    text, evidence = words("07_communication"), words("evidence/07_communication")
     runs = published.collectives_measured()
     runs = runs[runs["collective"] == "all-reduce"].dropna(subset=["message_bytes"])
 
@@ -111,19 +113,19 @@ def test_what_the_page_says_of_measurements() -> None:
     seconds = (
         f"{1000 * two:.2f} ms instead of {1000 * one:.2f}, about {100 * two / one - 100:.0f} %"
     )
-    assert f"a message of 128 MiB takes {seconds} longer" in told
+    assert f"a message of 128 MiB takes {seconds} longer" in text
     larger = [took("16 H100", 2**k) / took("8 H100", 2**k) for k in range(30, 34)]
     assert larger == pytest.approx([1.1] * 4, abs=0.025)
-    assert "from 1 GiB on it takes a tenth longer" in told
+    assert "from 1 GiB on it takes a tenth longer" in text
     assert rate("nebius", 16, 2**30) / rate("Azure.*H100", 8, 2**30) > 0.95
     assert rate("nebius", 16, 8.6e9) / rate("Azure.*H100", 8, 8.6e9) > 0.95
     assert all(took("32 B200", 2**k) > 2 * took("8 B200", 2**k) for k in range(27, 35))
-    assert "four nodes take more than twice as long as one" in told
+    assert "four nodes take more than twice as long as one" in text
     ratio = rate("P6-B200, NCCL", 8, 17e9) / rate("EFA v4", 32, 17e9)
     assert ratio == pytest.approx(2, abs=0.3)
     for word, n in (("nebius", 16), ("Azure.*H100", 8), ("P6-B200, NCCL", 8)):
         assert rate(word, n, 16.8e6) < rate(word, n, 8.6e9) / 2
-    assert "Below 16 MiB no machine reaches half of its best rate" in told
+    assert "Below 16 MiB no machine reaches half of its best rate" in text
     products = published.matmul_measured().set_index("name")
     shares = products["flops_per_s"] / products["peak_flops"]
     a100 = shares[shares.index.str.startswith("NVIDIA A100 SXM, fp16")]

@@ -22,38 +22,38 @@ def test_llama_2_70b_took_what_the_page_says() -> None:
 
 
 def test_bloom_as_the_page_tells_it() -> None:
-    bloom, told = published.run("BLOOM-176B"), cell(PAGE, "convention")
+    bloom, text = published.run("BLOOM-176B"), cell(PAGE, "convention")
     assert bloom["recompute"] == "full"
-    assert f"{bloom['num_gpus']} A100 did {bloom['flops_per_gpu'] / 1e12:.0f} TFLOP/s" in told
-    assert f"{bloom['parameters'] / 1e9:.0f} billion parameters" in told
+    assert f"{bloom['num_gpus']} A100 did {bloom['flops_per_gpu'] / 1e12:.0f} TFLOP/s" in text
+    assert f"{bloom['parameters'] / 1e9:.0f} billion parameters" in text
 
 
 def test_doubling_as_the_paper_measured_it() -> None:
     days = published.megatron_training_days().set_index("name")["days"]
-    told = cell(PAGE, "twice")
+    text = cell(PAGE, "twice")
     first, second, third = (days[f"ZeRO-3 174.6B on {n} GPUs"] for n in (384, 768, 1536))
-    assert f"On 384 GPUs a run would take {first} days" in told
-    assert f"it would take {second}," in told
+    assert f"On 384 GPUs a run would take {first} days" in text
+    assert f"it would take {second}," in text
     assert third == second
     assert days["PTD-P 174.6B on 1536 GPUs"] < 0.55 * days["PTD-P 174.6B on 768 GPUs"]
 
 
 def test_the_8b_took_two_and_a_half_times_the_estimate() -> None:
-    row, told = published.run("Llama 3.1 8B"), cell(PAGE, "promise-seen")
+    row, text = published.run("Llama 3.1 8B"), cell(PAGE, "promise-seen")
     work = (row["tokens"], row["active_parameters"])
     rate = UTILIZATIONS[1] * row["peak_flops"]
     hours = training_seconds(*work, 1, rate, "none") / units.HOUR
-    assert f"should have taken {hours / 1e6:.2f} million GPU-hours" in told
-    assert f"reports {row['gpu_hours'] / 1e6:.2f} million, two and a half times" in told
+    assert f"should have taken {hours / 1e6:.2f} million GPU-hours" in text
+    assert f"reports {row['gpu_hours'] / 1e6:.2f} million, two and a half times" in text
     assert row["gpu_hours"] / hours == pytest.approx(2.5, abs=0.05)
     assert "hours cover all training stages" in row["note"]
 
 
 def test_how_many_would_have_been_late() -> None:
-    shares, told = shares_of_runs(), cell(PAGE, "promise-seen")
+    shares, text = shares_of_runs(), cell(PAGE, "promise-seen")
     late = {x: sum(share < x for share in shares.values()) for x in (0.25, 0.35)}
     assert (len(shares), late) == (14, {0.25: 1, 0.35: 8})
-    assert "At 35 % eight of the fourteen are late. At 25 % it is one, the smallest model." in told
+    assert "At 35 % eight of the fourteen are late. At 25 % it is one, the smallest model." in text
     fastest = max(shares, key=lambda name: shares[name])
     assert published.run(fastest)["team"] == "Meta"
     assert f"by Meta, with {units.share(shares[fastest])}" in cell(PAGE, "predict")
@@ -61,14 +61,14 @@ def test_how_many_would_have_been_late() -> None:
 
 
 def test_blooms_calendar_rules_one_count_out() -> None:
-    row, told = published.run("BLOOM-176B"), cell(PAGE, "convention-seen")
+    row, text = published.run("BLOOM-176B"), cell(PAGE, "convention-seen")
     work = (row["tokens"], row["active_parameters"], row["num_gpus"])
     right, long = (
         float(training_seconds(*work, X, "full")) / units.DAY for X in (150e12, 0.75 * 150e12)
     )
     assert right < row["days"] < long
-    assert f"had {row['days']:.0f} days" in told
-    assert f"So {long:.0f} days of computing are impossible" in told
+    assert f"had {row['days']:.0f} days" in text
+    assert f"So {long:.0f} days of computing are impossible" in text
     assert 13 < row["days"] - right < 15.5  # two weeks
 
 

@@ -17,30 +17,32 @@ def test_what_is_said_of_deepseek_is_so() -> None:
     assert (dense, sparse) == (3, 58)
     assert f"{counted.total:,} parameters, and a token meets" in page
     assert f"meets {units.count(counted.active)}. Published" in page
-    shown = cell("01_parameters", "experts-seen")
-    assert f"{units.count(counted.total)} parameters in this way" in shown
+    text = cell("01_parameters", "experts-seen")
+    assert f"{units.count(counted.total)} parameters in this way" in text
     # of the embedding it looks up a row: without it, DeepSeek's own number and page 03's
     looked_up = units.count(counted.active - counted.embedding, 2)
-    assert f"a token meets {looked_up}." in shown
+    assert f"a token meets {looked_up}." in text
     assert f"For DeepSeek-V3 that is {looked_up}," in cell("03_duration", "recap")
-    assert f"shows {counted.active / 1e9:.1f}, because" in shown
+    assert f"shows {counted.active / 1e9:.1f}, because" in text
     assert f"holds {units.count(layer.mlp.parameters(h))} parameters" in page
     met = layer.mlp.parameters(h) - layer.mlp.idle(h)
     assert f"meets {units.count(met)} of them" in page
     assert f"{units.count(layer.mixer.parameters(h))} parameters a layer" in page
     assert f"would have {units.count(4 * h * 128 * 128)}." in page
     copies = counted.prediction + counted.embedding + counted.head
-    told = f"{units.count(counted.prediction)} parameters, or {units.count(copies)} with its copies"
-    assert f"{told} of embedding and head, which the 671 billion leave out" in page
+    sentence = (
+        f"{units.count(counted.prediction)} parameters, or {units.count(copies)} with its copies"
+    )
+    assert f"{sentence} of embedding and head, which the 671 billion leave out" in page
 
 
 def test_what_the_page_says_of_vocabularies_and_depths_is_so() -> None:
     page = cell("01_parameters", "recap")
-    for name, told in {"70B": "3 %", "8B": "13 %"}.items():
+    for name, percentage in {"70B": "3 %", "8B": "13 %"}.items():
         counted = count_parameters(published.architecture(f"Llama-3.1-{name}"))
         share = (counted.embedding + counted.head) / counted.total
-        assert f"{round(100 * share)} %" == told
-        assert told in page
+        assert f"{round(100 * share)} %" == percentage
+        assert percentage in page
     untied = replace(published.architecture("Llama-3.2-1B"), tied_embeddings=False)
     counted = count_parameters(untied)
     assert round(100 * 2 * counted.embedding / counted.total) == 35

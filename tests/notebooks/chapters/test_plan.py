@@ -121,7 +121,7 @@ def test_a_first_run_is_as_slow_as_the_page_says() -> None:
 
 def test_code_that_the_page_quotes_runs_where_it_stands() -> None:
     """Cells first, in order, then each call in the text below them."""
-    known: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
     quoted = []
     for one in cells("08_plan"):
         source = "".join(one["source"])
@@ -129,9 +129,9 @@ def test_code_that_the_page_quotes_runs_where_it_stands() -> None:
             for call in re.findall(r"`(\w+\(.*?\)[\w.()]*|\w+\.\w+\(.*?\))`", source):
                 if "own_run(" not in call:  # it would save a run
                     quoted.append(call)
-                    eval(call, known)
+                    eval(call, namespace)
         elif not re.search(r"^(?:handle|check|predict|\w+_panel)\(", source, re.MULTILINE):
-            exec(source, known)
+            exec(source, namespace)
     assert quoted == [f'plan("Llama-3.1-8B", **alone).calibrated({7.5})']
 
 

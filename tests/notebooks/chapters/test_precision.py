@@ -98,8 +98,11 @@ def test_the_bytes_that_the_page_gives_a_recipe() -> None:
 
 def test_the_table_of_formats_is_that_of_the_package() -> None:
     for name in ("fp32", "bf16", "fp16", "fp8_e4m3"):
-        known = FORMATS[name]
-        cells = [known.exponent_bits, known.mantissa_bits]
-        cells += [number(known.max, 2 if known.max > 1e6 else 8), power(int(math.log2(known.eps)))]
+        number_format = FORMATS[name]
+        cells = [number_format.exponent_bits, number_format.mantissa_bits]
+        cells += [
+            number(number_format.max, 2 if number_format.max > 1e6 else 8),
+            power(int(math.log2(number_format.eps))),
+        ]
         row = " | ".join(map(str, [name, *cells]))
         assert f"| {row} |" in PAGE, row
