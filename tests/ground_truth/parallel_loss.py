@@ -53,11 +53,11 @@ def peaks(watch: profile, logits: int) -> dict[str, float]:
         events = json.loads(path.read_text("utf-8"))["traceEvents"]
     [begin] = [e["ts"] for e in events if e.get("name") == "backward"]
     sizes = [(e["ts"], e["args"]["Bytes"]) for e in events if e["name"] == "[memory]"]
-    held, most = 0, {"forward": 0.0, "backward": 0.0}
+    total, most = 0, {"forward": 0.0, "backward": 0.0}
     for at, size in sorted(sizes):
-        held += size
+        total += size
         part = "forward" if at < begin else "backward"
-        most[part] = max(most[part], held / logits)
+        most[part] = max(most[part], total / logits)
     return most
 
 

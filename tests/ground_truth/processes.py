@@ -26,6 +26,6 @@ def first_of(script: str, many: int, meeting: Path) -> Any:
         )
         for rank in range(many)
     ]
-    told = [process.communicate(timeout=120)[0] for process in group]
+    outputs = [process.communicate(timeout=120)[0] for process in group]
     assert [process.returncode for process in group] == [0] * many
-    return json.loads(told[0].strip().splitlines()[-1])
+    return json.loads(outputs[0].strip().splitlines()[-1])

@@ -56,26 +56,26 @@ def main() -> None:
     store = dist.FileStore(meeting, many)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=many)
     mine = torch.arange(float(SIZE)) * (rank + 1)
-    found: dict[str, Any] = {"bytes": mine.nbytes}
+    results: dict[str, Any] = {"bytes": mine.nbytes}
 
     whole = mine.clone()
     dist.all_reduce(whole)
     ring = Ring()
     piece = ring.scatter(mine)
-    found["scatter"] = [ring.sent, torch.equal(piece, whole.chunk(many)[rank])]
+    results["scatter"] = [ring.sent, torch.equal(piece, whole.chunk(many)[rank])]
 
     pieces = [torch.empty_like(piece) for _ in range(many)]
     dist.all_gather(pieces, piece)
     ring = Ring()
     everything = ring.gather(piece)
-    found["gather"] = [ring.sent, torch.equal(everything, torch.cat(pieces))]
+    results["gather"] = [ring.sent, torch.equal(everything, torch.cat(pieces))]
 
     ring = Ring()
-    found["all-reduce"] = [0, torch.equal(ring.gather(ring.scatter(mine)), whole)]
-    found["all-reduce"][0] = ring.sent
+    results["all-reduce"] = [0, torch.equal(ring.gather(ring.scatter(mine)), whole)]
+    results["all-reduce"][0] = ring.sent
     dist.barrier()
     if rank == 0:
-        print(json.dumps(found), flush=True)
+        print(json.dumps(results), flush=True)
     os._exit(0)  # gloo's threads abort now and then when they are torn down
 
 

@@ -52,11 +52,11 @@ def test_a_layer_of_llama3_8b() -> None:
 
 
 def left_out(shape: Transformer, b: int, attention: str = "flash") -> Counter[str]:
-    found: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     for tensor in saved_tensors(shape, b, "none", attention):
-        found[tensor.left_out] += tensor.bytes
-    del found[""]
-    return found
+        sizes[tensor.left_out] += tensor.bytes
+    del sizes[""]
+    return sizes
 
 
 @pytest.mark.parametrize("b", [1, 3])
@@ -87,11 +87,11 @@ def test_a_mixture_keeps_its_router_and_three_sorted_copies() -> None:
 
 
 def test_tensors_say_where_they_are_kept() -> None:
-    found = saved_tensors(SHAPES["gpt"], 1, attention="unfused")
-    [softmax] = [t for t in found if t.part == "scores" and "layers.0" in t.module]
+    tensors = saved_tensors(SHAPES["gpt"], 1, attention="unfused")
+    [softmax] = [t for t in tensors if t.part == "scores" and "layers.0" in t.module]
     assert softmax.module == "layers.0.attention.core"
     assert softmax.shape[-1] == 16
-    assert {t.part for t in found if "layers" not in t.module} == {"embedding", "head"}
+    assert {t.part for t in tensors if "layers" not in t.module} == {"embedding", "head"}
 
 
 def test_a_norm_in_plain_operations_keeps_two_copies_more() -> None:

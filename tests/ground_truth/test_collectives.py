@@ -13,9 +13,9 @@ from .processes import first_of
 
 @pytest.mark.parametrize("many", [2, 4])
 def test_a_ring_does_what_gloo_does_and_sends_the_formulas_bytes(many: int, tmp_path: Path) -> None:
-    found = first_of("ring.py", many, tmp_path / "meeting")
-    size = found["bytes"]
+    results = first_of("ring.py", many, tmp_path / "meeting")
+    size = results["bytes"]
     once = (many - 1) / many * size
-    assert found["scatter"] == [once, True]
-    assert found["gather"] == [once, True]
-    assert found["all-reduce"] == [all_reduce_bytes(size, many), True]
+    assert results["scatter"] == [once, True]
+    assert results["gather"] == [once, True]
+    assert results["all-reduce"] == [all_reduce_bytes(size, many), True]

@@ -149,9 +149,11 @@ def test_the_answers_of_08_are_what_pytorch_shows() -> None:
     with FlopCounterMode(display=False) as counter:
         (torch.nn.functional.gelu(data @ up) @ down).sum().backward()
     assert check("measure-a", counter.get_total_flops()).ok
-    found = saved_tensors(Transformer.gpt(12, 768, 12, 50257, 1024), 8)
+    tensors = saved_tensors(Transformer.gpt(12, 768, 12, 50257, 1024), 8)
     statistics = [
-        t.bytes for t in found if t.module.startswith("layers") and t.left_out == "norm statistics"
+        t.bytes
+        for t in tensors
+        if t.module.startswith("layers") and t.left_out == "norm statistics"
     ]
     assert sum(statistics) == 2 * 4 * (8 * 1024) * (2 * 12)  # the evidence says so
 

@@ -156,9 +156,9 @@ def test_there_are_as_many_decoders_as_are_said() -> None:
 
 @pytest.mark.parametrize("family", DECODERS)
 def test_class_defaults_are_exact_or_refused(family: str) -> None:
-    found = at_defaults(family)
-    assert found in ("exact", "refused")
-    assert found == "exact" or family not in FAMILIES or family in INCOMPLETE
+    result = at_defaults(family)
+    assert result in ("exact", "refused")
+    assert result == "exact" or family not in FAMILIES or family in INCOMPLETE
 
 
 INCOMPLETE = {"deepseek_v2", "dots1"}
@@ -196,12 +196,12 @@ OTHERS: dict[str, Any] = {
 
 
 def fields_of(family: str) -> dict[str, Any]:
-    found = {}
+    defaults = {}
     for item in dataclasses.fields(CONFIG_MAPPING[family]):
         if not SKIPPED.search(item.name):
             missing = item.default is dataclasses.MISSING
-            found[item.name] = None if missing else item.default
-    return found
+            defaults[item.name] = None if missing else item.default
+    return defaults
 
 
 def changed(value: Any, dice: Random) -> Any:
@@ -216,17 +216,17 @@ def changed(value: Any, dice: Random) -> Any:
 
 def changed_file(family: str, seed: int) -> dict[str, Any]:
     """A file of few layers with one to three keys changed, always the same."""
-    dice, known = Random(f"{family} {seed}"), fields_of(family)
+    dice, fields = Random(f"{family} {seed}"), fields_of(family)
     file: dict[str, Any] = {"model_type": family}
-    file |= {key: 8 for key in LAYERS if isinstance(known.get(key), int)}
-    keys = [*known] if dice.random() < 0.8 else [*OTHERS]
+    file |= {key: 8 for key in LAYERS if isinstance(fields.get(key), int)}
+    keys = [*fields] if dice.random() < 0.8 else [*OTHERS]
     for key in dice.sample(keys, dice.choice([1, 1, 2, 3])):
-        file[key] = changed(known[key], dice) if key in known else OTHERS[key]
+        file[key] = changed(fields[key], dice) if key in fields else OTHERS[key]
     if dice.random() < 0.2:
         kinds = ["full_attention", "sliding_attention", "linear_attention", "conv"]
         pair = dice.sample(kinds, 2)
         file["layer_types"] = [pair[i % 3 == 1] for i in range(8)]
-    if dice.random() < 0.2 and "mlp_layer_types" in known:
+    if dice.random() < 0.2 and "mlp_layer_types" in fields:
         file["mlp_layer_types"] = [dice.choice(["dense", "sparse"]) for _ in range(8)]
     return file
 
@@ -272,8 +272,8 @@ def test_windows_are_where_transformers_has_them(family: str) -> None:
             continue
         looks = ["sliding_attention", "chunked_attention"]
         mixers = [layer.mixer for n, layer in model.layers for _ in range(n)]
-        found = [mixer is not None and bool(mixer.window) for mixer in mixers]
-        assert not kinds or found == [kind in looks for kind in kinds]
+        windows = [mixer is not None and bool(mixer.window) for mixer in mixers]
+        assert not kinds or windows == [kind in looks for kind in kinds]
 
 
 # --- a file under another family's name
@@ -376,12 +376,12 @@ def test_flops_of_many_families_are_computed() -> None:
 
 def active(net: Any, chosen: int, experts: int) -> int:
     """Parameters without those of the experts that a token does not meet."""
-    found = 0
+    total = 0
     for name, parameter in net.named_parameters():
         of_experts = re.search(r"\bexperts\.(?!.*shared)", name.split("shared")[0])
         idle = of_experts and parameter.shape[0] == experts
-        found += parameter.numel() * chosen // experts if idle else parameter.numel()
-    return found
+        total += parameter.numel() * chosen // experts if idle else parameter.numel()
+    return total
 
 
 MIXTURES = [
@@ -406,10 +406,10 @@ def table() -> str:
     """Each family, whether it is exact or refused, and its parameters."""
     lines = []
     for family in DECODERS:
-        found = at_defaults(family)
+        result = at_defaults(family)
         net = built({"model_type": family})
         total = f"{size(net):,}" if net is not None else "cannot be built"
-        lines.append(f"{family:24}{found:10}{total:>20}")
+        lines.append(f"{family:24}{result:10}{total:>20}")
     counted = Counter(line.split()[1] for line in lines)
     return "\n".join([*lines, f"{len(lines)} families: {dict(counted)}"])
 

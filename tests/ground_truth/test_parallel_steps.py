@@ -28,6 +28,6 @@ def test_a_trace_of_two_processes_tells_whether_they_overlap(overlap: bool) -> N
 
 
 def test_over_a_slow_link_a_process_waits_for_the_other() -> None:
-    found = measure.measure_slow_link(SHAPE, 2, delay=0.1)
-    assert found.verdict == "other GPUs"
-    assert found.same_data == found.as_it_is
+    result = measure.measure_slow_link(SHAPE, 2, delay=0.1)
+    assert result.verdict == "other GPUs"
+    assert result.same_data == result.as_it_is

@@ -71,10 +71,10 @@ def test_a_real_record_of_this_machine(tmp_path: Path, monkeypatch: Any) -> None
     monkeypatch.setattr(record, "cases", lambda tiny: [every[0], *every[2:10:2]])
     path = tmp_path / "folder" / "cpu.csv"
     assert tiny(path) == 0
-    found = rows(path)
-    assert list(found[0]) == record.COLUMNS
-    assert len({row["name"] for row in found}) == len(found) == 5
-    for row in found:
+    table = rows(path)
+    assert list(table[0]) == record.COLUMNS
+    assert len({row["name"] for row in table}) == len(table) == 5
+    for row in table:
         assert float(row["seconds"]) > 0
         rate = float(row["model_flops"]) / float(row["seconds"])
         assert float(row["flops_per_gpu"]) == pytest.approx(rate)
@@ -88,10 +88,10 @@ def test_what_is_there_is_not_measured_again(tmp_path: Path, quick: list[str], c
     assert tiny(path) == tiny(path) == 0
     assert len(quick) == len(set(quick)) == 4
     assert [row["name"] for row in rows(path)] == quick
-    told = capsys.readouterr()
-    assert "4 rows are there, 0 to measure" in told.err
-    assert "2/4 " in told.err
-    assert told.out == ""
+    console = capsys.readouterr()
+    assert "4 rows are there, 0 to measure" in console.err
+    assert "2/4 " in console.err
+    assert console.out == ""
 
 
 def test_a_second_recorder_of_a_file_is_told_so(
@@ -233,11 +233,11 @@ def test_a_gpus_rows_are_many_and_of_published_shapes() -> None:
 class Cuda:
     """A machine as torch.cuda would describe it."""
 
-    def __init__(self, found: bool = True, bf16: bool = True, free: float = 80e9):
-        self.found, self.bf16, self.free = found, bf16, free
+    def __init__(self, present: bool = True, bf16: bool = True, free: float = 80e9):
+        self.present, self.bf16, self.free = present, bf16, free
 
     def is_available(self) -> bool:
-        return self.found
+        return self.present
 
     def get_device_name(self) -> str:
         return "NVIDIA H200"
@@ -254,7 +254,7 @@ class Cuda:
 @pytest.mark.parametrize(
     ("cuda", "words"),
     [
-        (Cuda(found=False), "no GPU"),
+        (Cuda(present=False), "no GPU"),
         (Cuda(bf16=False), "NVIDIA H200 computes no bf16"),
         (Cuda(free=3e9), "3.0 GB of free memory"),
         (Cuda(free=-1), "driver version is insufficient"),

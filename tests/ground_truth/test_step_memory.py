@@ -74,12 +74,12 @@ def test_model_states(recipe: str) -> None:
 
 
 def layers(timeline: Timeline, micro_batch: int) -> Moment:
-    [found] = [
+    [total] = [
         moment
         for moment in timeline.moments
         if (moment.step, moment.micro_batch, moment.mark) == (1, micro_batch, "layers")
     ]
-    return found
+    return total
 
 
 @pytest.mark.parametrize("recipe", TRAINABLE)

@@ -48,18 +48,18 @@ def descendants(ancestor: int) -> set[int]:
     for stat in Path("/proc").glob("[0-9]*/stat"):
         fields = read(stat).rpartition(")")[2].split()
         parents[int(stat.parent.name)] = int(fields[1]) if fields else 0
-    found = {ancestor}
-    while more := {pid for pid, by in parents.items() if by in found} - found:
-        found |= more
-    return found - {ancestor}
+    family = {ancestor}
+    while more := {pid for pid, by in parents.items() if by in family} - family:
+        family |= more
+    return family - {ancestor}
 
 
 def listening(processes: set[int]) -> set[str]:
     """The addresses, as Linux writes them, on which these processes listen."""
     table = [line.split() for name in ("tcp", "tcp6") for line in sockets(name)]
     listen = {row[9]: row[1].split(":")[0] for row in table if row[3] == "0A"}
-    held = {inode for pid in processes for inode in inodes(pid)}
-    return {where for inode, where in listen.items() if inode in held}
+    inode_numbers = {inode for pid in processes for inode in inodes(pid)}
+    return {where for inode, where in listen.items() if inode in inode_numbers}
 
 
 def sockets(name: str) -> list[str]:

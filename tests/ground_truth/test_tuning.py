@@ -106,13 +106,13 @@ def llama(layers: int, h: int, f: int, heads: int, kv_heads: int) -> Any:
 def saved(net: Any, batch: int, s: int, autocast: bool) -> int:
     """Bytes that autograd saves going through the layers, each storage once, no parameters."""
     constant = {p.untyped_storage().data_ptr() for p in net.parameters()}
-    found: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     alive = []
 
     def pack(tensor: Any) -> Any:
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in constant:
-            found[storage.data_ptr()] = storage.nbytes()
+            sizes[storage.data_ptr()] = storage.nbytes()
             alive.append(tensor)
         return tensor
 
@@ -122,7 +122,7 @@ def saved(net: Any, batch: int, s: int, autocast: bool) -> int:
         torch.autocast("cpu", torch.bfloat16, enabled=autocast),
     ):
         alive.append(net.model(x).last_hidden_state)
-    return sum(found.values())
+    return sum(sizes.values())
 
 
 def kept_by(layers: int, shape: Sizes, tuning: Tuning, batch: int) -> int:
@@ -185,8 +185,8 @@ def test_the_table_has_what_is_counted_here(
     if row["quantity"] == "FLOPs":
         if how.reentrant:
             monkeypatch.setattr(decoder, "recomputed_in_backward", thoroughly)
-        found = counted(finetunes.COUNTED[row["shape"]], how, batch, row["recompute"])
+        count = counted(finetunes.COUNTED[row["shape"]], how, batch, row["recompute"])
     else:
         below, both = (kept_by(layers, (64, 160, 4, 2), how, batch) for layers in (2, 3))
-        found = both - below
-    assert found == row["counted"]
+        count = both - below
+    assert count == row["counted"]
