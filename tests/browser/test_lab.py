@@ -103,8 +103,8 @@ def test_a_page_is_walked_as_a_learner_does(
 
 def nothing_is_given_away(page: lab.Page) -> None:
     """As saved: no guess is answered, and no exercise."""
-    shown = page.locator(".jp-OutputArea-output").all_inner_texts()
-    assert not [text for text in shown if "you said" in text or text.startswith("✓ 0")]
+    outputs = page.locator(".jp-OutputArea-output").all_inner_texts()
+    assert not [text for text in outputs if "you said" in text or text.startswith("✓ 0")]
 
 
 def a_slider_redraws_while_it_moves(page: lab.Page, panel: lab.Locator, word: str) -> None:
@@ -134,9 +134,9 @@ def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> Non
         f"() => document.querySelector('{PANEL} .llmtrain-status')"
         ".innerText.includes('is no number')"
     )
-    told = panel.locator(".llmtrain-status").inner_text()
-    assert control.label in told
-    assert "It stays " in told
+    status = panel.locator(".llmtrain-status").inner_text()
+    assert control.label in status
+    assert "It stays " in status
     assert panel.locator(".llmtrain-old").count() == 0
     stop = control.stops[len(control.stops) // 2]
     field.fill(f"{stop:g}")
@@ -203,12 +203,12 @@ def images_shown(page: lab.Page) -> set[str]:
     """Which of each drawing's two images is seen: one of the two, and the same in all."""
     drawings = page.locator(".jp-OutputArea-output .wt")
     expect(drawings.nth(2)).to_be_attached()
-    shown = drawings.evaluate_all(
+    images = drawings.evaluate_all(
         """drawings => drawings.filter(one => !one.closest("details:not([open])")).map(
             one => [...one.querySelectorAll("img")].filter(img => img.checkVisibility())
                 .map(img => img.className).join())"""
     )
-    return set(shown)
+    return set(images)
 
 
 def test_a_handle_is_moved_by_keyboard_and_played(tmp_path: Path) -> None:
