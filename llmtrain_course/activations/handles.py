@@ -204,7 +204,7 @@ _MOST = 95e9
 """Bytes at which the handle's scale ends: three sequences, nothing recomputed."""
 _SMALLER = 40e9
 """Bytes of the smaller A100, on which the first step fits and the second one does not."""
-_TOLD = {
+_CAPTIONS = {
     "start": "The weights are there, whatever happens.",
     "forward": "Layer by layer, forward has kept what backward will need.",
     "loss": "The loss is differentiated, and two tensors of logits stand on top.",
@@ -236,9 +236,9 @@ def _draw_memory(watched: Watched, before: Watched | None, narrow: bool = False)
     past, memory = watched.past, Setting().memory
     now = past[-1]
     picture = memory_so_far(watched.timeline, now, memory, "an A100", _MOST, _SMALLER, narrow)
-    told = _TOLD[now.mark]
+    caption = _CAPTIONS[now.mark]
     if now.mark == "start" and now.step == 2:
-        told = "This time Adam's averages are there from the start."
+        caption = "This time Adam's averages are there from the start."
     full = []
     for name, card in (("smaller", _SMALLER), ("larger", memory)):
         over = [x.step for x in past if x.total > card]
@@ -246,7 +246,7 @@ def _draw_memory(watched: Watched, before: Watched | None, narrow: bool = False)
             full.append(f"The {name} card is full in step {over[0]}.")
         elif watched.moment == len(_MARKS) * 2:
             full.append(f"The {name} card goes on.")
-    return common.pictured(picture, f"{told} <b>{' '.join(full)}</b>" if full else told)
+    return common.pictured(picture, f"{caption} <b>{' '.join(full)}</b>" if full else caption)
 
 
 STEP_MEMORY = common.Handle(
@@ -288,12 +288,12 @@ def _draw_layer(kept: KeptLayer, before: KeptLayer | None, narrow: bool = False)
     picture = kept_by_layer(*_GPT3, flash=flash, dropout=dropout, narrow=narrow)
     h, a, s = _GPT3
     ratio = a * s / h
-    held = gpt_activation_bytes(1, *_GPT3, micro_batch_size=1)
-    held *= bytes_kept(ratio, flash, dropout) / bytes_kept(ratio)
+    memory = gpt_activation_bytes(1, *_GPT3, micro_batch_size=1)
+    memory *= bytes_kept(ratio, flash, dropout) / bytes_kept(ratio)
     return common.pictured(
         picture,
-        f"This layer keeps <b>{units.gigabytes(held)}</b> of one sequence. The 96 layers of "
-        f"GPT-3 keep {units.gigabytes(96 * held)}.",
+        f"This layer keeps <b>{units.gigabytes(memory)}</b> of one sequence. The 96 layers of "
+        f"GPT-3 keep {units.gigabytes(96 * memory)}.",
     )
 
 
@@ -335,9 +335,9 @@ def _draw_passes(now: Passes, before: Passes | None, narrow: bool = False) -> st
     old = (before.timeline, 0) if before else None
     picture = step_memory(now.timeline, passes=now.passes, before=old, narrow=narrow)
     each = _BATCH // now.passes
-    told = f"{units.plural(now.passes, 'pass')} of {units.plural(each, 'sequence')}"
+    caption = f"{units.plural(now.passes, 'pass')} of {units.plural(each, 'sequence')}"
     peak = units.gigabytes(now.timeline.peak.total)
-    return common.pictured(picture, f"{told}: <b>{peak}</b> at the peak.")
+    return common.pictured(picture, f"{caption}: <b>{peak}</b> at the peak.")
 
 
 PASSES = common.Handle(
@@ -366,14 +366,14 @@ class Recomputed:
     moment: int = 1
 
 
-def _draw_recomputed(shown: Recomputed, before: Recomputed | None, narrow: bool = False) -> str:
-    whole = len(resident_layers(6, shown.moment, recomputes=False))
-    left = resident_layers(6, shown.moment, recomputes=True)
+def _draw_recomputed(setting: Recomputed, before: Recomputed | None, narrow: bool = False) -> str:
+    whole = len(resident_layers(6, setting.moment, recomputes=False))
+    left = resident_layers(6, setting.moment, recomputes=True)
     inputs, layers = left.count("input"), left.count("again")
     first, second = ("above", "below") if narrow else ("on the left", "on the right")
-    told = f"Whole layers {first}: {whole}. Inputs {second}: {inputs}"
-    told += ", and one layer computed again." if layers else "."
-    return common.pictured(recomputation(6, shown.moment, narrow), f"<b>{told}</b>")
+    caption = f"Whole layers {first}: {whole}. Inputs {second}: {inputs}"
+    caption += ", and one layer computed again." if layers else "."
+    return common.pictured(recomputation(6, setting.moment, narrow), f"<b>{caption}</b>")
 
 
 RECOMPUTATION = common.Handle(

@@ -131,7 +131,7 @@ Point = tuple[float, dict[str, float]]
 
 
 def step_memory(
-    shown: Timeline,
+    timeline: Timeline,
     memory: Result = 0,
     chip: str = "the chip",
     passes: int = 0,
@@ -144,38 +144,38 @@ def step_memory(
     micro-batches a step has where the timeline holds the first two of them. `before` is
     the timeline and memory that the panel began with, drawn as a dashed outline.
     """
-    points = _points(shown)
-    old = _earlier_points(before[0], shown) if before and before != (shown, memory) else []
+    points = _points(timeline)
+    old = _earlier_points(before[0], timeline) if before and before != (timeline, memory) else []
     most = max([memory, *(sum(parts.values()) for _, parts in points + old)])
     if before:
         most = max(most, before[1])
-    low = memory and shown.peak.total < 0.75 * most  # the call-out has its room below the line
+    low = memory and timeline.peak.total < 0.75 * most  # the call-out has its room below the line
     up = _Scale(1.03 * most, 30 if low and not narrow else _TOP, narrow)
     svg = [*_axis(up), *_bands(points, up)]
     if memory:
         svg += [_over(points, memory, up), *_line_of(memory, chip, up)]
     if old and before:
         svg += _outline(old, before[1] if before[1] != memory else 0, up)
-    svg += _callout(shown, points, up, memory)
-    passes = passes or shown.moments[-1].micro_batch
-    peak = shown.peak
+    svg += _callout(timeline, points, up, memory)
+    passes = passes or timeline.moments[-1].micro_batch
+    peak = timeline.peak
     when = f"{MOMENTS[peak.mark]}): {units.gigabytes(peak.total)}"
     when = f"At the peak (step {peak.step}, {when}"
     left, size = (6, 14.5) if narrow else (up.left, 16)
-    svg += [*_marks(shown, passes, up), text(left, up.foot + 30, when, size, font_weight=700)]
-    svg.append(_key(parts_at_peak(shown), up.foot + 56, up, 226))
-    words = _steps_in_words(shown, memory, chip, passes)
+    svg += [*_marks(timeline, passes, up), text(left, up.foot + 30, when, size, font_weight=700)]
+    svg.append(_key(parts_at_peak(timeline), up.foot + 56, up, 226))
+    words = _steps_in_words(timeline, memory, chip, passes)
     return Drawing(
         "".join(svg), 368 if narrow else _ACROSS, up.foot + (122 if narrow else 100), words
     )
 
 
-_SHOWN = {"start": 2, "forward": 4, "loss": 6, "layers": 7, "backward": 8, "update": 10}
+_POINTS_UNTIL = {"start": 2, "forward": 4, "loss": 6, "layers": 7, "backward": 8, "update": 10}
 """How many points of a step with one pass are drawn when a moment has come."""
 
 
 def memory_so_far(
-    shown: Timeline,
+    timeline: Timeline,
     now: Moment,
     memory: float,
     chip: str,
@@ -188,8 +188,8 @@ def memory_so_far(
     The scale ends at `most` bytes, whatever is shown. A second, dashed line is the memory
     of a `smaller` chip.
     """
-    points, up = _points(shown), _Scale(most, _TOP if narrow else 62, narrow)
-    past = points[: len(points) // 2 * (now.step - 1) + _SHOWN[now.mark]]
+    points, up = _points(timeline), _Scale(most, _TOP if narrow else 62, narrow)
+    past = points[: len(points) // 2 * (now.step - 1) + _POINTS_UNTIL[now.mark]]
     x, above = up.across(past[-1][0]), 60 if narrow else 38
     svg = [*_axis(up), *_bands(past, up), _over(past, memory, up), *_line_of(memory, chip, up)]
     if smaller:
@@ -201,14 +201,16 @@ def memory_so_far(
     if narrow and not late:  # so far to the left that its words end within the picture
         beside = min(beside, 150)
     svg.append(text(beside, above, at, 17, side, font_weight=700))
-    svg += _marks(shown, 1, up)
-    parts = {**_split(now, shown), "logits": now.logits}
+    svg += _marks(timeline, 1, up)
+    parts = {**_split(now, timeline), "logits": now.logits}
     parts.pop("second logits")
     svg.append(_key(parts, up.foot + 28, up, 280))
-    told = ", ".join(f"{LEGEND.get(n, n)} {units.gigabytes(x)}" for n, x in now.parts().items())
+    part_sizes = ", ".join(
+        f"{LEGEND.get(n, n)} {units.gigabytes(x)}" for n, x in now.parts().items()
+    )
     fits = "under" if now.total <= memory else "over"
     words = (
-        f"Memory through two steps, up to step {now.step}, {MOMENTS[now.mark]}: {told}. "
+        f"Memory through two steps, up to step {now.step}, {MOMENTS[now.mark]}: {part_sizes}. "
         f"Together {units.gigabytes(now.total)}, {fits} the line of {chip}, "
         f"{units.gigabytes(memory)}."
     )
@@ -245,10 +247,10 @@ class _Scale(NamedTuple):
         return _BASE + (62 if self.narrow else 46)
 
 
-def _split(moment: Moment, shown: Timeline, gradients: bool = True) -> dict[str, float]:
+def _split(moment: Moment, timeline: Timeline, gradients: bool = True) -> dict[str, float]:
     """A moment's parts as they are stacked: main weights and the two logits apart."""
-    parts: dict[str, float] = {"weights": moment.weights - shown.main_weights}
-    parts["main weights"] = shown.main_weights
+    parts: dict[str, float] = {"weights": moment.weights - timeline.main_weights}
+    parts["main weights"] = timeline.main_weights
     parts["optimizer"] = moment.optimizer
     parts["gradients"] = moment.gradients if gradients else 0
     parts["activations"] = moment.activations
@@ -256,35 +258,35 @@ def _split(moment: Moment, shown: Timeline, gradients: bool = True) -> dict[str,
     return parts
 
 
-def _points(shown: Timeline) -> list[Point]:
+def _points(timeline: Timeline) -> list[Point]:
     """Where the stack changes its height: straight lines lead from one to the next."""
     points: list[Point] = []
     for step in (1, 2):
-        moments = [moment for moment in shown.moments if moment.step == step]
-        points += _of_step(step - 1, moments, shown)
+        moments = [moment for moment in timeline.moments if moment.step == step]
+        points += _of_step(step - 1, moments, timeline)
     return points
 
 
-def _earlier_points(old: Timeline, shown: Timeline) -> list[Point]:
+def _earlier_points(old: Timeline, timeline: Timeline) -> list[Point]:
     """The points of the last picture; its peak alone where a step had other passes."""
     points = _points(old)
-    if old.moments[-1].micro_batch == shown.moments[-1].micro_batch:
+    if old.moments[-1].micro_batch == timeline.moments[-1].micro_batch:
         return points
     _, most = max(points, key=lambda point: sum(point[1].values()))
     return [(0, most), (2, most)]
 
 
-def _of_step(start: float, moments: Sequence[Moment], shown: Timeline) -> Iterator[Point]:
+def _of_step(start: float, moments: Sequence[Moment], timeline: Timeline) -> Iterator[Point]:
     """Points of the curve in a step: from its start to the release of the gradients."""
     last = moments[-1].micro_batch
-    yield start, _split(moments[0], shown)
-    done = _split(moments[0], shown)
+    yield start, _split(moments[0], timeline)
+    done = _split(moments[0], timeline)
     for number in (1, 2)[:last]:
         places = _ONE if last == 1 else _TWO[number - 1]
-        named = {m.mark: _split(m, shown) for m in moments if m.micro_batch == number}
+        named = {m.mark: _split(m, timeline) for m in moments if m.micro_batch == number}
         x = {mark: start + place for mark, place in places.items()}
         yield start + (_AGAIN if number == 2 else 0), done
-        layers = named["forward"]["activations"] - shown.head
+        layers = named["forward"]["activations"] - timeline.head
         yield x["forward"] - _HEAD, {**named["forward"], "activations": layers}
         yield x["forward"], named["forward"]
         yield x["forward"], named["loss"]
@@ -293,10 +295,10 @@ def _of_step(start: float, moments: Sequence[Moment], shown: Timeline) -> Iterat
         yield x["backward"], named["backward"]
         done = named["backward"]
     end = start + places["backward"]
-    yield end, _split(moments[-1], shown)
-    yield start + _DONE, _split(moments[-1], shown)
-    yield start + _DONE, _split(moments[-1], shown, gradients=False)
-    yield start + 1, _split(moments[-1], shown, gradients=False)
+    yield end, _split(moments[-1], timeline)
+    yield start + _DONE, _split(moments[-1], timeline)
+    yield start + _DONE, _split(moments[-1], timeline, gradients=False)
+    yield start + 1, _split(moments[-1], timeline, gradients=False)
 
 
 def _axis(up: _Scale) -> list[str]:
@@ -427,9 +429,9 @@ _AT_THE_PEAK = {
 """What makes the peak where the loss does not."""
 
 
-def _callout(shown: Timeline, points: Sequence[Point], up: _Scale, memory: Result) -> list[str]:
+def _callout(timeline: Timeline, points: Sequence[Point], up: _Scale, memory: Result) -> list[str]:
     """What stands at the peak, right above it, or above the line of the chip's memory."""
-    peak = shown.peak
+    peak = timeline.peak
     if peak.mark == "loss":
         first = f"at the loss: two more tensors, {units.gigabytes(peak.logits / 2)} each"
         second = "gradients of the log-probabilities and of the logits"
@@ -455,9 +457,9 @@ def _callout(shown: Timeline, points: Sequence[Point], up: _Scale, memory: Resul
     return svg
 
 
-def _marks(shown: Timeline, passes: int, up: _Scale) -> Iterator[str]:
+def _marks(timeline: Timeline, passes: int, up: _Scale) -> Iterator[str]:
     """What happens when, below the picture; by turns in two rows where it is narrow."""
-    if shown.moments[-1].micro_batch == 1:
+    if timeline.moments[-1].micro_batch == 1:
         forward, loss, backward = _ONE.values()
         marks = [(forward / 2, "forward"), ((forward + loss) / 2, "loss")]
         marks += [((loss + backward) / 2, "backward"), ((backward + 1) / 2, "update")]
@@ -479,9 +481,9 @@ def _marks(shown: Timeline, passes: int, up: _Scale) -> Iterator[str]:
     yield line(up.across(2), _BASE, up.across(2), up.foot, stroke_width=1)
 
 
-def parts_at_peak(shown: Timeline) -> dict[str, float]:
+def parts_at_peak(timeline: Timeline) -> dict[str, float]:
     """What is resident at the peak, with the main weights apart, as it is drawn."""
-    parts = _split(shown.peak, shown)
+    parts = _split(timeline.peak, timeline)
     parts["logits"] += parts.pop("second logits")
     return {name: x for name, x in parts.items() if x or name != "main weights"}
 
@@ -515,12 +517,12 @@ MOMENTS = {
 """The marks of a step in words."""
 
 
-def _steps_in_words(shown: Timeline, memory: float, chip: str, passes: int) -> str:
+def _steps_in_words(timeline: Timeline, memory: float, chip: str, passes: int) -> str:
     """Every total of the second step, the parts at the peak, and whether it fits."""
-    peak, last = shown.peak, shown.moments[-1].micro_batch
+    peak, last = timeline.peak, timeline.moments[-1].micro_batch
     totals = ", ".join(
         f"{MOMENTS[moment.mark]} {units.gigabytes(moment.total)}"
-        for moment in shown.moments
+        for moment in timeline.moments
         if moment.step == 2 and moment.micro_batch == last
     )
     parts = ", ".join(f"{LEGEND.get(n, n)} {units.gigabytes(x)}" for n, x in peak.parts().items())
@@ -615,20 +617,20 @@ _MIB, _SEGMENT, _FROM = 27, 36, 122
 """Pixels of a mebibyte, a segment's height, and where segments begin."""
 
 
-def segments(held: Sequence[Sequence[int]], request: int) -> Drawing:
+def segments(blocks: Sequence[Sequence[int]], request: int) -> Drawing:
     """An allocator's segments, in MiB: blocks in use, gaps, and a request beside them.
 
     Each segment is a list of sizes; a negative size is a gap. The request is drawn to
     the same scale, below.
     """
-    used = sum(x for one in held for x in one if x > 0)
-    free = -sum(x for one in held for x in one if x < 0)
+    used = sum(x for one in blocks for x in one if x > 0)
+    free = -sum(x for one in blocks for x in one if x < 0)
     label = f"{used + free} MiB reserved: {used} MiB in use, {free} MiB free in gaps"
     svg = [text(20, 36, label, 18, font_weight=700)]
-    for row, one in enumerate(held):
+    for row, one in enumerate(blocks):
         svg.append(_segment(56 + row * 46, row + 1, one))
-    y = 56 + len(held) * 46 + 12
-    widest = -min(x for one in held for x in one)
+    y = 56 + len(blocks) * 46 + 12
+    widest = -min(x for one in blocks for x in one)
     verdict = f"{'Yes' if request <= widest else 'No'}: the widest gap has {widest} MiB."
     svg += [
         text(20, y + 23, "a request", 15),
@@ -637,7 +639,7 @@ def segments(held: Sequence[Sequence[int]], request: int) -> Drawing:
         text(_FROM + request * _MIB + 14, y + 15, verdict, 15, font_weight=600),
         text(_FROM + request * _MIB + 14, y + 34, "A block lies in one piece.", 14),
     ]
-    words = f"{len(held)} segments. {label}. A request of {request} MiB: {verdict}"
+    words = f"{len(blocks)} segments. {label}. A request of {request} MiB: {verdict}"
     return Drawing("".join(svg), _ACROSS, y + 54, words)
 
 

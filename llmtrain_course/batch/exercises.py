@@ -174,11 +174,11 @@ class OwnBatch(Exercise):
 
 def _beside_published(tokens: float, replicas: int, parameters: float) -> tuple[bool, str]:
     """Whether models of this size were trained with such batches."""
-    known = published.batches_of_size(parameters)
-    (least, small), (most, large) = known[0], known[-1]
+    batches = published.batches_of_size(parameters)
+    (least, small), (most, large) = batches[0], batches[-1]
     span = f"{units.count(least)} ({small}) to {units.count(most)} ({large})"
-    if len(known) > 2:
-        span += f", the middle one {units.count(known[len(known) // 2][0])}"
+    if len(batches) > 2:
+        span += f", the middle one {units.count(batches[len(batches) // 2][0])}"
     who = f"{units.plural(replicas, 'replica')} {'makes' if replicas == 1 else 'make'}"
     summary = f"{who} {units.count(tokens)} tokens a step"
     if not 0.9 * least <= tokens <= 1.1 * most:

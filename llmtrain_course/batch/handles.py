@@ -215,18 +215,18 @@ def _draw_split(split: Split, before: Split | None, narrow: bool = False) -> str
         return common.pictured(grid, f"<b>{_too_few(layout)}</b>")
     each = units.plural(layout.a_replica, "GPU")
     replicas = units.plural(layout.replicas, "replica")
-    told = f"<b>{replicas} of {each}.</b> "
+    caption = f"<b>{replicas} of {each}.</b> "
     if layout.left_over:
-        told += f"{_idle(layout)}."
+        caption += f"{_idle(layout)}."
     elif layout.crosses:
-        told += "The GPUs that share matrices are in different nodes, and talk over the network."
+        caption += "The GPUs that share matrices are in different nodes, and talk over the network."
     else:
-        told += (
+        caption += (
             f"All {layout.a_replica} work on the same sequences."
             if layout.a_replica > 1
             else ("Every GPU works on sequences of its own.")
         )
-    return common.pictured(grid, told)
+    return common.pictured(grid, caption)
 
 
 GPU_SPLIT = common.Handle(
@@ -286,12 +286,12 @@ def _draw_four(setting: FourGpus, before: FourGpus | None, clock: Clock = PAGE) 
     idle = f"a GPU waits {units.share(schedule.idle)} of them" if schedule.idle else "nobody waits"
     length = f"<b>The passes take {schedule.end} ticks</b>, and {idle}."
     if now < schedule.end:
-        told = f"{_passes_done(setting, now)} {length}"
+        caption = f"{_passes_done(setting, now)} {length}"
     elif now < setting.end and setting.copies > 1:
-        told = f"The replicas average their <b>gradients</b>, not their weights. {length}"
+        caption = f"The replicas average their <b>gradients</b>, not their weights. {length}"
     else:
-        told = f"Every GPU has changed its weights, all in the same way. {length}"
-    return common.pictured(picture, told)
+        caption = f"Every GPU has changed its weights, all in the same way. {length}"
+    return common.pictured(picture, caption)
 
 
 def _passes_done(setting: FourGpus, now: int) -> str:
@@ -351,12 +351,12 @@ def _draw_epoch(epoch: Epoch, before: Epoch | None, narrow: bool = False) -> str
     batch = int(global_batch_size(epoch.micro_batch, epoch.accumulation, 1))
     updates = int(steps_per_epoch(SAMPLES, batch))
     picture = epoch_rows(epoch.micro_batch, epoch.accumulation, updates, SAMPLES, narrow)
-    told = (
+    caption = (
         f"<b>{units.plural(updates, 'update')} and "
         f"{units.plural(updates * epoch.accumulation, 'pass')} in an epoch.</b> A GPU keeps the "
         f"activations of {units.plural(epoch.micro_batch, 'sample')} at once."
     )
-    return common.pictured(picture, told)
+    return common.pictured(picture, caption)
 
 
 EPOCH = common.Handle(
@@ -411,12 +411,12 @@ def _draw_tried(tried: Tried, before: Tried | None, narrow: bool = False) -> str
     chosen = max(bar[0] for bar in bars if bar[0] <= tried.micro_batch)
     _, work, fixed, waits, measured, _ = next(bar for bar in bars if bar[0] == chosen)
     each = units.plural(chosen, "sequence")
-    told = (
+    caption = (
         f"<b>{measured:.0f} seconds a step</b> were measured, in passes of {each}. The bar is "
         f"our fit to all four steps. It makes {work + fixed + waits:.0f} s: {work:.0f} s of work, "
         f"{units.digits(fixed, 2)} s of fixed parts and {units.digits(waits, 2)} s of waiting."
     )
-    return common.pictured(step_by_micro_batch(bars, chosen, narrow), told)
+    return common.pictured(step_by_micro_batch(bars, chosen, narrow), caption)
 
 
 MICRO_BATCHES = common.Handle(
@@ -458,12 +458,12 @@ def _draw_bought(bought: Bought, before: Bought | None, narrow: bool = False) ->
     picture = batch_cost_curve(cost, bought.batch, bought.critical, start, narrow)
     times = bought.batch / bought.critical
     twice = batch_cost(2 * bought.batch, bought.critical)
-    told = (
+    caption = (
         f"The batch is <b>{units.digits(times, 2)} times the critical one</b>. Twice the batch "
         f"would take {units.share(1 - twice.updates / cost.updates)} fewer updates and "
         f"{units.share(twice.samples / cost.samples - 1)} more tokens."
     )
-    return common.pictured(picture, told)
+    return common.pictured(picture, caption)
 
 
 BATCH_COST = common.Handle(

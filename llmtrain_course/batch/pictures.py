@@ -151,10 +151,10 @@ def gpu_grid(
 
     floor, nodes = _TOP + (drawn[-1][0] + 1) * _DEEP, -(-layout.num_gpus // NODE)
     seen = sum(len(layout.in_node(node)) for _, node in drawn)
-    shown = f"{len(drawn)} of {nodes:,} nodes are drawn, {seen} of {layout.num_gpus:,} GPUs."
+    note = f"{len(drawn)} of {nodes:,} nodes are drawn, {seen} of {layout.num_gpus:,} GPUs."
     if seen == layout.num_gpus:
-        shown = "A row is a node."
-    svg.append(text(16 if narrow else _LEFT, floor + 16, shown, 14))
+        note = "A row is a node."
+    svg.append(text(16 if narrow else _LEFT, floor + 16, note, 14))
     height, words = max(round(floor), _TOP + rows * _DEEP) + 30, _grid_in_words(layout, seen)
     if not narrow:
         height = max(height, _TOP + 4 * 46 + 8)
@@ -448,25 +448,28 @@ def _legend(clock: Clock, y: float, copies: int) -> str:
 def _kept(clock: Clock, schedule: Schedule, micro_batch: int, now: int) -> str:
     """The activations of the first GPU over time: all that is to come is dashed."""
     share = micro_batch / schedule.stages
-    corners = [(t, held * share) for t, held in schedule.kept(0)]
-    points = [(clock.at(t), clock.floor - _KEEPS * held) for t, held in corners]
+    corners = [(t, activations * share) for t, activations in schedule.kept(0)]
+    points = [(clock.at(t), clock.floor - _KEEPS * activations) for t, activations in corners]
     whole = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     line_style = 'fill="none" stroke="currentColor" stroke-dasharray="4 3"'
     svg = f'<polyline points="{whole}" {line_style}/>'
-    done = [(t, held) for t, held in corners if t <= now]
+    done = [(t, activations) for t, activations in corners if t <= now]
     if done and done[-1][0] < now < corners[-1][0]:  # within a turn
         (t0, h0), (t1, h1) = next(
             pair for pair in pairwise(corners) if pair[0][0] <= now <= pair[1][0] != pair[0][0]
         )
         done.append((now, h0 + (h1 - h0) * (now - t0) / (t1 - t0)))
-    spots = [(clock.at(t), clock.floor - _KEEPS * held) for t, held in [*done, (done[-1][0], 0)]]
+    spots = [
+        (clock.at(t), clock.floor - _KEEPS * activations)
+        for t, activations in [*done, (done[-1][0], 0)]
+    ]
     area = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
     svg += f'<polygon points="{area}" fill="{COLORS["activations"]}"/>'
     begin, floor = clock.begin, clock.floor
     svg += line(begin, floor, clock.at(126), floor)
-    for held in (1, 2, 4):
-        y = floor - _KEEPS * held
-        svg += line(begin - 5, y, begin, y) + text(begin - 9, y + 5, f"{held}", 14, "end")
+    for activations in (1, 2, 4):
+        y = floor - _KEEPS * activations
+        svg += line(begin - 5, y, begin, y) + text(begin - 9, y + 5, f"{activations}", 14, "end")
     if clock is TELEPHONE:
         svg += text(20, floor - 112, "activations on GPU 1", 14)
     for i, word in enumerate(["activations", "on GPU 1"] if clock is PAGE else []):
@@ -585,12 +588,12 @@ def step_by_micro_batch(bars: Sequence[Bar], chosen: int, narrow: bool = False) 
     svg += circle(x + 6, y + 7, 6, "#FFFFFF", stroke="currentColor")
     svg += text(x + 20, y + 12, "measured", 14)
     svg += text(last, y + 12, "sequences in a micro-batch", 14, "end")
-    told = "; ".join(
+    listing = "; ".join(
         f"{bar[0]}: {bar[4]:.0f} s and {units.edited(bar[5], units.gigabytes)}"
         for bar in bars
         if bar[0] <= chosen
     )
-    words = f"A step by its micro-batch, as measured, and what a GPU held. {told}."
+    words = f"A step by its micro-batch, as measured, and what a GPU held. {listing}."
     return Drawing(svg, _NARROW if narrow else _ACROSS, y + 26, words)
 
 
@@ -638,8 +641,8 @@ def batch_cost_curve(
         at, high = (20 + 180 * i, 384) if narrow else (380, 96 + 84 * i)
         svg += text(at, high, f"{units.digits(times, 2)} ×", 30, font_weight=700)
         svg += text(at, high + 24, f"the fewest {name}", 15)
-    for i, told in enumerate(["few updates: a short run", "few tokens: a cheap one"]):
-        svg += text(20 if narrow else 380, (436 if narrow else 262) + 20 * i, told, 14)
+    for i, label in enumerate(["few updates: a short run", "few tokens: a cheap one"]):
+        svg += text(20 if narrow else 380, (436 if narrow else 262) + 20 * i, label, 14)
     svg += _in_tokens(batch, critical, narrow)
     size = (_NARROW, 562) if narrow else (_ACROSS, 430)
     return Drawing(svg, *size, _cost_in_words(cost))
@@ -655,8 +658,8 @@ def _in_tokens(batch: float, critical: float, narrow: bool) -> str:
     svg = line(left, y, at(1e8), y)
     for tokens in (1e5, 1e6, 1e7, 1e8):
         svg += line(at(tokens), y - 5, at(tokens), y + 5)
-        told = units.short(round(tokens)) if narrow else units.edited(tokens)
-        svg += text(at(tokens), y + 24, told, 14, "middle")
+        label = units.short(round(tokens)) if narrow else units.edited(tokens)
+        svg += text(at(tokens), y + 24, label, 14, "middle")
     svg += line(at(critical), y - 16, at(critical), y + 8, stroke_width=3)
     anchor = "end" if critical > batch else "start"
     side = "start" if anchor == "end" else "end"
@@ -692,10 +695,10 @@ def stage_time(stages: int, passes: int, waits: float, narrow: bool = False) -> 
         svg += rect(20 + wide, y, rest, 36, GREY, "waits", opacity=0.18)
         svg += hatched(20 + wide, y, rest, 36)
     share = units.percent(waits) if waits else "nothing"
-    told = f"waits {share}: {units.plural(stages - 1, 'turn')} of {passes + stages - 1:,}"
+    note = f"waits {share}: {units.plural(stages - 1, 'turn')} of {passes + stages - 1:,}"
     if stages == 1:
-        told = "one stage waits for no other"
-    place = (20, 48, told, 15, "start") if narrow else (across - 20, 24, told, 15, "end")
+        note = "one stage waits for no other"
+    place = (20, 48, note, 15, "start") if narrow else (across - 20, 24, note, 15, "end")
     svg += text(*place)
-    words = f"A GPU's step: {label}; {told}."
+    words = f"A GPU's step: {label}; {note}."
     return Drawing(svg, across, y + 48, words)

@@ -309,11 +309,11 @@ def _draw_terms(spent: Spent, before: Spent | None, width: int = HANDLE) -> str:
     share = spent.size / float(best.parameters)
     picture = stacked_terms(spent.size, spent.flops, began, width)
     if above < 0.01:
-        told = "<b>The bottom of the valley.</b> No size ends more than a hundredth lower."
-        return common.pictured(picture, told)
-    told = "A larger model with less text" if share < 1 else "A smaller model with more text"
-    told = f"<b>{above:.2f} above the lowest.</b> {told} would end lower, for the same work."
-    return common.pictured(picture, told)
+        caption = "<b>The bottom of the valley.</b> No size ends more than a hundredth lower."
+        return common.pictured(picture, caption)
+    better = "A larger model with less text" if share < 1 else "A smaller model with more text"
+    caption = f"<b>{above:.2f} above the lowest.</b> {better} would end lower, for the same work."
+    return common.pictured(picture, caption)
 
 
 LOSS_TERMS = common.Handle(
@@ -355,16 +355,16 @@ class Share:
 def _draw_price(setting: Share, before: Share | None, width: int = HANDLE) -> str:
     picture = price_of_size(setting.share, width)
     if setting.share < smallest_share():
-        told = "<b>Never.</b> So small a model does not reach this loss on any amount of text."
-        return common.pictured(picture, told)
+        caption = "<b>Never.</b> So small a model does not reach this loss on any amount of text."
+        return common.pictured(picture, caption)
     if setting.share == 1:
-        told = "<b>The cheapest way to this loss.</b> Every other size takes more work."
-        return common.pictured(picture, told)
+        caption = "<b>The cheapest way to this loss.</b> Every other size takes more work."
+        return common.pictured(picture, caption)
     times = float(over_training(setting.share))
     size, work = units.digits(setting.share, 2), units.digits(times, 3)
     text = units.digits(times / setting.share, 3)
-    told = f"<b>{work} times the work.</b> At {size} times the size it has to read {text} times "
-    return common.pictured(picture, f"{told}the text, to end at the same loss.")
+    caption = f"<b>{work} times the work.</b> At {size} times the size it has to read {text} times "
+    return common.pictured(picture, f"{caption}the text, to end at the same loss.")
 
 
 SIZE_PRICE = common.Handle(
@@ -403,10 +403,10 @@ def _draw_epochs(setting: Epochs, before: Epochs | None, width: int = HANDLE) ->
     n = setting.epochs
     picture = epochs_worth(worths, n, width)
     added = worths[n - 1] - (worths[n - 2] if n > 1 else 0)
-    told = f"The last reading taught {units.share(added)} of what the first one did."
+    caption = f"The last reading taught {units.share(added)} of what the first one did."
     if n == 1:
-        told = "The first reading is all new."
-    return common.pictured(picture, told)
+        caption = "The first reading is all new."
+    return common.pictured(picture, caption)
 
 
 REPEATED = common.Handle(

@@ -202,12 +202,12 @@ def loss_against_size(
         marks.append((circle(9, -5, 9, "none", **_DASHED), 18, "at the start"))
     svg += _own(axes, own) if own else ""
     label = f"the law's best: {units.size(best.parameters)}, {units.count(best.tokens)} tokens"
-    found = [(_diamond(9, -5), 18, label)]
+    law_marks = [(_diamond(9, -5), 18, label)]
     if near:
         label = f"within 0.01 of it: {units.size(near[0])} to {units.size(near[-1])}"
-        found.append((rect(0, -13, 18, 16, GREEN, opacity=0.25), 18, label))
+        law_marks.append((rect(0, -13, 18, 16, GREEN, opacity=0.25), 18, label))
     key, y = _key(marks, axes, axes.bottom + 98)
-    rest, y = _key(found, axes, y + 26)
+    rest, y = _key(law_marks, axes, y + 26)
     svg += key + rest
 
     able = [dot for dot in dots if dot.fits and dot.answers]
@@ -259,19 +259,21 @@ def _curve(axes: Axes, flops: float, law: str | Law) -> str:
     low, high = sizes_known(flops, law)
     sizes = _sizes(axes)
     losses = zip(sizes, losses_of_sizes(sizes, flops, law), strict=True)
-    shown = [(N, value) for N, value in losses if axes.holds(N, value)]
+    visible = [(N, value) for N, value in losses if axes.holds(N, value)]
     svg = ""
-    for known, group in groupby(pairwise(shown), lambda pair: low <= pair[1][0] <= high):
+    for within_runs, group in groupby(pairwise(visible), lambda pair: low <= pair[1][0] <= high):
         pairs = [*group]
         points = " ".join(
             f"{axes.x(N):.1f},{axes.y(value):.1f}"
             for N, value in [pairs[0][0], *(right for _, right in pairs)]
         )
-        svg += f'<polyline points="{points}" fill="none" {_KNOWN if known else _BEYOND}/>'
+        svg += (
+            f'<polyline points="{points}" fill="none" {_WITHIN_RUNS if within_runs else _BEYOND}/>'
+        )
     return svg
 
 
-_KNOWN = f'stroke="{BLUE}" stroke-width="6"'
+_WITHIN_RUNS = f'stroke="{BLUE}" stroke-width="6"'
 _BEYOND = f'stroke="{BLUE}" stroke-width="3" stroke-dasharray="2 5"'
 """The law's curve: as far as its runs reached, and beyond."""
 
@@ -350,7 +352,7 @@ def _marks(axes: Axes, dots: Sequence[Outcome], curve: str) -> list[Mark]:
     ink: Style = {"stroke": "currentColor", "stroke_width": 1.5}
     marks: list[Mark] = [
         (f'<line y1="-5" x2="28" y2="-5" {line_style}/>', 28, label)
-        for line_style, label in ((_KNOWN, "the law"), (_BEYOND, "the law, beyond its runs"))
+        for line_style, label in ((_WITHIN_RUNS, "the law"), (_BEYOND, "the law, beyond its runs"))
         if line_style in curve
     ]
     marks.append((circle(6, -5, 6, BLUE, **ink), 12, "fits"))

@@ -186,8 +186,8 @@ def _pictures(setting: Setting, old: ExpectedDays | None, **width: int) -> str:
     work = min(1.5 * in_rows / (1 + days.losses.total), days.computing) * DAY
     simulated = simulate_run(work, *setting.times, seed=setting.chance)
     whole = work == days.computing * DAY
-    shown = simulated.total / DAY if whole else days.total
-    strip = strip_of_days(simulated, shown, d / (t + d), **width)
+    strip_days = simulated.total / DAY if whole else days.total
+    strip = strip_of_days(simulated, strip_days, d / (t + d), **width)
     bar = parts_of_days(days.parts(), old.parts() if old else None, **width)
     return f"<div>{strip.inline_svg()}</div><div>{bar.inline_svg()}</div>"
 
@@ -259,11 +259,11 @@ class Failure:
 
     def draw(self, **width: int) -> str:
         """The line of time, and what the stop costs."""
-        told = (
+        caption = (
             f"{self.lost:g} minutes of work are lost, {self.restart:g} go to the restart: "
             f"the stop costs <b>{self.lost + self.restart:g} minutes</b>."
         )
-        return common.pictured(failure(self.lost, 60, self.restart, **width), told)
+        return common.pictured(failure(self.lost, 60, self.restart, **width), caption)
 
 
 FAILURE = common.Handle(
@@ -294,8 +294,8 @@ class Nodes:
 
     def draw(self, **width: int) -> str:
         """Their failures, and the stops of two jobs."""
-        told = "A job stops at every cross of each of its nodes."
-        return common.pictured(stops_of_nodes(self.chance, **width), told)
+        caption = "A job stops at every cross of each of its nodes."
+        return common.pictured(stops_of_nodes(self.chance, **width), caption)
 
 
 MANY_NODES = common.Handle(
@@ -323,11 +323,11 @@ class SaveInterval:
         M, R = float(mean_time_between_failures(16384, 0.0042)), 30 * MINUTE
         best = best_checkpoint_interval(self.write, M)
         here, least = (losses(t, self.write, M, R).total for t in (self.minutes * MINUTE, best))
-        told = (
+        caption = (
             f"Stops and writes add <b>{units.percent(here)}</b> to the useful time; at the "
             f"best interval, {units.duration(best)}, they would add {units.percent(least)}."
         )
-        return common.pictured(valley(self.minutes * MINUTE, self.write, M, R, **width), told)
+        return common.pictured(valley(self.minutes * MINUTE, self.write, M, R, **width), caption)
 
 
 SAVE_INTERVAL = common.Handle(
@@ -391,9 +391,9 @@ class Dated:
             when = f"{units.plural(abs(early), 'day')} {'before' if early > 0 else 'after'} "
             when += "your last one"
         cost = units.duration(run.lost + run.restarting) if run.stops else "nothing"
-        told = f"Done on <b>{end:%A}, {end.day} {end:%B}</b>, {when}. "
-        told += f"{units.plural(run.stops, 'failure')} cost {cost}."
-        return common.pictured(dated_run(whole, _START, _THERE, _PROMISED, **width), told)
+        caption = f"Done on <b>{end:%A}, {end.day} {end:%B}</b>, {when}. "
+        caption += f"{units.plural(run.stops, 'failure')} cost {cost}."
+        return common.pictured(dated_run(whole, _START, _THERE, _PROMISED, **width), caption)
 
 
 _SEED = 1

@@ -176,8 +176,8 @@ def calendar_at_a_glance(
     top, pitch, foot = (80, 62, 242) if narrow else (60, 46, 198)
     scale = (right - start) / (1.04 * max(days.total.greatest, deadline or 0, promised or 0))
     svg = ""
-    for row, told in enumerate(wrap(_headline(days, name), 42 if narrow else 99)):
-        svg += text(left, 34 - 14 * narrow + 20 * row, told, 17 - 2 * narrow, font_weight=700)
+    for row, caption in enumerate(wrap(_headline(days, name), 42 if narrow else 99)):
+        svg += text(left, 34 - 14 * narrow + 20 * row, caption, 17 - 2 * narrow, font_weight=700)
     y = foot + 48
     if promised:  # behind the bars
         x = start + scale * promised
@@ -312,17 +312,17 @@ def strip_of_days(
         svg += text(left - 10, y + 17, name, 14, "end")
         svg += _days_of(stretches, row * span, span, y, left, right)
     y = 16 + rows * (_HIGH + 8)
-    shown = min(rows * span, total)
+    visible_days = min(rows * span, total)
     note = f"A row is {'a day' if span == 1 else f'{span} days'}. "
-    if shown < days * 0.999:
-        note += f"The first {shown:.0f} of {units.digits(days)} days are shown."
+    if visible_days < days * 0.999:
+        note += f"The first {visible_days:.0f} of {units.digits(days)} days are shown."
     else:
         note += f"All is shown: by lot it takes {units.digits(days)} days."
     lines = _lines(note, width)
     if saving:
         lines += _lines("Saving: the writes up to a stop are drawn together, before it.", width)
-    for i, told in enumerate(lines):
-        svg += text(12 if width == NARROW else left, y + 14 + 20 * i, told, 14)
+    for i, caption in enumerate(lines):
+        svg += text(12 if width == NARROW else left, y + 14 + 20 * i, caption, 14)
     y += 20 * (len(lines) - 1)
     words = (
         f"A run drawn by lot, row by row: useful {units.percent(run.useful_share)} of the time, "
@@ -398,8 +398,8 @@ def parts_of_days(
         svg += ghost(left, 32, was * scale, 42, "at the start")
     svg += _legend(parts, 104, 3, left, pitch)
     y = 104 + 26 * (len(parts) > 3) + 26
-    for told in _lines(_LEFT_OUT, width):
-        svg += text(left, y, told, 14)
+    for caption in _lines(_LEFT_OUT, width):
+        svg += text(left, y, caption, 14)
         y += 20
     listed = ", ".join(f"{WORDS[k]} {_short(v, 3)}" for k, v in parts.items())
     was_in_words = f" Dashed: {units.digits(was)} days." if before and was != total else ""

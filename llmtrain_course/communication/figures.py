@@ -33,13 +33,13 @@ def by_tensor(
 ) -> list[dict[str, Any]]:
     """Measured steps that differ in tensor parallelism alone, with their `tensor`."""
     wanted = (num_gpus, pipeline_parallel, micro_batch_size)
-    found: list[Any] = [
+    rows: list[Any] = [
         {**row, "tensor": split.tensor_parallel}
         for row in steps.to_dict("records")
         for split in [row["plan"].split]
         if (split.num_gpus, split.pipeline_parallel, split.micro_batch_size) == wanted
     ]
-    return sorted(found, key=lambda row: float(row["tensor"]))
+    return sorted(rows, key=lambda row: float(row["tensor"]))
 
 
 @styled

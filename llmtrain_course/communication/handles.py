@@ -193,12 +193,12 @@ def _sentence(plan: Plan, old: Plan | None) -> str:
     result += f", <b>{units.share(visible / step.total)}</b> of it sending that nothing hides"
     if step.bubble:
         result += f", {units.share(step.bubble / step.total)} waiting"
-    held = units.gigabytes(plan.memory.total)
+    size = units.gigabytes(plan.memory.total)
     memory = units.gigabytes(plan.run.accelerator.memory)
     if plan.fits or plan.tight:
         fits = "fits" if plan.fits else "tight"
-        return f"{result}. A GPU holds {held} of {memory}: <b>{fits}</b>."
-    return f"{result}. A GPU would need {held} and has {memory}: <b>does not fit</b>."
+        return f"{result}. A GPU holds {size} of {memory}: <b>{fits}</b>."
+    return f"{result}. A GPU would need {size} and has {memory}: <b>does not fit</b>."
 
 
 def _tables(plan: Plan) -> str:
@@ -299,20 +299,22 @@ def _draw_neighbours(
     parts = of_first_stage(plan, spread_over_nodes(plan) if setting.replicas else sending(plan))
     if setting.tensor_parallel > 1 and not parts["tensor"].inside:
         far, near = (x["tensor"].seconds for x in (parts, sending(plan)))
-        told = f"<b>The sums of the layers cross the network.</b> They take {units.seconds(far)}, "
-        told += f"and took {units.seconds(near)} inside a node."
+        caption = (
+            f"<b>The sums of the layers cross the network.</b> They take {units.seconds(far)}, "
+        )
+        caption += f"and took {units.seconds(near)} inside a node."
     elif setting.tensor_parallel > 1:
         sums = parts["tensor"].sent / sum(part.sent for part in parts.values())
         share = units.share(sums) if sums < 0.995 else "Over 99 %"
-        told = f"<b>{share} of its bytes are sums of the layers, and stay in the node.</b>"
+        caption = f"<b>{share} of its bytes are sums of the layers, and stay in the node.</b>"
         others = sum(x.sent for x in parts.values() if not x.inside)
         if others:
             rest = units.about(others, units.gigabytes)
-            told += f" The other {rest} need the network."
+            caption += f" The other {rest} need the network."
     else:
-        told = "Nobody shares a matrix. All that is sent are gradients and new weights"
-        told += ", and what passes from stage to stage." if len(parts) > 1 else "."
-    return common.pictured(picture, told)
+        caption = "Nobody shares a matrix. All that is sent are gradients and new weights"
+        caption += ", and what passes from stage to stage." if len(parts) > 1 else "."
+    return common.pictured(picture, caption)
 
 
 NEIGHBOURS = common.Handle(
@@ -365,11 +367,11 @@ def _draw_message(setting: Message, before: Message | None = None, narrow: bool 
     }
     picture = message_rates(series, taken, size, narrow)
     first, last = min(taken.values()), max(taken.values())
-    told = f"A message of <b>{common_size(size)}</b> takes {units.seconds(first)} to "
-    told += f"{units.seconds(last)}."
+    caption = f"A message of <b>{common_size(size)}</b> takes {units.seconds(first)} to "
+    caption += f"{units.seconds(last)}."
     half = [name for name, rates in series.items() if rates[size] < max(rates.values()) / 2]
-    told += f" {_machines(len(half))} half of their best rate."
-    return common.pictured(picture, told)
+    caption += f" {_machines(len(half))} half of their best rate."
+    return common.pictured(picture, caption)
 
 
 def common_size(size: int) -> str:
@@ -436,10 +438,10 @@ def _sum(parts: Sequence[int]) -> str:
 
 def _draw_matrices(setting: Matrices, before: Matrices | None = None, narrow: bool = False) -> str:
     mlp = SharedMlp(gpus=setting.gpus)
-    told = _of_matrices(mlp, setting.step)
+    caption = _of_matrices(mlp, setting.step)
     if setting.gpus == 1 and setting.step:
-        told = "One GPU has everything. It gets the same numbers, and waits for nobody."
-    return common.pictured(shared_matrices(mlp, setting.step, narrow), told)
+        caption = "One GPU has everything. It gets the same numbers, and waits for nobody."
+    return common.pictured(shared_matrices(mlp, setting.step, narrow), caption)
 
 
 SHARED_MATRICES = common.Handle(
@@ -486,18 +488,18 @@ class TimeLine:
 
 def _draw_time_line(setting: TimeLine, before: TimeLine | None = None, narrow: bool = False) -> str:
     last = setting.last
-    told = f"Backward takes {milliseconds(last.backward)}, the gradients "
-    told += f"{milliseconds(last.sending)}. <b>{milliseconds(last.visible)} show.</b> "
+    caption = f"Backward takes {milliseconds(last.backward)}, the gradients "
+    caption += f"{milliseconds(last.sending)}. <b>{milliseconds(last.visible)} show.</b> "
     if setting.messages == 1:
-        told += "A single message waits for the last layer, so nothing of it hides."
+        caption += "A single message waits for the last layer, so nothing of it hides."
     elif last.backward >= last.sending:
-        told += "All hide but the last message."
+        caption += "All hide but the last message."
     elif last.backward >= last.sending - last.starts:
-        told += f"To begin so many messages takes {milliseconds(last.starts)}, so they queue."
+        caption += f"To begin so many messages takes {milliseconds(last.starts)}, so they queue."
     else:
-        told += "The messages queue. There are too few tokens to hide them."
+        caption += "The messages queue. There are too few tokens to hide them."
     picture = time_line(last, min(setting.moment, setting.end), narrow)
-    return common.pictured(picture, told)
+    return common.pictured(picture, caption)
 
 
 TIME_LINE = common.Handle(

@@ -118,8 +118,8 @@ def neighbour_grid(
     that share matrices, or with `replicas` those that do not.
     """
     split, size = plan.split, plan.run.accelerator.gpus_per_node
-    found = replicas_first(split) if replicas else neighbours(split)
-    kinds = {gpu: part for part, gpus in found.items() for gpu in gpus}
+    groups = replicas_first(split) if replicas else neighbours(split)
+    kinds = {gpu: part for part, gpus in groups.items() for gpu in gpus}
     svg = text(70, 26, "GPU 1 and those it talks to", 16, font_weight=600)
     for row in range(split.num_gpus // size):
         y = 44 + 38 * row
@@ -139,10 +139,10 @@ def neighbour_grid(
             beside += ghost(376, y, sides[1], sides[1], "at the start")
         beside += text(510, y + 14, name, 16, font_weight=600, fill=COLORS[name])
         part = parts.get(name)
-        told = [units.about(part.sent, units.gigabytes), _partners(name, part)] if part else []
-        told += _way(part) if part else ["nothing"]
-        beside += "".join(text(510, y + 34 + 20 * k, x, 15) for k, x in enumerate(told))
-        listed.append(f"{name}: {', '.join(told)}")
+        lines = [units.about(part.sent, units.gigabytes), _partners(name, part)] if part else []
+        lines += _way(part) if part else ["nothing"]
+        beside += "".join(text(510, y + 34 + 20 * k, x, 15) for k, x in enumerate(lines))
+        listed.append(f"{name}: {', '.join(lines)}")
     svg += f'<g transform="translate(-366 382)">{beside}</g>' if narrow else beside
     svg += text(70, 374, _product(plan), 15)
     words = f"{_product(plan)}. In a step GPU 1 sends, {'; '.join(listed)}."
@@ -209,10 +209,10 @@ def who_sends(plan: Plan, narrow: bool = False) -> Drawing:
         svg += text(grid.key, down + 28, "nothing is sent: one GPU", 15)
 
     total = -(-split.num_gpus // size)
-    shown = f"{len(nodes)} of {total:,} nodes" if len(nodes) < total else "all nodes"
-    shown += f", {CELLS} of {size} GPUs of each" if size > CELLS else ""
-    shown += "; dashed: the network" if len(nodes) > 1 else ""
-    svg += text(left, foot + (2 if narrow else 14), shown, 14)
+    note = f"{len(nodes)} of {total:,} nodes" if len(nodes) < total else "all nodes"
+    note += f", {CELLS} of {size} GPUs of each" if size > CELLS else ""
+    note += "; dashed: the network" if len(nodes) > 1 else ""
+    svg += text(left, foot + (2 if narrow else 14), note, 14)
     sent = "; ".join(
         f"{name} {units.gigabytes(part.sent)} {_with_whom(name, part)}, {_how_long(part)}"
         for name, part in parts.items()
@@ -471,17 +471,17 @@ def _ring_gpu(state: RingTurn, gpu: int, ring: _Circle) -> str:
     svg += text(x, y - high + 19, label, 15, "middle", font_weight=600)
     for piece, parts in enumerate(state.summed[gpu]):
         spot = x + ring.piece * (piece - n / 2) + 1, y - high + 26
-        told = f"{label}, piece {piece + 1}: {parts} of {n} summed"
-        svg += _level(*spot, ring.piece - 2, parts / n, told, piece == came)
+        title = f"{label}, piece {piece + 1}: {parts} of {n} summed"
+        svg += _level(*spot, ring.piece - 2, parts / n, title, piece == came)
     return svg
 
 
-def _level(x: float, y: float, wide: float, full: float, told: str, came: bool) -> str:
+def _level(x: float, y: float, wide: float, full: float, title: str, came: bool) -> str:
     """A piece, filled from below."""
     style: Style = {"stroke": "currentColor", "stroke_width": 2.5} if came else {"stroke": GREY}
     fill = COLORS["useful"] if full == 1 else COLORS["data"]
     return rect(x, y + 34 * (1 - full), wide, 34 * full, fill) + rect(
-        x, y, wide, 34, title=told, **style
+        x, y, wide, 34, title=title, **style
     )
 
 
@@ -572,10 +572,12 @@ def _size(num_bytes: float) -> str:
 def _ring_words(state: RingTurn, num_bytes: float) -> str:
     n = state.gpus
     piece = _size(num_bytes / n)
-    held = sorted({parts for row in state.summed for parts in row})
+    counts = sorted({parts for row in state.summed for parts in row})
     words = f"{n} GPUs in a circle, each with {n} pieces of {piece}. Turn {state.turn} of "
     words += f"{state.turns}: {_phase(state)}. A piece holds the numbers of "
-    words += f"{held[0]} to {held[-1]} GPUs" if len(held) > 1 else units.plural(held[0], "GPU")
+    words += (
+        f"{counts[0]} to {counts[-1]} GPUs" if len(counts) > 1 else units.plural(counts[0], "GPU")
+    )
     return f"{words}; GPU 1 has sent {_size(state.sent_bytes(num_bytes))}."
 
 
@@ -639,9 +641,9 @@ def message_rates(
         svg += line(right + 3, y, right + 16, below - 5, stroke=ink)
         svg += text(right + 20, below, name, 15, font_weight=600, fill=ink)
         svg += text(right + 20, below + 19, takes, 14)
-    told = ", ".join(f"{name} {units.seconds(time)}" for name, time in seconds.items())
+    times = ", ".join(f"{name} {units.seconds(time)}" for name, time in seconds.items())
     words = "Measured rates of all-reduces, over the bytes of the message: low for small ones, "
-    words += f"flat for large ones. {units.gibibytes(size)} take {told}."
+    words += f"flat for large ones. {units.gibibytes(size)} take {times}."
     return Drawing(svg, *((368, 508) if narrow else (640, 396)), words)
 
 

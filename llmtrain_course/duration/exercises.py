@@ -309,8 +309,8 @@ def _whole(days: float) -> str:
 def _beside(days: float, limit: float) -> str:
     """Days in whole ones, or in more digits where those would hide which is more."""
     short = _whole(days)
-    shown = float(short.split()[0].replace(",", ""))
-    same = (shown > limit) == (days > limit)
+    value = float(short.split()[0].replace(",", ""))
+    same = (value > limit) == (days > limit)
     return short if same else f"{units.digits(days, 4)} days"
 
 

@@ -259,13 +259,13 @@ def _draw_spread(now: Spread, before: Spread | None, plane: Plane = PAGE) -> str
     ghost = before.mark if before and same else None  # another run's dot says nothing here
     picture = days_against_gpus(now.mark, published_marks(), before=ghost, plane=plane)
     bill = cost(now.hours * units.HOUR, 1, PRICE)
-    told = (
+    caption = (
         f"{now.run} on {units.plural(now.num_gpus, 'GPU')}: "
         f"<b>{units.duration(now.mark.days * units.DAY)}</b>, {units.count(now.hours)} "
         f"GPU-hours, {units.dollars(bill)} at {PRICE} dollars an hour."
         + (" <b>Within a month.</b>" if now.mark.days <= 30 else "")
     )
-    return common.pictured(picture, told)
+    return common.pictured(picture, caption)
 
 
 GPUS_AND_DAYS = common.Handle(
@@ -311,17 +311,17 @@ def _draw_counted(now: Counted, before: Counted | None, narrow: bool = False) ->
     days = float(training_seconds(T, P, n, rates[by], counted)) / units.DAY
     work = Count(now.work, units.flops(flops_per_parameter(counted) * T * P), counted == "full")
     rate = Count(now.rate, units.flops_per_second(n * rates[by]), by == "full")
-    told = "Both count the pass that is computed again. <b>The counts agree.</b>"
+    caption = "Both count the pass that is computed again. <b>The counts agree.</b>"
     if counted == by == "none":
-        told = "Neither counts the pass that is computed again. <b>The counts agree.</b>"
+        caption = "Neither counts the pass that is computed again. <b>The counts agree.</b>"
     elif counted != by:
-        told = (
+        caption = (
             f"The {'work' if counted == 'full' else 'rate'} counts a pass that the "
             f"{'rate' if counted == 'full' else 'work'} leaves out: "
             f"<b>{drawings.off(days / right)}</b>."
         )
     picture = drawings.eight_or_six(work, rate, days, right, bloom["days"], narrow)
-    return common.pictured(picture, told)
+    return common.pictured(picture, caption)
 
 
 EIGHT_OR_SIX = common.Handle(
@@ -376,11 +376,11 @@ def _draw_promise(now: Promise, before: Promise | None, narrow: bool = False) ->
     tokens = float(trainable_tokens(30 * units.DAY, 8 * 10**9, 8, rate, "none"))
     were = "was" if len(late) == 1 else "were"
     slower = f"{len(late)} of {len(shares)} runs {were} slower" if late else "No run was slower"
-    told = (
+    caption = (
         f"<b>{slower}.</b> Eight A100 would read "
         f"{units.count(tokens, 2)} tokens in 30 days, for a model of 8B."
     )
-    return common.pictured(picture, told)
+    return common.pictured(picture, caption)
 
 
 PROMISE = common.Handle(
@@ -416,26 +416,26 @@ CLUSTERS = (384, 768, 1536)
 
 def measured(way: str) -> list[dict[str, Any]]:
     """The rows of the model on 384, 768 and 1,536 GPUs, divided in this way."""
-    known = (row for row in rows("megatron_training_days") if row["scheme"] == way)
-    return [row for row in known if row["num_gpus"] in CLUSTERS]
+    runs = (row for row in rows("megatron_training_days") if row["scheme"] == way)
+    return [row for row in runs if row["num_gpus"] in CLUSTERS]
 
 
 def _draw_cluster(now: Cluster, before: Cluster | None, narrow: bool = False) -> str:
-    known = measured(WAYS[now.way])
+    runs = measured(WAYS[now.way])
     i = CLUSTERS.index(min(CLUSTERS, key=lambda n: abs(n - now.num_gpus)))
-    row, first = known[i], known[0]
+    row, first = runs[i], runs[0]
     hours = gpu_hours(first["days"] * units.DAY, first["num_gpus"])
     ideal = [float(seconds_of_hours(hours, n)) / units.DAY for n in CLUSTERS]
     share = float(utilization(row["flops_per_gpu"], accelerator("A100").peak("bf16")))
     groups = data_parallel_size(row["num_gpus"], tensor_parallel=row["model_parallel"])
     each = units.plural(accumulation_steps(row["global_batch_size"], 1, groups), "sequence")
     who = "Each GPU" if groups == row["num_gpus"] else "Each group of 96 GPUs"
-    told = (
+    caption = (
         f"{units.plural(row['num_gpus'], 'GPU')}: <b>{row['days']} days</b>. {who} computes "
         f"{each} in a step before all exchange what they found."
     )
-    marks = [Mark(f"175B by {WAYS[now.way]}", x["num_gpus"], x["days"]) for x in known]
-    return common.pictured(drawings.more_gpus(marks, i, ideal, share, narrow), told)
+    marks = [Mark(f"175B by {WAYS[now.way]}", x["num_gpus"], x["days"]) for x in runs]
+    return common.pictured(drawings.more_gpus(marks, i, ideal, share, narrow), caption)
 
 
 MORE_GPUS = common.Handle(
@@ -493,10 +493,10 @@ def _draw_copied(now: Copied, before: Copied | None, narrow: bool = False) -> st
         ),
     ]
     left = 3 - sum((now.tokens, now.rate, now.length))
-    told = f"<b>{units.digits(days)} days</b>, with {units.plural(left, 'slip')} left."
+    caption = f"<b>{units.digits(days)} days</b>, with {units.plural(left, 'slip')} left."
     if all_right:
-        told = f"<b>{units.digits(days)} days</b>, and no slip is left."
-    return common.pictured(drawings.copied(lines, narrow), told)
+        caption = f"<b>{units.digits(days)} days</b>, and no slip is left."
+    return common.pictured(drawings.copied(lines, narrow), caption)
 
 
 COPIED = common.Handle(

@@ -133,7 +133,7 @@ def days_against_gpus(
     gpus, days = plane.gpus, plane.days
     x, y = gpus.at(you.num_gpus), days.at(you.days)
     wide = 9 * len(units.plural(you.num_gpus, "GPU")) + 12
-    told = min(x, plane.width - wide / 2)  # the middle of your own number
+    own_middle = min(x, plane.width - wide / 2)  # of your own number
     svg = ""
     for n in (10, 100, 1000, 10_000, 100_000):
         at = gpus.at(n)
@@ -141,7 +141,9 @@ def days_against_gpus(
         if n > 10_000 and plane is TELEPHONE:
             continue
         middle = at - 26 if n > 10_000 else at
-        if abs(middle - told) > wide / 2 + 4.5 * len(f"{n:,}"):  # else your own number is there
+        if abs(middle - own_middle) > wide / 2 + 4.5 * len(
+            f"{n:,}"
+        ):  # else your own number is there
             svg += text(middle, days.begin + 22, f"{n:,}", 14, "middle")
     for span, name in SPANS.items():
         svg += line(gpus.begin, days.at(span), gpus.end, days.at(span), **FAINT)
@@ -170,7 +172,7 @@ def days_against_gpus(
         svg += circle(*place, 5, GREY, _words(run), stroke="currentColor")
     left = max(gpus.begin - 96, 0)
     svg += _flag(left, y - 13, gpus.begin - 4 - left, units.duration(you.days * units.DAY))
-    svg += _flag(told - wide / 2, days.begin + 4, wide, units.plural(you.num_gpus, "GPU"))
+    svg += _flag(own_middle - wide / 2, days.begin + 4, wide, units.plural(you.num_gpus, "GPU"))
     svg += _key(plane, bool(band), bool(moved))
 
     words = [f"Days against GPUs. {_words(you)}"]
@@ -179,7 +181,7 @@ def days_against_gpus(
         words[0] += f", as published runs {low} to {high}"
     words += [f"at the start: {_words(moved)}"] if moved else []
     words += [_words(run) for run in runs]
-    height = plane.key[-1][1] + (-12 if band is None else 14 * len(_told_of_band(plane)))
+    height = plane.key[-1][1] + (-12 if band is None else 14 * len(_band_caption(plane)))
     return Drawing(svg, plane.width, height, f"{'; '.join(words)}.")
 
 
@@ -232,8 +234,8 @@ def _key(plane: Plane, band: bool, moved: bool) -> str:
     if band:
         x, y = area
         svg += rect(x, y - 14, 28, 18, BLUE, opacity=0.28)
-        for i, told in enumerate(_told_of_band(plane)):
-            svg += text(x + 36, y + 18 * i, told, 14)
+        for i, caption in enumerate(_band_caption(plane)):
+            svg += text(x + 36, y + 18 * i, caption, 14)
     return svg
 
 
@@ -242,7 +244,7 @@ _BAND = "at an MFU of {:.0f} to {:.0f} %, as 13 of 14 published runs".format(
 )
 
 
-def _told_of_band(plane: Plane) -> list[str]:
+def _band_caption(plane: Plane) -> list[str]:
     return [_BAND] if fits(_BAND, plane.width - 132, 14) else _BAND.split(", ")
 
 
@@ -286,18 +288,20 @@ def eight_or_six(
     agree = abs(days / right - 1) < 1e-6
     ink = GOOD if agree else WRONG
     verdict = "✓ the counts agree" if agree else f"✗ {off(days / right)}"
-    found, judged = ((16, y - 10), (344, y - 10)) if narrow else ((168, y + 20), (168, y + 42))
+    days_at, verdict_at = (
+        ((16, y - 10), (344, y - 10)) if narrow else ((168, y + 20), (168, y + 42))
+    )
     side = "start" if narrow else "end"
-    svg += text(*found, f"{units.digits(days)} days", 17, side, **BOLD)
+    svg += text(*days_at, f"{units.digits(days)} days", 17, side, **BOLD)
     svg += rect(left, y, longest * days / LONGEST, 30, ink, "days by this count", rx=3)
     x = left + longest * calendar / LONGEST
     svg += line(x, y - 8, x, y + 38, stroke_width=2.5)
-    told = f"it took {units.digits(calendar)} days, stops included"
-    svg += text(min(x, width - 130), y + 56, told, 15, "middle")
-    svg += text(*judged, verdict, 15, "end", fill=ink, **BOLD)
+    note = f"it took {units.digits(calendar)} days, stops included"
+    svg += text(min(x, width - 130), y + 56, note, 15, "middle")
+    svg += text(*verdict_at, verdict, 15, "end", fill=ink, **BOLD)
     words = (
         f"The work, {work.size}, {_with(work)}, over {rate.size} of all GPUs, {_with(rate)}: "
-        f"{units.digits(days)} days, {verdict[2:]}. On the calendar {told}."
+        f"{units.digits(days)} days, {verdict[2:]}. On the calendar {note}."
     )
     return Drawing(svg, width, y + 66, words)
 
@@ -353,7 +357,7 @@ def promise(
     below the others; a dashed line is what was promised `before`.
     """
     order = [*sorted(shares, key=lambda name: -shares[name]), *doubtful]
-    known = {**shares, **doubtful}
+    runs = {**shares, **doubtful}
     width, left, right = (NARROW, 124, 334) if narrow else (WIDTH, 168, 678)
     bottom = 52 + 19 * len(order)
     svg = ""
@@ -371,7 +375,7 @@ def promise(
         svg += line(at(before), bottom - 4, at(before), bottom + 6, **DASHED)
     listed = []
     for i, name in enumerate(order):
-        x, y, share = at(known[name]), 58 + 19 * i, known[name]
+        x, y, share = at(runs[name]), 58 + 19 * i, runs[name]
         svg += text(
             left - 18 + 8 * narrow, y + 5, f"{name}{'*' if name in doubtful else ''}", 14, "end"
         )
@@ -467,21 +471,21 @@ class Line(NamedTuple):
     """A line of a calculation: what it says, in code and in words, and its value.
 
     Its ruler begins at `least` and has four decades, `ticks` names its begin, its
-    middle and its end; `known` is a value to hold it against, with its name.
+    middle and its end; `reference` is a value to compare it with, and its name.
     """
 
     what: str
     code: str
-    said: str
+    result: str
     value: float
     least: float
     right: bool
-    known: tuple[float, str] | None = None
+    reference: tuple[float, str] | None = None
     ticks: Sequence[str] = ("1", "100", "10,000")
 
 
 def copied(lines: Sequence[Line], narrow: bool = False) -> Drawing:
-    """A calculation line by line, each value on a ruler beside what is known of it."""
+    """Draw a calculation line by line, each value on a ruler next to its reference."""
     width, begin, high = (NARROW, 24, 158) if narrow else (WIDTH, 290, 106)
     svg, words = "", []
     for i, one in enumerate(lines):
@@ -497,20 +501,20 @@ def copied(lines: Sequence[Line], narrow: bool = False) -> Drawing:
                 anchor = "end" if power == 4 else "start" if narrow and not power else "middle"
                 x += 24 if power == 4 else -8 if anchor == "start" else 0
                 svg += text(x, y + 64, one.ticks[power // 2], 14, anchor, opacity=0.8)
-        if one.known:
-            x = ruler.at(one.known[0])
+        if one.reference:
+            x = ruler.at(one.reference[0])
             svg += line(x, y + 30, x, y + 52, stroke_width=4)
         note = "attention's scores left out, as 8TP does"
         if not one.right:
             note = "nothing says what it should be"
-        note = one.known[1] if one.known else note
-        place = ruler.at(one.known[0] if one.known else 1e2 * one.least)
+        note = one.reference[1] if one.reference else note
+        place = ruler.at(one.reference[0] if one.reference else 1e2 * one.least)
         svg += text(place, y + 84, note, 14, "middle")
         x, ink = ruler.at(one.value), GOOD if one.right else BLUE
         svg += circle(x, y + 42, 9, ink, one.what, stroke="currentColor", stroke_width=2)
-        said = f"{one.said}{' ✓' if one.right else ''}"
-        half = 5 * len(said)
-        svg += text(min(max(x, half), width - half), y + 22, said, 16, "middle", **BOLD)
-        known = f" (known: {one.known[1]})" if one.known else ""
-        words.append(f"{one.what}: {one.code}, {one.said}{known}")
+        result = f"{one.result}{' ✓' if one.right else ''}"
+        half = 5 * len(result)
+        svg += text(min(max(x, half), width - half), y + 22, result, 16, "middle", **BOLD)
+        reference = f" (known: {one.reference[1]})" if one.reference else ""
+        words.append(f"{one.what}: {one.code}, {one.result}{reference}")
     return Drawing(svg, width, 8 + high * len(lines), f"A calculation. {'; '.join(words)}.")
