@@ -114,8 +114,8 @@ def run(before: str, source: str) -> str:
             value = _html(_last_value(source, names))
     except BaseException as error:  # whatever a learner's cell may raise
         value = _plain(_raised(error))
-    shown = "" if printed.closed else _plain(printed.getvalue())
-    return json.dumps({"html": shown + value, **kept()})
+    output = "" if printed.closed else _plain(printed.getvalue())
+    return json.dumps({"html": output + value, **kept()})
 
 
 def guess(id: str, written: str) -> str:
@@ -201,7 +201,7 @@ def kept() -> dict[str, Any]:
             "tries": tries,
             "hints": _counts(exercises._HINTS, 99),
             "turns": _counts(exercises._TURNS),
-            "guesses": {id: str(said) for id, said in guesses.items()},
+            "guesses": {id: str(answer) for id, answer in guesses.items()},
             "done": {id: True in tries[id] for id in tries} | dict.fromkeys(guesses, True),
             "run": dict(own.SET),
             "progress": repr(progress()),
@@ -221,18 +221,18 @@ def restore(stored: str) -> None:
     exercises._HINTS.update(_counts(earlier.get("hints"), 99))
     exercises._TURNS.update(_counts(earlier.get("turns")))
     own.SET.update(_run(earlier.get("run")))
-    for id, said in guesses.items():
-        if id in PREDICTIONS and isinstance(said, str) and _is_a_guess(id, said):
-            exercises._GUESSES[id] = said
+    for id, answer in guesses.items():
+        if id in PREDICTIONS and isinstance(answer, str) and _is_a_guess(id, answer):
+            exercises._GUESSES[id] = answer
 
 
 def _run(stored: Any) -> dict[str, own.Value]:
     """The entries of a run that pass their checks."""
-    known = dict[str, own.Value]()
+    entries = dict[str, own.Value]()
     for name, value in stored.items() if isinstance(stored, Mapping) else ():
         with suppress(ValueError):
-            known[name] = own.CHECKS[choice("name", name, own.CHECKS)](name, value)
-    return known
+            entries[name] = own.CHECKS[choice("name", name, own.CHECKS)](name, value)
+    return entries
 
 
 def _tries(marks: Mapping[str, Any]) -> dict[str, list[bool]]:
@@ -250,10 +250,10 @@ def _counts(stored: Any, most: int = 9) -> dict[str, int]:
     return {id: n for id, n in items if id in EXERCISES and type(n) is int and 0 < n <= most}
 
 
-def _is_a_guess(id: str, said: str) -> bool:
+def _is_a_guess(id: str, answer: str) -> bool:
     """Whether a prediction takes it: of a first guess that it refuses none gets free."""
     try:
-        PREDICTIONS[id].reveal(said)
+        PREDICTIONS[id].reveal(answer)
     except ValueError:
         return False
     return True

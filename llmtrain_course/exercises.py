@@ -112,7 +112,7 @@ def predict(id: str, guess: Answer) -> Verdict:
     try:
         sentence = prediction.reveal(guess)
         if first != guess:
-            sentence = f"first {prediction.said(first)}, now {sentence}"
+            sentence = f"first {prediction.echo(first)}, now {sentence}"
     except KeyboardInterrupt:  # somebody stops it
         raise
     except BaseException as error:  # a guess may be anything at all

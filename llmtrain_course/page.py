@@ -13,7 +13,7 @@ from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from llmtrain_course.kit.panel import Control, Handle, Panel, Shown, pace, warning
+from llmtrain_course.kit.panel import Control, FieldState, Handle, Panel, pace, warning
 from llmtrain_course.kit.state import OWN, State
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers.checks import choice, show
@@ -40,14 +40,14 @@ def opened(word: str, address: str = "", narrow: bool = False, name: str = "") -
     panel = panel.on_telephone if narrow else panel
     _STATES[name or word] = state = State(panel)
     problem = follow(state, address)
-    return json.dumps({"layout": layout(panel), **shown(state, problem)})
+    return json.dumps({"layout": layout(panel), **view(state, problem)})
 
 
 def act(name: str, deed: str, *details: Any) -> str:
     """Do what somebody did, and say what the panel shows now."""
     state = _STATES[choice("name", name, _STATES)]
     _DEEDS[choice("deed", deed, _DEEDS)](state, *details)
-    return json.dumps(shown(state))
+    return json.dumps(view(state))
 
 
 def _slide(state: State, name: str, place: int) -> None:
@@ -92,12 +92,12 @@ def layout(panel: Panel) -> JSON:
     return {"title": panel.title, "controls": controls, "presets": presets, "small": small}
 
 
-def shown(state: State, problem: str = "") -> JSON:
-    """What a page shows of a panel now; a problem of its own comes first."""
+def view(state: State, problem: str = "") -> JSON:
+    """Return what a page shows of a panel now; a problem of the page comes first."""
     problem = problem or state.problem
-    applies, setting = state.panel.shown(state.values), state.panel.setting(state.values)
+    applies, setting = state.panel.visible_controls(state.values), state.panel.setting(state.values)
     fields = {
-        name: {**_field(control.shown(state.values[name], setting)), "shown": name in applies}
+        name: {**_field(control.field_state(state.values[name], setting)), "shown": name in applies}
         for name, control in state.panel.controls.items()
         if name not in state.problems
     }
@@ -114,13 +114,13 @@ def shown(state: State, problem: str = "") -> JSON:
     }
 
 
-def _field(field: Shown) -> dict[str, str | bool | int]:
-    """What stands in a field: its text, what was understood, the place of its slider."""
+def _field(field: FieldState) -> dict[str, str | bool | int]:
+    """Return a field: its text, what was understood, the place of its slider."""
     text = field.text if isinstance(field.text, bool) else str(field.text)
-    told: dict[str, str | bool | int] = {"text": text, "echo": escape(field.echo)}
+    entry: dict[str, str | bool | int] = {"text": text, "echo": escape(field.echo)}
     if field.place is not None:
-        told |= {"stop": str(field.place), "last": field.last, "pace": pace(field.last)}
-    return told
+        entry |= {"stop": str(field.place), "last": field.last, "pace": pace(field.last)}
+    return entry
 
 
 def address(state: State) -> str:
@@ -155,18 +155,18 @@ def follow(state: State, address: str) -> str:
     "The link sets 'gpus', which this panel does not have."
     """
     wanted = dict(parse_qsl(address[:LONGEST_ADDRESS], keep_blank_values=True))
-    known = {
+    values = {
         name: _linked(state.panel.controls[name], text)
         for name, text in wanted.items()
         if name in state.values
     }
-    if known:
-        state.set(**known)
+    if values:
+        state.set(**values)
     problem = next(iter(state.problems.values()), "")
     if problem:  # the default's value stays in such a field
         state.problems.clear()
         state.refresh()
-    strange = next((name for name in wanted if name not in known), None)
+    strange = next((name for name in wanted if name not in values), None)
     if strange is not None and not problem:
         problem = f"The link sets {show(strange)}, which this panel does not have."
     return problem

@@ -81,7 +81,7 @@ def by_rule(handle: Handle) -> tuple[Values, Values]:
     """The middle and the end of what plays; else the start, and the last control's other end."""
     for name, control in handle.controls.items():
         if control.play:
-            last = control.shown(handle.default[name], handle.setting(handle.default)).last
+            last = control.field_state(handle.default[name], handle.setting(handle.default)).last
             return {name: control.stops[last // 2]}, {name: control.stops[last]}
     *_, (name, control) = handle.controls.items()
     return {}, {name: other_end(control, handle.default[name])}
@@ -118,7 +118,9 @@ def setting_of(control: Control, value: Value) -> str:
 def frame(handle: Handle, values: Values) -> str:
     """One setting: the picture, what is set, the sentence."""
     page = parse(handle.answer(values).html)
-    captions = (setting_of(handle.controls[each], values[each]) for each in handle.shown(values))
+    captions = (
+        setting_of(handle.controls[each], values[each]) for each in handle.visible_controls(values)
+    )
     setting = " · ".join(filter(None, captions))
     sentences = "".join(f"<p>{words.decode_contents()}</p>" for words in page.select("p"))
     return (

@@ -21,7 +21,7 @@ def guess_data(id: str) -> dict[str, Any]:
     }
     if prediction.options:
         options = {
-            option: {"echo": prediction.said(option), "text": prediction.reveal(option)}
+            option: {"echo": prediction.echo(option), "text": prediction.reveal(option)}
             for option in prediction.options
         }
         return verdicts | {"options": options}

@@ -17,7 +17,7 @@ from typing import Any
 
 from llmtrain_course.kit.panel import Control, Panel
 from llmtrain_course.kit.state import State
-from llmtrain_course.page import layout, shown
+from llmtrain_course.page import layout, view
 from llmtrain_course.panels import HANDLES
 
 FOLDER = "handles"
@@ -52,7 +52,7 @@ def begun(panel: Panel) -> str:
     controls = panel.controls.items()
     about = {
         "layout": layout(panel),
-        "fields": shown(State(panel))["fields"],
+        "fields": view(State(panel))["fields"],
         "stops": {
             name: [_text_of(control, x) for x in stops(control)] for name, control in controls
         },
@@ -80,7 +80,7 @@ def drawn(panel: Panel) -> dict[str, Any]:
     for places, values in settings(panel):
         state.values.update(values)
         state.refresh()
-        content = shown(state)
+        content = view(state)
         if content["status"] or content["take"]:
             raise ValueError(f"{panel.title}: {values} has more to say than a picture")
         parts = [_json(content["fields"][name]) for name in values]

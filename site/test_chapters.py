@@ -57,7 +57,7 @@ class Live(NamedTuple):
     @property
     def slider(self) -> str:
         """The first slider that the panel shows."""
-        visible = self.state.panel.shown(self.state.values)
+        visible = self.state.panel.visible_controls(self.state.values)
         controls = self.state.panel.controls
         return next(n for n in visible if controls[n].stops and not controls[n].more)
 

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page
 
 from llmtrain_course.kit.state import State
-from llmtrain_course.page import shown
+from llmtrain_course.page import view
 from llmtrain_course.panels import HANDLES
 
 BEYOND = """htmls => {
@@ -48,7 +48,7 @@ def test_a_drawn_picture_is_what_the_handle_shows(name: str) -> None:
         for places in Random(name).sample([*settings], min(8, len(settings))):
             state.values.update(settings[places])
             state.refresh()
-            content = shown(state)
+            content = view(state)
             parts = [drawn["pieces"][at] for at in drawn["pictures"][",".join(map(str, places))]]
             fields, html = parts[: len(places)], "".join(parts[len(places) :])
             assert html == content["html"]

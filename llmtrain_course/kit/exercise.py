@@ -181,12 +181,12 @@ def grade(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
     try:
         ok, text = one.grade(answer)
         hints = [hint for hint in one.hints_for(answer) if hint]
-        said = _understood(answer)
+        echo = _understood(answer)
     except KeyboardInterrupt:  # somebody stops it
         raise
     except BaseException as error:  # an answer may be anything at all
-        if not turn and (known := _right_later(answer, exercise)):
-            return Verdict(id, True, known)
+        if not turn and (reply := _right_later(answer, exercise)):
+            return Verdict(id, True, reply)
         problem = f"{problem_of(error)}."
         if not turn:
             return Verdict(id, False, problem)
@@ -203,7 +203,7 @@ def grade(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
     if path := solution_of(id):
         hints.append(f"The worked answer is in {path}.")
     hinted = HINT in text
-    text = _with_hint(f"{said}{text}", hints[min(tries, len(hints) - 1)] if hints else "").strip()
+    text = _with_hint(f"{echo}{text}", hints[min(tries, len(hints) - 1)] if hints else "").strip()
     return Verdict(id, ok, text, exercise.mark if ok else "", hinted, turn)
 
 
@@ -222,13 +222,13 @@ def _grade_of(answer: Answer, exercise: Exercise) -> Grade | None:
 
 def _verdict_on_first(id: str, answer: Answer, exercise: Exercise, turn: int) -> Verdict | None:
     """The verdict on an answer to the first question, given once more while another stands."""
-    reply = _grade_of(answer, exercise)
-    if reply is None:
+    own_grade = _grade_of(answer, exercise)
+    if own_grade is None:
         return None
-    right, text = reply[0], _with_hint(reply[1], "").strip()
-    said = f"right this time: {re.sub('^right[:,.]? ', '', text)}" if right else text
+    right, text = own_grade[0], _with_hint(own_grade[1], "").strip()
+    reply = f"right this time: {re.sub('^right[:,.]? ', '', text)}" if right else text
     asked = exercise.followups[turn - 1].text
-    return Verdict(id, False if right is False else None, f"{said} {_NOW} {asked}", turn=turn)
+    return Verdict(id, False if right is False else None, f"{reply} {_NOW} {asked}", turn=turn)
 
 
 def _right_later(answer: Answer, exercise: Exercise) -> str:
@@ -241,15 +241,15 @@ def _right_later(answer: Answer, exercise: Exercise) -> str:
 
 
 def _understood(answer: Answer) -> str:
-    """What was understood of entries that a design has in other units than are asked."""
+    """Repeat entries of a design that are in other units than asked, as understood."""
     if not isinstance(answer, Mapping):
         return ""
-    said = [
+    echoes = [
         f"{name}: {units.read_as(value, UNITS[name]).message}"
         for name, value in answer.items()
         if name in UNITS and isinstance(value, str)
     ]
-    return "".join(f"{text}. " for text in said if not text.endswith(": "))
+    return "".join(f"{text}. " for text in echoes if not text.endswith(": "))
 
 
 def _with_hint(text: str, hint: str) -> str:
@@ -471,8 +471,8 @@ class Function(Exercise):
         for case, result, key in zip(self.cases, results, keys, strict=True):
             if not _agree(result, key):
                 cause = self._mistake(results)
-                shown = f"{result:,}" if type(result) is int else show(result)
-                problem = f"with {_arguments(case)} it returned {shown}, {_side(result, key)}"
+                result_text = f"{result:,}" if type(result) is int else show(result)
+                problem = f"with {_arguments(case)} it returned {result_text}, {_side(result, key)}"
                 return False, cause or f"{problem}. {HINT}"
         return True, f"right, in all {len(self.cases)} cases."
 
@@ -492,21 +492,21 @@ class _ArgumentsError(Exception):
 def _called(function: Callable[..., Any], case: Mapping[str, int]) -> Any:
     """What a function returns; arguments that it names otherwise come in their order."""
     try:
-        known = signature(function).parameters
+        params = signature(function).parameters
     except (TypeError, ValueError):  # some of C have none
         return function(**case)
-    kinds = {each.kind for each in known.values()}
+    kinds = {each.kind for each in params.values()}
     if Parameter.VAR_POSITIONAL in kinds:
         return function(*case.values())
-    plain = {x: each for x, each in known.items() if each.kind is not Parameter.VAR_KEYWORD}
+    plain = {x: each for x, each in params.items() if each.kind is not Parameter.VAR_KEYWORD}
     own = [name for name in plain if name not in case]
     needed = [name for name in own if plain[name].default is Parameter.empty]
-    if len(plain) < len(known) and not needed:  # it takes any name
+    if len(plain) < len(params) and not needed:  # it takes any name
         return function(**case)
     others = [name for name in case if name not in plain]
     own = needed if len(needed) == len(others) else own[: len(others)]
     if not len(needed) <= len(own) == len(others):
-        takes = ", ".join(known) or "nothing"
+        takes = ", ".join(params) or "nothing"
         raise _ArgumentsError(f"it takes {takes}; it should take {', '.join(case)}.")
     values = {name: case[name] for name in case if name in plain}
     values |= {x: case[y] for x, y in zip(own, others, strict=True)}
@@ -516,9 +516,9 @@ def _called(function: Callable[..., Any], case: Mapping[str, int]) -> Any:
 
 def _raised(error: BaseException) -> str:
     """An error as Python shows it; a long one by its name and as many words as fit."""
-    shown = show(error)
-    cut = shown.endswith("...") and len(shown) == 60
-    return f"{type(error).__name__}: {problem_of(error)}" if cut else shown
+    message = show(error)
+    cut = message.endswith("...") and len(message) == 60
+    return f"{type(error).__name__}: {problem_of(error)}" if cut else message
 
 
 def _arguments(case: Mapping[str, int]) -> str:
@@ -607,22 +607,22 @@ class Prediction:
     asked: str = ""
 
     def reveal(self, guess: Answer) -> str:
-        """How far the guess was off, what is true, and why."""
-        truth, said = self.truth(), self.said(guess)
+        """Tell how far off a guess was, the truth, and why."""
+        truth, echo = self.truth(), self.echo(guess)
         if isinstance(truth, str):
             chosen = _option(guess, self.options)
             outcome = "and so it is" if chosen == truth else f"it is {truth!r}"
-            return f"{said}, {outcome}. {self.options[chosen]} {self.why}"
+            return f"{echo}, {outcome}. {self.options[chosen]} {self.why}"
         number = self._read(guess).number
-        return f"{said}; it is {self.unit(truth)}{_gap(number, truth)}. {self.why}"
+        return f"{echo}; it is {self.unit(truth)}{_gap(number, truth)}. {self.why}"
 
-    def said(self, guess: Answer) -> str:
-        """What was understood of a guess: "you said 3"."""
+    def echo(self, guess: Answer) -> str:
+        """Repeat a guess as it was understood: "you said 3"."""
         if self.options:
             return f"you said {_option(guess, self.options)!r}"
         written = self._read(guess)
-        shown = guess.strip() if isinstance(guess, str) else f"{written.number:,}"
-        return written.message or f"you said {shown}"
+        text = guess.strip() if isinstance(guess, str) else f"{written.number:,}"
+        return written.message or f"you said {text}"
 
     def _read(self, guess: Answer) -> units.Written:
         """A guess as a number; what is none is told so as one would say it."""
@@ -630,8 +630,8 @@ class Prediction:
             raise ValueError("a guess is a number here, such as 3 or 2.5")
         written = read_written(guess, self.asked)
         if written.number <= 0:
-            shown = guess.strip() if isinstance(guess, str) else guess
-            raise ValueError(f"a guess is more than 0, and this is {shown}")
+            text = guess.strip() if isinstance(guess, str) else guess
+            raise ValueError(f"a guess is more than 0, and this is {text}")
         return replace(written, number=quantity("guess", written.number))
 
 
@@ -653,13 +653,13 @@ def _gap(guess: float, truth: float) -> str:
 
 def _option(answer: Answer, options: Collection[str]) -> str:
     """The option that is meant: in any case, its spaces and commas left aside."""
-    known = {_letters(option): option for option in options}
-    said = str(answer) if isinstance(answer, int | float) else answer
-    if isinstance(said, str):
-        word = _letters(said)
-        said = known.get(word) or known.get(_letters(SAME.get(word, "")), answer)
-    if isinstance(said, str) and said in options:
-        return said
+    by_letters = {_letters(option): option for option in options}
+    chosen = str(answer) if isinstance(answer, int | float) else answer
+    if isinstance(chosen, str):
+        word = _letters(chosen)
+        chosen = by_letters.get(word) or by_letters.get(_letters(SAME.get(word, "")), answer)
+    if isinstance(chosen, str) and chosen in options:
+        return chosen
     choices = ", ".join(f'"{option}"' for option in options)
     raise ValueError(f"{show(answer)} is none of the choices: {choices}")
 

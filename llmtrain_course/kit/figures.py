@@ -104,7 +104,7 @@ def label_line(axes: Axes, text: str, x: float, y: float, color: str) -> None:
     axes.annotate(text, (x, y), color=color, annotation_clip=False, **place)
 
 
-class Shown:
+class ShownFigure:
     """A figure as a notebook shows it: the picture on a card, with its words."""
 
     def __init__(self, figure: Figure) -> None:
@@ -125,12 +125,12 @@ class Shown:
         return {"text/html": image, "text/plain": self.words}
 
 
-def show(figure: Figure) -> Shown:
+def show(figure: Figure) -> ShownFigure:
     """The figure for a notebook, to end a cell with: nothing is printed.
 
     Its description is the picture's alternative text, and what the tests compare.
     """
-    return Shown(figure)
+    return ShownFigure(figure)
 
 
 def describe(figure: Figure) -> str:
@@ -153,11 +153,11 @@ def _axes(axes: Axes, title: str, first: bool) -> list[str]:
     bars = [item for item in axes.containers if isinstance(item, BarContainer)]
     along = [_along(axis, bars) for axis in (axes.xaxis, axes.yaxis)]
     x, y = (label or ("names" if first else "the same") for label in along)
-    found = [f"{'Figure' if first else 'Beside it'}: {title}", f"x: {x}; y: {y}"]
-    found += [_line(line) for line in axes.lines if _named(line)]
-    found += [_shapes(item) for item in axes.collections if _named(item)]
-    found += [_bars(axes, series) for series in bars]
-    return found + _guides(axes) + _written(axes)
+    lines = [f"{'Figure' if first else 'Beside it'}: {title}", f"x: {x}; y: {y}"]
+    lines += [_line(line) for line in axes.lines if _named(line)]
+    lines += [_shapes(item) for item in axes.collections if _named(item)]
+    lines += [_bars(axes, series) for series in bars]
+    return lines + _guides(axes) + _written(axes)
 
 
 def _along(axis: Axis, bars: Sequence[BarContainer]) -> str:
@@ -182,7 +182,7 @@ def _shapes(item: Any) -> str:
     if isinstance(item, PolyCollection):
         return f"- {item.get_label()}: {_band(item)}"
     if isinstance(item, LineCollection):
-        spans = [f"{_told(a[1])} to {_told(b[1])}" for a, b in item.get_segments()]
+        spans = [f"{_number(a[1])} to {_number(b[1])}" for a, b in item.get_segments()]
         return f"- {item.get_label()}: {', '.join(spans)}"
     return _points(item)
 
@@ -193,7 +193,7 @@ def _band(band: Any) -> str:
     xs = [x for x, _ in points]
     edges = {end: [y for x, y in points if x == end] for end in (min(xs), max(xs))}
     return ", ".join(
-        f"{_told(min(ys))} to {_told(max(ys))} at x = {_told(x)}" for x, ys in edges.items()
+        f"{_number(min(ys))} to {_number(max(ys))} at x = {_number(x)}" for x, ys in edges.items()
     )
 
 
@@ -202,20 +202,20 @@ def _points(points: Any) -> str:
     label = _series(points.get_label(), offsets[:, 0], offsets[:, 1])
     if shades is None:
         return label
-    return f"{label}; colour {_told(shades.min())} to {_told(shades.max())}"
+    return f"{label}; colour {_number(shades.min())} to {_number(shades.max())}"
 
 
 def _series(name: str, xs: Sequence[float], ys: Sequence[float]) -> str:
     pairs = sorted(zip(map(float, xs), map(float, ys), strict=True))
     if len(pairs) == 1:
-        return f"- {name}: {_told(pairs[0][1])} at x = {_told(pairs[0][0])}"
-    ends = [f"{_told(y)} at x = {_told(x)}" for x, y in (pairs[0], pairs[-1])]
+        return f"- {name}: {_number(pairs[0][1])} at x = {_number(pairs[0][0])}"
+    ends = [f"{_number(y)} at x = {_number(x)}" for x, y in (pairs[0], pairs[-1])]
     values = sorted(y for _, y in pairs)
-    spread = f"least {_told(values[0])}, greatest {_told(values[-1])}"
+    spread = f"least {_number(values[0])}, greatest {_number(values[-1])}"
     return f"- {name}: {' to '.join(ends)}; {spread}; {len(pairs)} points"
 
 
-def _told(number: float) -> str:
+def _number(number: float) -> str:
     """A small whole number as it is, any other in three digits."""
     small = abs(number) < 10_000 and float(number).is_integer()
     return f"{number:.0f}" if small else digits(number)
@@ -226,29 +226,29 @@ def _bars(axes: Axes, bars: BarContainer) -> str:
     ticks = axes.get_yticklabels() if lying else axes.get_xticklabels()
     sizes = [bar.get_width() if lying else bar.get_height() for bar in bars.patches]
     named = zip([tick.get_text() for tick in ticks], sizes, strict=True)
-    label = ", ".join(f"{name} {_told(size)}" for name, size in named)
+    label = ", ".join(f"{name} {_number(size)}" for name, size in named)
     return f"- {bars.get_label()}: {label}"
 
 
 def _guides(axes: Axes) -> list[str]:
     """Lines from edge to edge of the picture."""
-    found = []
+    places = []
     line: Any
     for line in axes.lines:
         ends = zip("xy", (line.get_xdata(), line.get_ydata()), strict=True)
         by_data = line.get_transform().contains_branch_seperately(axes.transData)
         if sum(by_data) == 1:
             label = zip(ends, by_data, strict=True)
-            found += [f"{name} = {_told(at[0])}" for (name, at), data in label if data]
-    return [f"- guide: {', '.join(found)}"] if found else []
+            places += [f"{name} = {_number(at[0])}" for (name, at), data in label if data]
+    return [f"- guide: {', '.join(places)}"] if places else []
 
 
 def _written(axes: Axes) -> list[str]:
     """What stands in the picture, but for names of series and figures of the moment."""
     names = [str(series.get_label()) for series in (*axes.lines, *axes.collections)]
     texts = [text.get_text() for text in axes.texts if text.get_gid() != LIVE]
-    found = [t.replace("\n", ", ") for t in texts if not _begins_one(t, names)]
-    return [f"- written: {', '.join(found)}"] if found else []
+    notes = [t.replace("\n", ", ") for t in texts if not _begins_one(t, names)]
+    return [f"- written: {', '.join(notes)}"] if notes else []
 
 
 def _begins_one(text: str, names: Sequence[str]) -> bool:

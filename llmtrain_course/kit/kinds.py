@@ -48,22 +48,22 @@ class Estimate(Exercise):
             return False, "this is an array: give one number."
         written = read_written(answer, self.asked)
         number, key = float(quantity("answer", written.number)), float(self.key())
-        said = f"{written.message}: " if written.message else ""
+        echo = f"{written.message}: " if written.message else ""
         ratio = number / key
         off = max(ratio, 1 / ratio)
         side = "high" if ratio > 1 else "low"
-        shown = units.about(off)
+        times_off = units.about(off)
         if off > self.within >= float(f"{off:.1e}"):
-            shown = f"just over {self.within:g}"
-        times = f"{shown} times too {side}"
+            times_off = f"just over {self.within:g}"
+        times = f"{times_off} times too {side}"
         if off <= self.within:
             near = "you are nearly there" if off < 1.15 else f"yours is {times}"
             why = f" {self.why}" if self.why else ""
-            return True, f"{said}right: it is {self.unit(key)}, and {near}.{why}"
+            return True, f"{echo}right: it is {self.unit(key)}, and {near}.{why}"
         for factor, cause in self.common_mistakes.items():
             if abs(math.log(ratio / factor)) < math.log(1.2):
-                return False, f"{said}{cause}"
-        return False, f"{said}{times}; within {self.within:g} times is near enough. {HINT}"
+                return False, f"{echo}{cause}"
+        return False, f"{echo}{times}; within {self.within:g} times is near enough. {HINT}"
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class FillIn(Exercise):
     def grade(self, answer: Answer) -> Grade:
         """Whether a line agrees with the helper, or which mistake it has."""
         if is_array(answer) or isinstance(answer, str) or other_kind(answer):
-            shown = other_kind(answer) or show(answer)
-            return False, f"this is {shown}: the line should give one number."
+            kind = other_kind(answer) or show(answer)
+            return False, f"this is {kind}: the line should give one number."
         number, key = quantity("this", answer), self.key()
         if _same(number, key):
             return True, f"right, {self.unit(key)}."
@@ -148,9 +148,9 @@ class Recommendation(Exercise):
                 "you see another answer."
             )
         text = " ".join(words)
-        there = [point for point, known in self.points.items() if re.search(known, text)]
+        there = [point for point, pattern in self.points.items() if re.search(pattern, text)]
         missing = [point for point in self.points if point not in there]
-        told = f"yours seems to name: {'; '.join(there)}. " if there else ""
+        reply = f"yours seems to name: {'; '.join(there)}. " if there else ""
         if missing:
-            told += f"{'It' if there else 'this'} does not seem to name: {'; '.join(missing)}. "
-        return True, f"{told}One could also say: “{self.model}”"
+            reply += f"{'It' if there else 'this'} does not seem to name: {'; '.join(missing)}. "
+        return True, f"{reply}One could also say: “{self.model}”"

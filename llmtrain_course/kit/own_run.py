@@ -244,8 +244,8 @@ def _understood(text: str, entries: Mapping[str, Any]) -> tuple[dict[str, Value]
         try:
             kept[name] = CHECKS[choice("name", name, CHECKS)](name, value)
         except ValueError as error:
-            said = rf"""^\ufeff?[ \t]*["']?{re.escape(name)}\b"""
-            line = re.search(said, text, re.MULTILINE)
+            pattern = rf"""^\ufeff?[ \t]*["']?{re.escape(name)}\b"""
+            line = re.search(pattern, text, re.MULTILINE)
             number = text.count("\n", 0, line.start()) + 1 if line else 0
             place = f", line {number}" if line else ""
             problems.append(f"{NAME}{place}: {error}. Until you fix that, it has no effect.")

@@ -79,10 +79,10 @@ class Control:
         if self.kind == "text":
             return str(written)
         if self.kind != "number":  # as a link has it too, where all is text
-            known = {str(option): option for option in self.options or (False, True)}
-            if str(written) not in known:
+            choices = {str(option): option for option in self.options or (False, True)}
+            if str(written) not in choices:
                 raise ValueError(f"{self.label}: {show(written)} is none of its choices.")
-            return known[str(written)]
+            return choices[str(written)]
         try:
             read = units.read_as(self._without_label(written), self._asked)
         except ValueError as error:
@@ -170,10 +170,10 @@ class Control:
             number = units.exact(value) if self.whole else f"{value:,.10g}"
         return f"= {number} {self.unit}".rstrip()
 
-    def shown(self, value: Value, setting: DataclassInstance) -> Shown:
-        """What stands in the field of a value, of a setting that has it."""
+    def field_state(self, value: Value, setting: DataclassInstance) -> FieldState:
+        """Return what a value's field shows in a setting."""
         if self.kind != "number" or isinstance(value, str):
-            return Shown(value)
+            return FieldState(value)
         end = self.reach(setting) if self.reach else self.most
         last = self.nearest_stop(end) if self.stops else -1
         value = min(value, end)
@@ -182,7 +182,7 @@ class Control:
             echo = f"of {self.write(end)}"
         on_slider = self.stops and (value or self.stops[0] <= 0)
         place = self.nearest_stop(value) if on_slider else None
-        return Shown(text, "" if echo == f"= {text}" else echo, place, last)
+        return FieldState(text, "" if echo == f"= {text}" else echo, place, last)
 
     @property
     def longest(self) -> int:
@@ -207,8 +207,8 @@ def pace(last: int) -> int:
     return min(2200, 20_000 // max(last, 1))
 
 
-class Shown(NamedTuple):
-    """What a field shows: its text, what was understood, its slider's place and last place."""
+class FieldState(NamedTuple):
+    """A field: its text, what was understood, its slider's place and last place."""
 
     text: Value
     echo: str = ""
@@ -275,8 +275,8 @@ class Panel:
         """The default's setting with these values in it."""
         return changed(next(iter(self.settings.values())), values)
 
-    def shown(self, values: Values) -> list[str]:
-        """The controls that apply to these values."""
+    def visible_controls(self, values: Values) -> list[str]:
+        """Return the names of the controls that apply to these values."""
         setting = self.setting(values)
         return [name for name, control in self.controls.items() if control.applies(setting)]
 
@@ -321,7 +321,9 @@ class Panel:
         Of a number the nearest below and the nearest above; of a short list all, where
         nothing else is named.
         """
-        named = [name for name in self.shown(values) if re.search(rf"\b{name}\b", problem)]
+        named = [
+            name for name in self.visible_controls(values) if re.search(rf"\b{name}\b", problem)
+        ]
         for name in named:
             control, value = self.controls[name], values[name]
             if control.kind == "number" and not isinstance(value, str):
@@ -363,7 +365,7 @@ class Panel:
         """A preset's picture as images, which a page's sanitizer keeps, and its caption."""
         values, caption = self.presets[preset], ""
         if self.captioned:
-            controls = {name: self.controls[name] for name in self.shown(values)}
+            controls = {name: self.controls[name] for name in self.visible_controls(values)}
             words = [x.caption(values[name]) for name, x in controls.items() if not x.view]
             caption = f"<p>{escape(' · '.join(words))}</p>"
         answer = self.answer(values)
@@ -388,9 +390,9 @@ class Handle(Panel):
     def words(self) -> str:
         """The words of its picture as it begins, and the sentence."""
         html = self.render()
-        words = [unescape(found) for found in re.findall(r'aria-label="(.*?)"', html)]
-        told = re.sub(r"<svg .*?</svg>", "", html, flags=re.DOTALL)
-        return " ".join([*words, unescape(re.sub(r"<.*?>", "", told))])
+        words = [unescape(label) for label in re.findall(r'aria-label="(.*?)"', html)]
+        caption = re.sub(r"<svg .*?</svg>", "", html, flags=re.DOTALL)
+        return " ".join([*words, unescape(re.sub(r"<.*?>", "", caption))])
 
     def static_html(self) -> str:
         """Return the first picture, as images, and the sentence below it."""
@@ -426,13 +428,13 @@ def sentence(text: str) -> str:
     return f'<p style="font-size:20px;margin:10px 0px">{text}</p>'
 
 
-def pictured(drawing: Drawing, told: str) -> str:
-    """What a handle shows: its picture, and a sentence below it, which may hold <b>.
+def pictured(drawing: Drawing, caption: str) -> str:
+    """Return what a handle shows: its picture, and a caption below it, which may have <b>.
 
-    The sentence keeps room for a second line, so that nothing below it jumps.
+    The caption has room for a second line, so that nothing below it jumps.
     """
     style = "font-size:17px;line-height:1.4;min-height:2.8em;margin:6px 0px 0px;max-width:640px"
-    return f'{drawing.inline_svg()}<p style="{style}">{told}</p>'
+    return f'{drawing.inline_svg()}<p style="{style}">{caption}</p>'
 
 
 def warning(text: str) -> str:

@@ -48,7 +48,7 @@ def answered_in(text: str, chapter: str) -> set[str]:
     done = set[str]()
     for cell in json.loads(text)["cells"]:
         for output in cell.get("outputs", []):
-            shown = output.get("data", {}).get("text/plain", output.get("text", ""))
-            words = _COLOR.sub("", "".join(shown))
+            output_text = output.get("data", {}).get("text/plain", output.get("text", ""))
+            words = _COLOR.sub("", "".join(output_text))
             done.update(map(ids.current, _VERDICT.findall(words)))
     return {id for id in done if ids.chapter_of(id) == chapter}

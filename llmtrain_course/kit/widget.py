@@ -103,17 +103,17 @@ class Field:
         if self.name in self._panel.state.problems:
             return
         state = self._panel.state
-        shown = self.control.shown(self.value, self._panel.panel.setting(state.values))
+        field = self.control.field_state(self.value, self._panel.panel.setting(state.values))
         self._quiet = True  # the widgets report what code sets, too
-        self.input.value = shown.text
-        self.echo.value = escape(shown.echo)
+        self.input.value = field.text
+        self.echo.value = escape(field.echo)
         for widget in (self.play, self.slider):
             if widget:
-                widget.max = shown.last
-                if shown.place is not None:
-                    widget.value = shown.place
+                widget.max = field.last
+                if field.place is not None:
+                    widget.value = field.place
         if self.play:
-            self.play.interval = pace(shown.last)
+            self.play.interval = pace(field.last)
         self._quiet = False
 
     def _type(self, change: Any) -> None:
@@ -215,12 +215,12 @@ class NotebookPanel(widgets.Box):
             part.layout.flex = "1 1 100%" if self.small else "0 0 auto"
         refused = [self.status, self.offers]
         # a handle's picture stays where it is; a panel's controls may reach far down
-        set_here, shown = (refused, []) if self.small else ([], refused)
+        by_controls, by_picture = (refused, []) if self.small else ([], refused)
         top = {"align_items": "flex-start", "min_width": "0px"}
-        controls = [*self._rows(), *set_here]
+        controls = [*self._rows(), *by_controls]
         rows = widgets.Box(controls, layout=_ROW | top | {"flex": beside[0]})
         answer = widgets.VBox(
-            [*shown, self.output, self.advice, self.folds], layout={"flex": beside[1]}
+            [*by_picture, self.output, self.advice, self.folds], layout={"flex": beside[1]}
         )
         answer.layout.min_width = "0px"
         layout = {"flex_flow": "row wrap", "align_items": "flex-start", "grid_gap": "6px 30px"}
@@ -292,15 +292,15 @@ class NotebookPanel(widgets.Box):
     def refresh(self) -> None:
         """Show the state: its fields, its picture, and why it is an old one."""
         state = self.state
-        shown = self.panel.shown(state.values)
+        visible = self.panel.visible_controls(state.values)
         for name, field in self.controls.items():
             field.show()
             if self.small:  # its place is kept, so that nothing jumps
-                field.box.layout.visibility = None if name in shown else "hidden"
+                field.box.layout.visibility = None if name in visible else "hidden"
             else:
-                field.box.layout.display = None if name in shown else "none"
+                field.box.layout.display = None if name in visible else "none"
         if self.folded:
-            inside = any(self.controls[name].control.more for name in shown)
+            inside = any(self.controls[name].control.more for name in visible)
             self.folded.layout.display = None if inside else "none"
         self._quiet = True
         own = [OWN] if state.preset == OWN else []  # there while it's true, so never to choose

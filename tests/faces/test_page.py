@@ -161,7 +161,7 @@ def test_a_percentage_means_the_same_in_field_and_link(written: str) -> None:
     """What stands in the field is read as it is, and so is what stands in the link."""
     state = State(PANELS["duration"])
     state.write("percent", written)
-    told, meant = page.shown(state), state.values["percent"]
+    told, meant = page.view(state), state.values["percent"]
     page.follow(again := State(PANELS["duration"]), told["address"])
     assert again.values["percent"] == meant
     again.write("percent", told["fields"]["percent"]["text"])

@@ -41,11 +41,11 @@ def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
 def test_experts_pieces_and_gradients_are_asked_for_where_there_are_any() -> None:
     panel = PANELS["communication"]
     hidden = {"expert_parallel", "interleave", "gradients"}
-    assert not hidden & set(panel.shown(panel.default))
+    assert not hidden & set(panel.visible_controls(panel.default))
     piped = {**panel.default, "pipeline_parallel": 4, "zero_stage": 2}
-    assert hidden & set(panel.shown(piped)) == {"interleave", "gradients"}
+    assert hidden & set(panel.visible_controls(piped)) == {"interleave", "gradients"}
     mixed = panel.presets["A mixture of experts"]
-    assert "expert_parallel" in panel.shown(mixed)
+    assert "expert_parallel" in panel.visible_controls(mixed)
     assert "expert: " in panel.render(**mixed)
     left_over = {**panel.default, "expert_parallel": 4, "interleave": 2}
     assert planned(Setting(**left_over)).split == planned(Setting(**panel.default)).split

@@ -59,17 +59,17 @@ def test_two_or_three_sliders_and_the_rest_folded_if_it_applies() -> None:
     assert first == ["model", "config", *sliders]
     assert [name for name, it in PANEL.controls.items() if it.lead] == first[:2]
     assert sum(bool(it.stops) for it in PANEL.controls.values()) == 3
-    gpt, llama = (set(PANEL.shown(PANEL.presets[n])) for n in ("gpt2", "Llama-3.1-8B"))
+    gpt, llama = (set(PANEL.visible_controls(PANEL.presets[n])) for n in ("gpt2", "Llama-3.1-8B"))
     assert gpt - llama == {"sequence_length"}
     assert {"num_kv_heads", "head_dim", "qk_norm"} <= llama - gpt
-    assert "experts_per_token" in PANEL.shown(PANEL.presets["Mixtral-8x7B"])
+    assert "experts_per_token" in PANEL.visible_controls(PANEL.presets["Mixtral-8x7B"])
     assert "experts_per_token" not in llama
 
 
 def test_a_field_that_does_not_apply_does_not_change_the_count() -> None:
     for preset in map(PANEL.presets.get, BY_HAND):
         answer = PANEL.answer(preset).html
-        for name in set(PANEL.controls) - set(PANEL.shown(preset)):
+        for name in set(PANEL.controls) - set(PANEL.visible_controls(preset)):
             value = not preset[name] if PANEL.controls[name].kind == "flag" else 3
             changed = PANEL.answer({**preset, name: value}).html
             assert changed.split("<pre")[0] == answer.split("<pre")[0], name

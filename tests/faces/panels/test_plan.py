@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from llmtrain_course.kit.state import State
-from llmtrain_course.page import shown
+from llmtrain_course.page import view
 from llmtrain_course.panels import HANDLES, PANELS, plan_panel
 from llmtrain_course.plan.handles import Levers, Month
 from llmtrain_course.plan.pictures import NARROW
@@ -189,9 +189,9 @@ def test_only_one_measurement_is_taken() -> None:
     panel = PANELS["plan"]
     both = {**panel.default, "flops_per_gpu": 4e14, "seconds_per_iteration": 8.0}
     assert panel.answer(both).problem == ("Give Measured rate or Measured step, not both.")
-    assert "flops_per_gpu" in panel.shown(panel.default)
-    assert "flops_per_gpu" not in panel.shown(both)
-    assert "gradients" not in panel.shown({**panel.default, "zero_stage": 1})
+    assert "flops_per_gpu" in panel.visible_controls(panel.default)
+    assert "flops_per_gpu" not in panel.visible_controls(both)
+    assert "gradients" not in panel.visible_controls({**panel.default, "zero_stage": 1})
 
 
 def test_the_notebooks_answers_to_the_panels_tasks() -> None:
@@ -268,14 +268,14 @@ def test_a_pipeline_has_pieces_where_its_micro_batches_go_round() -> None:
     for micro_batches in (1, 6):  # the control stays, and the sentence says what it waits for
         state = State(pipeline)
         state.set(micro_batches=micro_batches, interleave=2)
-        pieces = shown(state)["fields"]["interleave"]
+        pieces = view(state)["fields"]["interleave"]
         assert (pieces["shown"], pieces["text"], pieces["echo"]) == (True, "1", "of 1")
         assert "Pieces need a multiple of 4 micro-batches." in state.html
     state.write("micro_batches", 8)
-    assert shown(state)["fields"]["interleave"]["text"] == "2"
+    assert view(state)["fields"]["interleave"]["text"] == "2"
     assert "Pieces need" not in state.html
     one = {**pipeline.default, "stages": 1, "interleave": 2}
-    assert pipeline.shown(one) == ["stages", "micro_batches"]
+    assert pipeline.visible_controls(one) == ["stages", "micro_batches"]
     assert "<b>0 % of the step</b>. Stage 1 keeps activations of 1 micro-batch at" in (
         pipeline.render(**one)
     )
@@ -320,8 +320,8 @@ def test_the_panels_code_runs_for_chips_without_bf16(chip: str) -> None:
 def test_the_panel_spreads_experts_where_there_are_any() -> None:
     panel = PANELS["plan"]
     mixture = panel.presets["A mixture of experts"]
-    assert "expert_parallel" in panel.shown(mixture)
-    assert "expert_parallel" not in panel.shown(panel.default)
+    assert "expert_parallel" in panel.visible_controls(mixture)
+    assert "expert_parallel" not in panel.visible_controls(panel.default)
     assert "expert_parallel=8" in panel.answer(mixture).html
     assert "<b>fits</b>" in panel.answer(mixture).html
     whole = panel.answer({**mixture, "expert_parallel": 1}).html
@@ -330,4 +330,4 @@ def test_the_panel_spreads_experts_where_there_are_any() -> None:
     assert odd.problem == "Experts 8 is not divisible by Expert parallel 3."
     assert "expert_parallel" not in panel.answer(panel.default).html
     missing = {**panel.default, "config": "no such file.json"}
-    assert "expert_parallel" not in panel.shown(missing)
+    assert "expert_parallel" not in panel.visible_controls(missing)
