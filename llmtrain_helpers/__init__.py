@@ -54,9 +54,7 @@ if TYPE_CHECKING:
     from llmtrain_helpers.budget import (
         Frontier as Frontier,
         Point as Point,
-        affordable_days as affordable_days,
         frontier as frontier,
-        largest_model as largest_model,
         most_tokens as most_tokens,
         shelf as shelf,
     )
@@ -214,7 +212,7 @@ _NAMES = {
         "StepTime accumulation_steps batch_tokens data_parallel_size epoch_seconds "
         "fit_step_time global_batch_size largest_batch steps_per_epoch"
     ),
-    "budget": ("Frontier Point affordable_days frontier largest_model most_tokens shelf"),
+    "budget": "Frontier Point frontier most_tokens shelf",
     "calendar": (
         "CalendarDays Losses SimulatedRun Stretch best_checkpoint_interval "
         "calendar_days checkpoint_bytes goodput losses mean_time_between_failures "

@@ -19,11 +19,9 @@ from llmtrain_helpers.checks import (
     Result,
     broadcast,
     choice,
-    count,
     instance,
     is_array,
     one,
-    quantities,
     quantity,
     refuse,
     single,
@@ -55,18 +53,6 @@ def most_tokens(plan: Plan, days: Number) -> Interval:
     T = plan.run.tokens
     broadcast(days=t, plan=span.likely, tokens=T)
     return Interval(*(T * t / x for x in (span.greatest, span.likely, span.least)))
-
-
-def affordable_days(money: Number, num_gpus: Number, price_per_gpu_hour: Number) -> Result:
-    """The days for which so much money pays: M / (24·n·price).
-
-    >>> round(affordable_days(100_000, 64, price_per_gpu_hour=2.5), 1)
-    26.0
-    """
-    M, price = quantities(money=money, price_per_gpu_hour=price_per_gpu_hour)
-    n = count("num_gpus", num_gpus)
-    broadcast(money=M, num_gpus=n, price_per_gpu_hour=price)
-    return M / (24 * n * price)
 
 
 # --- the frontier: every shape of a shelf at the same GPUs and days
@@ -328,34 +314,6 @@ def usual_batch(model: Transformer, num_gpus: int) -> int:
     each = BATCH / (single("sequence_length", model.sequence_length) * n)
     power = round(math.log2(each)) if each > 1 else 0
     return int(n * 2**power)
-
-
-def largest_model(
-    accelerator: Accelerator,
-    num_gpus: int,
-    days: float,
-    shapes: Mapping[str, Transformer] | Sequence[Transformer],
-    *,
-    tokens_per_parameter: float = 20,
-    **options: Any,
-) -> Point:
-    """The largest shape that fits and gets so many tokens for each active parameter.
-
-    `options` are those of `frontier`. ValueError if there is none, with the nearest.
-
-    >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
-    >>> largest_model(h100, 64, 21, shelf()).name
-    '17B'
-    """
-    least = one("tokens_per_parameter", tokens_per_parameter, quantity)
-    front = frontier(accelerator, num_gpus, days, shapes, **options)
-    able = [x for x in front.points if x.fits and x.answers]
-    enough = [x for x in able if x.tokens_per_parameter >= least]
-    if not enough:
-        most = max((x.tokens_per_parameter for x in able), default=0)
-        problem = f"is more than any shape gets that fits: at most {most:.3g}"
-        refuse("tokens_per_parameter", least, problem)
-    return max(enough, key=lambda point: point.parameters)
 
 
 def nearest_shape(parameters: Number, shapes: Mapping[str, Transformer]) -> str:

@@ -265,7 +265,6 @@ GOOD: dict[str, list[Any]] = {
     "frontier.law": ["besiroglu", LAWS["hoffmann"]],
     "frontier.global_batch_size": [None, 512],
     "frontier.serving_memory": [None, 24e9],
-    "largest_model.num_gpus": [8, 64],
     "fit_law.parameters": [np.logspace(8, 10, 8), [1e8, 2e8, 3e8, 1e9, 2e9, 3e9]],
     "fit_law.tokens": [np.logspace(11, 9.5, 8), [1e9, 9e9, 4e9, 2e10, 3e10, 7e9]],
     "fit_law.loss": [np.linspace(3.5, 2.5, 8), [3.5, 3.2, 3.1, 2.8, 2.7, 2.9]],
@@ -357,7 +356,7 @@ OUTCOMES = [
 SIGNED = {"room", "free_memory", "extra_cost", "sent", "saved"}
 """What may be negative."""
 
-FINDS = {"frontier", "largest_model"}
+FINDS = {"frontier"}
 """What finds model and tokens itself, though `plan_run`, which gets its options,
 takes them."""
 
@@ -413,7 +412,7 @@ ELSEWHERE |= dict.fromkeys(UNCHECKED, "called by what has checked: takes all it 
 
 CHECKS = ["count", "quantity", "amount", "rate", "share", "flag", "finite", "one", "single"]
 
-SLOW = {"fit_law", "frontier", "largest_model", "shelf", "best_split", "pipeline_schedule"}
+SLOW = {"fit_law", "frontier", "shelf", "best_split", "pipeline_schedule"}
 SLOW |= {"budget.usual_plan", "budget.plan_on_nodes", "budget.rough_frontier"}
 SLOW |= {"train_small_network", "longest_sequence"}
 """Called a tenth as often."""

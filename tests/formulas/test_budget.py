@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from llmtrain_course.budget.formulas import (
@@ -13,11 +12,9 @@ from llmtrain_course.budget.formulas import (
     rough_frontier,
 )
 from llmtrain_helpers import (
-    affordable_days,
     budget,
     compute_optimal,
     frontier,
-    largest_model,
     loss,
     most_tokens,
     plan_run,
@@ -46,12 +43,6 @@ def test_tokens_go_with_the_days() -> None:
     assert most_tokens(measured, 30).greatest == pytest.approx(
         1e12 * 30 / (1.08 * measured.days.likely)
     )
-
-
-def test_money_buys_days() -> None:
-    assert affordable_days(100_000, 64, 2.5) == pytest.approx(26.04, abs=0.01)
-    many = affordable_days(np.array([1e5, 2e5]), 64, 2.5)
-    assert many[1] == 2 * many[0]
 
 
 def test_a_frontier_has_every_shape_in_its_order() -> None:
@@ -111,8 +102,6 @@ def test_less_than_a_step_is_no_run() -> None:
     assert 0 < len(front.points) < 23
     assert all(x.tokens.likely >= 1024 * 4096 for x in front.points)
     assert front.best.loss.likely < 10
-    with pytest.raises(ValueError, match="days=1e-09"):
-        largest_model(H100, 64, 1e-9, shelf())
 
 
 def test_a_model_that_must_answer_on_a_small_card() -> None:
@@ -128,16 +117,6 @@ def test_a_model_that_must_answer_on_a_small_card() -> None:
     )
     assert just["answers"] == [size <= sizes[4] for size in sizes]
     assert short["answers"] == [size < sizes[4] for size in sizes]
-
-
-def test_the_largest_model_answers_where_it_must() -> None:
-    options = {"serving_memory": 10e9, "tokens_per_parameter": 5}
-    largest = largest_model(A100, 8, 30, shelf(), **options)
-    assert largest.answers
-    front = frontier(A100, 8, 30, shelf(), serving_memory=10e9)
-    able = [p for p in front.points if p.fits and p.tokens_per_parameter >= 5]
-    assert largest.parameters == max(p.parameters for p in able if p.answers)
-    assert largest.parameters < max(p.parameters for p in able)
 
 
 def test_the_table_warns_where_a_law_is_asked_outside_its_runs() -> None:
@@ -164,15 +143,6 @@ def test_that_a_model_has_experts_is_told_before_how_far_its_run_lies_outside() 
     far = outside(point.plan.parameters.active, point.tokens.likely, front.law)
     assert far
     assert point.outside == f"experts, by a law of dense models; {far}"
-
-
-def test_the_largest_model_with_enough_text() -> None:
-    twenty = largest_model(H100, 64, 21, shelf())
-    few = largest_model(H100, 64, 21, shelf(), tokens_per_parameter=5)
-    assert few.parameters > twenty.parameters
-    assert twenty.tokens_per_parameter >= 20
-    with pytest.raises(ValueError, match="is more than any shape gets"):
-        largest_model(A100, 8, 1e-3, shelf(), tokens_per_parameter=1e9)
 
 
 def test_the_batch_is_about_four_million_tokens() -> None:
@@ -223,7 +193,7 @@ SHELF = shelf()
 
 
 def test_money_keeps_gpus_for_days_and_days_for_gpus() -> None:
-    days = affordable_days(100_000, 64, 2.5)
+    days = 100_000 / (24 * 64 * 2.5)
     assert affordable_gpus(100_000, days, 2.5) == pytest.approx(64)
     assert_refused(affordable_gpus, "days", money=1, days=0, price_per_gpu_hour=1)
 
