@@ -15,44 +15,45 @@ from typing import Any, NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
+    Count,
     Number,
+    Quantity,
     Result,
     broadcast,
+    checked,
     choice,
     instance,
     is_array,
-    one,
-    quantity,
     refuse,
     single,
 )
 from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.laws import Law, loss, loss_law, outside
-from llmtrain_helpers.model import Accelerator, Transformer
+from llmtrain_helpers.model import Transformer
+from llmtrain_helpers.model.names import Chip
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.search import best_split
 from llmtrain_helpers.results import Interval
 
 
-def most_tokens(plan: Plan, days: Number) -> Interval:
+@checked
+def most_tokens(plan: Plan, days: Quantity[Number]) -> Interval:
     """The tokens that so many days pay for, with this plan's model, GPUs and split.
 
     An `Interval`: at the slow end of what others reached, likely, at the fast end. With
     a rate of one's own, stops come on top (see `Plan.days_with_stops`).
 
-    >>> from llmtrain_helpers import plan_run
+    >>> from llmtrain_helpers import Accelerator, plan_run
     >>> model = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
     >>> plan = plan_run(model, h100, 64, 1e12, 512, recompute="none", zero_stage=3)
     >>> f"{most_tokens(plan, 30).likely:.3g}"
     '1.22e+12'
     """
-    instance("plan", plan, Plan)
-    t, span = quantity("days", days), plan.days_with_stops
-    T = plan.run.tokens
-    broadcast(days=t, plan=span.likely, tokens=T)
-    return Interval(*(T * t / x for x in (span.greatest, span.likely, span.least)))
+    T, span = plan.run.tokens, plan.days_with_stops
+    broadcast(days=days, plan=span.likely, tokens=T)
+    return Interval(*(T * days / x for x in (span.greatest, span.likely, span.least)))
 
 
 # --- the frontier: every shape of a shelf at the same GPUs and days
@@ -222,15 +223,16 @@ BATCH = 4e6
 """Tokens in a step where no batch is given: what runs of this size use (chapter 04)."""
 
 
+@checked
 def frontier(
-    accelerator: Accelerator,
-    num_gpus: int,
-    days: float,
+    accelerator: Chip,
+    num_gpus: Count[int],
+    days: Quantity[float],
     shapes: Mapping[str, Transformer] | Sequence[Transformer],
     *,
     law: str | Law = "besiroglu",
     global_batch_size: int | None = None,
-    serving_memory: float | None = None,
+    serving_memory: Quantity[float] | None = None,
     price_per_gpu_hour: float | None = None,
     **options: Any,
 ) -> Frontier:
@@ -244,40 +246,38 @@ def frontier(
     dense models: its loss is an upper bound. ValueError for an empty shelf, for days
     that are less than a step of any shape, and for bad input of any kind.
 
+    >>> from llmtrain_helpers import Accelerator
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
     >>> front = frontier(h100, 64, 21, shelf())
     >>> front.best.name, round(front.best.tokens_per_parameter)
     ('24B', 13)
     """
-    known_law, n = loss_law(law), single("num_gpus", num_gpus)
-    time = one("days", days, quantity)
-    if serving_memory is not None:
-        serving_memory = one("serving_memory", serving_memory, quantity)
+    fit = loss_law(law)
     for name in {"model", "tokens"} & {*options}:
         refuse(name, options[name], "is what a frontier finds: give shapes and days")
     points, steps = [], []
     for name, model in named_shapes(shapes).items():
-        B = usual_batch(model, n) if global_batch_size is None else global_batch_size
+        B = usual_batch(model, num_gpus) if global_batch_size is None else global_batch_size
         run = {**options, "price_per_gpu_hour": price_per_gpu_hour}
-        plan = best_split(model, accelerator, n, B, **run)
-        tokens = most_tokens(plan, time)
-        steps.append(time * plan.run.global_batch_size * model.sequence_length / tokens.likely)
-        if steps[-1] > time:
+        plan = best_split(model, accelerator, num_gpus, B, **run)
+        tokens = most_tokens(plan, days)
+        steps.append(days * plan.run.global_batch_size * model.sequence_length / tokens.likely)
+        if steps[-1] > days:
             continue
         plan = plan.replace(tokens=int(tokens.likely))
         N = plan.parameters.active
         ends = (tokens.greatest, tokens.likely, tokens.least)
-        losses = Interval(*(loss(N, T, known_law) for T in ends))
+        losses = Interval(*(loss(N, T, fit) for T in ends))
         weights = 2 * plan.parameters.total
         answers = serving_memory is None or weights <= SERVED * serving_memory
-        words = _beyond(plan, tokens.likely, known_law)
+        words = _beyond(plan, tokens.likely, fit)
         points.append(Point(name, plan, tokens, losses, words, answers))
     if not steps:
         refuse("shapes", shapes, "holds no shape")
     if not points:
         shortest = units.duration(units.DAY * min(steps), 2)
         refuse("days", days, f"is less than one step: the shortest takes {shortest}")
-    return Frontier(tuple(points), known_law, time)
+    return Frontier(tuple(points), fit, days)
 
 
 def _beyond(plan: Plan, tokens: Number, law: Law) -> str:
@@ -303,26 +303,27 @@ def named_shapes(shapes: Any) -> dict[str, Transformer]:
     return {str(name): model for name, model in shapes.items()}
 
 
-def usual_batch(model: Transformer, num_gpus: int) -> int:
+@checked
+def usual_batch(model: Transformer, num_gpus: Count[int]) -> int:
     """Sequences in a step of about four million tokens, a whole number for each GPU.
 
     >>> usual_batch(Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192), 64)
     512
     """
-    n = single("num_gpus", num_gpus)
-    instance("model", model, Transformer)
+    n = num_gpus
     each = BATCH / (single("sequence_length", model.sequence_length) * n)
     power = round(math.log2(each)) if each > 1 else 0
     return int(n * 2**power)
 
 
-def nearest_shape(parameters: Number, shapes: Mapping[str, Transformer]) -> str:
+@checked
+def nearest_shape(parameters: Quantity[float], shapes: Mapping[str, Transformer]) -> str:
     """The name of the shape whose size is nearest to so many parameters, in ratio.
 
     >>> nearest_shape(8e9, shelf())
     '7.2B'
     """
-    P = one("parameters", parameters, quantity)
+    P = parameters
     sizes = {name: count_parameters(model).total for name, model in named_shapes(shapes).items()}
     if not sizes:
         refuse("shapes", shapes, "holds no shape")
@@ -357,7 +358,8 @@ SHELF = (
 """Layers and hidden sizes of the shapes of `shelf`."""
 
 
-def shelf(sequence_length: int = 4096) -> dict[str, Transformer]:
+@checked
+def shelf(sequence_length: Count[int] = 4096) -> dict[str, Transformer]:
     """Shapes like Llama's from 63 million to 430 billion parameters, by their sizes.
 
     Heads of 128 (64 in the smallest), 8 of keys and values, an MLP of 3.5h, 32,000
@@ -367,10 +369,9 @@ def shelf(sequence_length: int = 4096) -> dict[str, Transformer]:
     >>> [*shelf()][:4], len(shelf())
     (['63M', '190M', '310M', '600M'], 23)
     """
-    s, found = single("sequence_length", sequence_length), {}
+    s, models = sequence_length, {}
     for l, h in SHELF:
         a = h // 128 if h >= 1024 else 8
         model = Transformer.llama(l, h, a, 8 if a % 8 == 0 else 4, 7 * h // 2, 32000, s)
-        P = count_parameters(model).total
-        found[units.size(P)] = model
-    return found
+        models[units.size(count_parameters(model).total)] = model
+    return models
