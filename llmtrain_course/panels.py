@@ -17,6 +17,7 @@ from llmtrain_course.finetune import handles as finetune
 from llmtrain_course.flops import handles as flops
 from llmtrain_course.kit.panel import Handle, Panel
 from llmtrain_course.measure import handles as measure
+from llmtrain_course.parallelism import handles as parallelism
 from llmtrain_course.parameters import handles as parameters
 from llmtrain_course.plan import handles as plan
 from llmtrain_course.precision import handles as precision
@@ -34,7 +35,7 @@ PANELS: dict[str, Panel] = {
     "batch": batch.PANEL,
     "precision": precision.PANEL,
     "activations": activations.PANEL,
-    "communication": communication.PANEL,
+    "communication": parallelism.PANEL,
     "plan": plan.PANEL,
     "calendar": calendar.PANEL,
     "budget": budget.PANEL,
@@ -62,8 +63,8 @@ HANDLES: dict[str, Handle] = {
     "more_gpus": duration.MORE_GPUS,
     "promise": duration.PROMISE,
     "copied": duration.COPIED,
-    "gpu_split": batch.GPU_SPLIT,
-    "four_gpus": batch.FOUR_GPUS,
+    "gpu_split": parallelism.GPU_SPLIT,
+    "four_gpus": parallelism.FOUR_GPUS,
     "epoch": batch.EPOCH,
     "micro_batches": batch.MICRO_BATCHES,
     "batch_cost": batch.BATCH_COST,
@@ -77,14 +78,14 @@ HANDLES: dict[str, Handle] = {
     "kept_layer": activations.KEPT_LAYER,
     "recomputation": activations.RECOMPUTATION,
     "passes": activations.PASSES,
-    "neighbours": communication.NEIGHBOURS,
+    "neighbours": parallelism.NEIGHBOURS,
     "ring": communication.RING,
     "message": communication.MESSAGE,
-    "shared_matrices": communication.SHARED_MATRICES,
+    "shared_matrices": parallelism.SHARED_MATRICES,
     "time_line": communication.TIME_LINE,
     "month": plan.MONTH,
     "measured_step": plan.PROMISE,
-    "pipeline": plan.PIPELINE,
+    "pipeline": parallelism.PIPELINE,
     "levers": plan.LEVERS,
     "failure": calendar.FAILURE,
     "many_nodes": calendar.MANY_NODES,

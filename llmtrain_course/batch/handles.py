@@ -7,21 +7,14 @@ from functools import cache, cached_property, partial
 
 from llmtrain_course.batch.formulas import Batch, batch_of_run
 from llmtrain_course.batch.pictures import (
-    AVERAGE,
-    PAGE,
-    TELEPHONE,
-    UPDATE,
     Bar,
-    Clock,
-    Layout,
     batch_cost_curve,
     epoch_rows,
-    four_gpus,
-    gpu_grid,
     stage_time,
     step_by_micro_batch,
 )
 from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.parallelism.grid import Layout, gpu_grid, idle_gpus, too_few
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import (
     BatchCost,
@@ -29,12 +22,11 @@ from llmtrain_helpers.batch import (
     accumulation_steps,
     batch_cost,
     critical_batch,
-    data_parallel_size,
     global_batch_size,
     pipeline_seconds,
     steps_per_epoch,
 )
-from llmtrain_helpers.plan.schedule import Schedule, idle_share, pipeline_schedule
+from llmtrain_helpers.plan.schedule import idle_share
 from llmtrain_helpers.published import batches_near, tried_micro_batches
 
 
@@ -120,7 +112,7 @@ def render(setting: Setting, before: Setting | None = None, narrow: bool = False
     n, split, layout = setting.num_gpus, setting.split, setting.layout
     grid = gpu_grid(n, *split, narrow=narrow)
     if not layout.replicas:
-        return common.warning(_too_few(layout)) + grid.inline_svg()
+        return common.warning(too_few(layout)) + grid.inline_svg()
     used = f"{n} - {layout.left_over}" if layout.left_over else f"{n}"
     old = before.batch if before and before.layout.replicas else None
     batch, k = setting.batch, setting.accumulation
@@ -141,17 +133,6 @@ def render(setting: Setting, before: Setting | None = None, narrow: bool = False
     )
 
 
-def _too_few(layout: Layout) -> str:
-    each = units.exact(layout.a_replica)
-    return f"A replica takes {each} GPUs, and there are {units.exact(layout.num_gpus)}."
-
-
-def _idle(layout: Layout) -> str:
-    """How many GPUs no replica uses; not the numbers of GPUs that would leave none."""
-    over, all_gpus = units.plural(layout.left_over, "GPU"), units.exact(layout.num_gpus)
-    return f"{over} of {all_gpus} {'has' if layout.left_over == 1 else 'have'} nothing to do"
-
-
 def _sentence(setting: Setting, old: Batch | None) -> str:
     batch = setting.batch
     result = f"<b>{units.count(batch.tokens)} tokens</b> a step"
@@ -160,7 +141,7 @@ def _sentence(setting: Setting, old: Batch | None) -> str:
     replicas = "one replica" if batch.replicas == 1 else units.plural(batch.replicas, "replica")
     result += f": {units.exact(batch.sequences)} sequences, from {replicas}."
     if setting.layout.left_over:
-        result += f" <b>{_idle(setting.layout)}</b>, and you pay for all of them."
+        result += f" <b>{idle_gpus(setting.layout)}</b>, and you pay for all of them."
     if setting.waits < 0.25:
         return result
     waits = units.percent(setting.waits)
@@ -193,143 +174,6 @@ PANEL = common.Panel(
     ("BLOOM-176B", "A split that does not divide"),
     render,
     narrow=partial(render, narrow=True),
-)
-
-
-# --- the handle: how GPUs are split
-
-
-@dataclass(frozen=True)
-class Split:
-    """Nodes of eight GPUs, and over how many of them a replica is spread."""
-
-    gpus: int = 16
-    tensor: int = 4
-    pipeline: int = 2
-
-
-def _draw_split(split: Split, before: Split | None, narrow: bool = False) -> str:
-    layout = Layout(split.gpus, split.tensor, split.pipeline)
-    grid = gpu_grid(split.gpus, split.tensor, split.pipeline, rows=4, narrow=narrow)
-    if not layout.replicas:
-        return common.pictured(grid, f"<b>{_too_few(layout)}</b>")
-    each = units.plural(layout.a_replica, "GPU")
-    replicas = units.plural(layout.replicas, "replica")
-    caption = f"<b>{replicas} of {each}.</b> "
-    if layout.left_over:
-        caption += f"{_idle(layout)}."
-    elif layout.crosses:
-        caption += "The GPUs that share matrices are in different nodes, and talk over the network."
-    else:
-        caption += (
-            f"All {layout.a_replica} work on the same sequences."
-            if layout.a_replica > 1
-            else ("Every GPU works on sequences of its own.")
-        )
-    return common.pictured(grid, caption)
-
-
-GPU_SPLIT = common.Handle(
-    title="GPUs and their replicas",
-    controls={
-        "tensor": replace(
-            controls.TENSOR_PARALLEL, kind="number", options=(), most=16, stops=(1, 2, 4, 8, 16)
-        ),
-        "pipeline": replace(
-            controls.PIPELINE_PARALLEL, kind="number", options=(), most=8, stops=(1, 2, 3, 4, 8)
-        ),
-        "gpus": replace(controls.GPUS, least=8, most=32, stops=(8, 16, 24, 32)),
-    },
-    settings={"": Split()},
-    draw=_draw_split,
-    narrow=partial(_draw_split, narrow=True),
-)
-
-
-# --- the handle: a step on four GPUs
-
-
-@dataclass(frozen=True)
-class FourGpus:
-    """Four GPUs with 16 sequences for a step, cut into stages or not, up to a moment."""
-
-    stages: int = 1
-    micro_batch: int = 1
-    now: int = 0
-
-    @property
-    def copies(self) -> int:
-        """Replicas on the four GPUs."""
-        return int(data_parallel_size(4, pipeline_parallel=self.stages))
-
-    @cached_property
-    def schedule(self) -> Schedule:
-        """The passes of each replica; the fixed part of one is as long as a sequence."""
-        passes = int(accumulation_steps(16, self.micro_batch, self.copies))
-        forward = int(_TICKS.seconds(self.micro_batch)) // self.stages
-        return pipeline_schedule(self.stages, passes, forward, 2 * forward)
-
-    @property
-    def end(self) -> int:
-        """When the step is over: after the average, if there is one, and the update."""
-        return self.schedule.end + UPDATE + (AVERAGE if self.copies > 1 else 0)
-
-
-_TICKS = StepTime(overhead=4, rate=1 / 4)
-"""Ticks of a forward pass through the whole model, by its sequences."""
-
-
-def _draw_four(setting: FourGpus, before: FourGpus | None, clock: Clock = PAGE) -> str:
-    schedule, now = setting.schedule, min(setting.now, setting.end)
-    old = before.schedule.end if before else 0
-    picture = four_gpus(schedule, setting.copies, setting.micro_batch, now, old, clock)
-    idle = f"a GPU waits {units.share(schedule.idle)} of them" if schedule.idle else "nobody waits"
-    length = f"<b>The passes take {schedule.end} ticks</b>, and {idle}."
-    if now < schedule.end:
-        caption = f"{_passes_done(setting, now)} {length}"
-    elif now < setting.end and setting.copies > 1:
-        caption = f"The replicas average their <b>gradients</b>, not their weights. {length}"
-    else:
-        caption = f"Every GPU has changed its weights, all in the same way. {length}"
-    return common.pictured(picture, caption)
-
-
-def _passes_done(setting: FourGpus, now: int) -> str:
-    turns = [turn for turn in setting.schedule.of_stage(0) if turn.backward and turn.end <= now]
-    passes = units.plural(setting.schedule.micro_batches, "pass")
-    return f"GPU 1 is through with {len(turns)} of {passes}."
-
-
-FOUR_GPUS = common.Handle(
-    title="A step on four GPUs",
-    controls={
-        "now": common.Control(
-            "Time",
-            "How far the step has come.",
-            unit="ticks",
-            least=0,
-            most=120,
-            stops=tuple(range(0, 121, 3)),
-            play=True,
-            reach=lambda setting: setting.end,
-        ),
-        "stages": common.Control(
-            "Pipeline stages",
-            "Into how many pieces the model is cut; the GPUs stay four.",
-            least=1,
-            most=4,
-            stops=(1, 2, 4),
-        ),
-        "micro_batch": replace(
-            controls.MICRO_BATCH,
-            help="Sequences in a pass; the step has 16 in all.",
-            most=4,
-            stops=(1, 2, 4),
-        ),
-    },
-    settings={"": FourGpus()},
-    draw=_draw_four,
-    narrow=partial(_draw_four, clock=TELEPHONE),
 )
 
 

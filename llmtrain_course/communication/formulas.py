@@ -2,179 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from llmtrain_helpers.checks import (
-    Number,
-    amount,
-    at_most,
-    count,
-    instance,
-    is_array,
-    one,
-    quantity,
-    rate,
-    refuse,
-    single,
-)
-from llmtrain_helpers.communication import (
-    LATENCY,
-    BesideBackward,
-    Exchange,
-    Traffic,
-    all_reduce_seconds,
-    communication_seconds,
-    neighbours,
-)
-from llmtrain_helpers.model import Accelerator
-from llmtrain_helpers.parallelism import Split
-
-
-def exchanges(
-    traffic: Traffic,
-    accelerator: Accelerator,
-    visible: Mapping[str, float],
-    *,
-    tensor_parallel: int = 1,
-    pipeline_parallel: int = 1,
-    context_parallel: int = 1,
-    expert_parallel: int = 1,
-    data_parallel: int = 1,
-) -> dict[str, Exchange]:
-    """What one GPU sends in a step, part by part, with whom and how long.
-
-    `visible` are the seconds of each part that the step takes longer. What sequence
-    parallelism sends counts as `tensor`; parts without bytes are left out. ValueError
-    for an accelerator whose links are not known.
-
-    >>> h100 = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
-    >>> sent = Traffic(0, 50e9, 0, 0, 0, 16e9)
-    >>> parts = exchanges(sent, h100, {"tensor": 0.2, "data": 0}, tensor_parallel=8,
-    ...     data_parallel=16)
-    >>> [(name, x.others, x.inside, round(x.seconds, 3)) for name, x in parts.items()]
-    [('tensor', 7, True, 0.2), ('data', 15, False, 0.348)]
-    """
-    instance("traffic", traffic, Traffic)
-    if any(map(is_array, traffic.parts().values())):
-        refuse("traffic", traffic, "is many: here it must be one")
-    instance("visible", visible, Mapping)
-    visible = {x: one(f"visible[{x!r}]", seconds, amount) for x, seconds in visible.items()}
-    ways = {
-        "tensor_parallel": tensor_parallel,
-        "pipeline_parallel": pipeline_parallel,
-        "context_parallel": context_parallel,
-        "expert_parallel": expert_parallel,
-        "data_parallel": data_parallel,
-    }
-    t, p, c, e, d = (single(name, size) for name, size in ways.items())
-    taken = communication_seconds(
-        traffic,
-        accelerator,
-        tensor_parallel=t,
-        pipeline_parallel=p,
-        context_parallel=c,
-        expert_parallel=e,
-        data_parallel=d,
-    )
-    if taken is None:
-        refuse("accelerator", accelerator.name, "has links that are not known")
-    sent = traffic.parts() | {"tensor": traffic.tensor + traffic.sequence}
-    seconds = taken.parts() | {"tensor": taken.tensor + taken.sequence}
-    groups = {  # how many GPUs take part, and over how many neighbours they are spread
-        "tensor": (t, t),
-        "context": (c, t * c),
-        "expert": (e, t * c * e),
-        "pipeline": (min(p, 3), t * c * d * p),
-        "data": (d * c, t * c * d),
-    }  # a stage talks to two others at the most: the one before it and the one behind
-    return {
-        name: Exchange(
-            sent[name],
-            size - 1,
-            bool(span <= accelerator.gpus_per_node),
-            max(seconds[name], visible.get(name, 0)),
-            visible.get(name, 0),
-        )
-        for name, (size, span) in groups.items()
-        if sent[name]
-    }
-
-
-def replicas_first(split: Split) -> dict[str, tuple[int, ...]]:
-    """`neighbours` where replicas share nodes: numbered by replica first, by matrices last.
-
-    Takes a split of whole numbers without context parallelism and experts, as it is.
-
-    >>> replicas_first(Split(16, 1, 2, 2, 1, 4, accumulation_steps=1))
-    {'tensor': (4,), 'pipeline': (8,), 'data': (1, 2, 3)}
-    """
-    t, d = int(split.tensor_parallel), int(split.data_parallel)
-
-    def moved(gpu: int) -> int:
-        stage, place = divmod(gpu, t * d)
-        return stage * t * d + place % t * d + place // t
-
-    return {part: tuple(map(moved, gpus)) for part, gpus in neighbours(split).items()}
+from llmtrain_helpers.checks import Number, Result, at_most, count, one, quantity, rate, single
+from llmtrain_helpers.communication import LATENCY, all_reduce_bytes, all_reduce_seconds
 
 
 @dataclass(frozen=True)
-class SharedMlp:
-    """Two matrices on several GPUs: columns of the first, and the matching rows of the second.
+class RingTurn:
+    """A ring's all-reduce after some of its turns: what moved, and what each GPU holds.
 
-    `token` is what comes in, `error` what comes back from the layer above. Each GPU gets
-    its share of the `hidden` numbers alone; of what comes out it has every number, but
-    only a part of its sum. The activation function, which acts on each number alone, is
-    left out. Source: Shoeybi et al. (arXiv 1909.08053), section 3.
+    `moved` is the piece that each GPU handed to the next in the last turn (none at the
+    start); `summed` how many GPUs' numbers each GPU has in each piece of its buffer.
     """
 
-    token: tuple[int, ...] = (1, 2)
-    first: tuple[tuple[int, ...], ...] = ((1, 0, 2, 1), (1, 3, 0, 1))
-    second: tuple[tuple[int, ...], ...] = ((1, 2), (0, 1), (2, 0), (1, 1))
-    error: tuple[int, ...] = (1, 1)
-    gpus: int = 2
-
-    def columns(self, gpu: int) -> range:
-        """The columns of the first matrix on a GPU, and the rows of the second."""
-        each = len(self.second) // self.gpus
-        return range(gpu * each, (gpu + 1) * each)
-
-    def hidden(self, gpu: int) -> list[int]:
-        """A GPU's share of the numbers between the two matrices."""
-        return [_dot(self.token, [row[k] for row in self.first]) for k in self.columns(gpu)]
-
-    def partial(self, gpu: int) -> list[int]:
-        """What comes out on one GPU: its part of every sum."""
-        rows = [self.second[k] for k in self.columns(gpu)]
-        return [_dot(self.hidden(gpu), column) for column in zip(*rows, strict=True)]
-
-    def hidden_error(self, gpu: int) -> list[int]:
-        """The error of a GPU's share of the numbers between the two matrices."""
-        return [_dot(self.error, self.second[k]) for k in self.columns(gpu)]
-
-    def partial_error(self, gpu: int) -> list[int]:
-        """The error of the token on one GPU: its part of every sum."""
-        columns = self.columns(gpu)
-        return [_dot(self.hidden_error(gpu), [row[k] for k in columns]) for row in self.first]
+    gpus: int
+    turn: int
+    moved: tuple[int, ...]
+    summed: tuple[tuple[int, ...], ...]
 
     @property
-    def output(self) -> list[int]:
-        """What comes out when all parts are added up, by the forward all-reduce.
+    def turns(self) -> int:
+        """How many turns there are in all: 2(n − 1)."""
+        return 2 * (self.gpus - 1)
 
-        >>> SharedMlp().output, SharedMlp(gpus=1).partial(0)
-        ([10, 15], [10, 15])
+    @property
+    def adds(self) -> bool:
+        """Whether what moved was added up (a reduce-scatter), rather than copied."""
+        return 0 < self.turn < self.gpus
+
+    def sent_bytes(self, num_bytes: Number) -> Result:
+        """Bytes that each GPU has sent until now, of a buffer of so many bytes.
+
+        >>> ring_turn(8, turn=3).sent_bytes(16e9)
+        6000000000.0
         """
-        return [sum(parts) for parts in zip(*map(self.partial, range(self.gpus)), strict=True)]
+        return all_reduce_bytes(num_bytes, self.gpus) * self.turn / max(self.turns, 1)
+
+
+def ring_turn(gpus: int, turn: int) -> RingTurn:
+    """An all-reduce in a ring of up to 128 GPUs after a turn.
+
+    There are 2(n − 1) turns, and 0 is the start. In the first n − 1 GPU i hands on piece
+    i − k in turn k + 1, and the next one adds it; in the others the finished pieces go
+    round. ValueError for numbers that are no counts, and turns that the ring does not have.
+
+    >>> state = ring_turn(3, turn=1)
+    >>> state.moved, state.summed
+    ((0, 1, 2), ((1, 1, 2), (2, 1, 1), (1, 2, 1)))
+    """
+    n, turn = single("gpus", gpus), single("turn", turn, least=0)
+    at_most("gpus", n, "what can be shown", 128)
+    at_most("turn", turn, "the turns of this ring", 2 * (n - 1))
+    adding, copying = min(turn, n - 1), max(turn - (n - 1), 0)
+
+    def parts(gpu: int, piece: int) -> int:
+        """How many GPUs' numbers are in a piece: it came in turn k, or has not come yet."""
+        if (gpu - piece) % n < copying:
+            return n
+        k = (gpu - 1 - piece) % n
+        return k + 2 if k < adding else 1
+
+    back = turn - 1 if turn < n else turn - n - 1  # pieces behind its own that a GPU sends
+    moved = tuple((i - back) % n for i in range(n)) if turn else ()
+    summed = tuple(tuple(parts(gpu, piece) for piece in range(n)) for gpu in range(n))
+    return RingTurn(n, turn, moved, summed)
+
+
+@dataclass(frozen=True)
+class BesideBackward:
+    """Gradients that leave in equal messages while backward still computes.
+
+    A message can leave once its layers are done and the message before it has left.
+    `backward` and `sending` are seconds, of all layers and of all messages.
+    """
+
+    backward: float
+    sending: float
+    messages: int
 
     @property
-    def token_error(self) -> list[int]:
-        """The error of the token when all parts are added up, by the backward all-reduce."""
-        parts = map(self.partial_error, range(self.gpus))
-        return [sum(numbers) for numbers in zip(*parts, strict=True)]
+    def spans(self) -> list[tuple[float, float]]:
+        """When each message begins to travel, and when it has arrived."""
+        each, end = self.sending / self.messages, 0.0
+        spans = []
+        for k in range(1, self.messages + 1):
+            start = max(self.backward * k / self.messages, end)
+            end = start + each
+            spans.append((start, end))
+        return spans
 
+    @property
+    def end(self) -> float:
+        """When the last message has arrived."""
+        return self.spans[-1][1]
 
-def _dot(left: Sequence[int], right: Sequence[int]) -> int:
-    return sum(x * y for x, y in zip(left, right, strict=True))
+    @property
+    def starts(self) -> float:
+        """Seconds of `sending` in which messages only begin: a `LATENCY` each.
+
+        >>> round(BesideBackward(backward=6, sending=4, messages=1000).starts, 3)
+        0.045
+        """
+        return self.messages * LATENCY
+
+    @property
+    def visible(self) -> float:
+        """Seconds by which the step is longer for it: at least those of the last message.
+
+        >>> BesideBackward(backward=6, sending=4, messages=4).visible
+        1.0
+        >>> BesideBackward(backward=4, sending=6, messages=4).visible
+        3.0
+        """
+        return self.end - self.backward
 
 
 def beside_backward(

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, TypeVar
 
+from llmtrain_course.communication.formulas import BesideBackward
 from llmtrain_helpers.batch import StepTime
 from llmtrain_helpers.checks import amount, flag, instance, one, quantity, refuse, single
-from llmtrain_helpers.communication import BesideBackward
 from llmtrain_helpers.results import Breakdown
 
 _Name = TypeVar("_Name")

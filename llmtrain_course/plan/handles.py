@@ -1,4 +1,4 @@
-"""Chapter 08: the panel of a whole plan with its offers; a month, a promise, a pipeline, levers."""
+"""Chapter 08: the panel of a whole plan with its offers; a month, a promise, levers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from llmtrain_helpers.plan.advice import Advice, advise
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.report import STACKS, rests_on
 from llmtrain_helpers.plan.run import SOFTWARE
-from llmtrain_helpers.plan.schedule import idle_share, pipeline_schedule
+from llmtrain_helpers.plan.schedule import idle_share
 from llmtrain_helpers.published import accelerator, architecture, read_config
 from llmtrain_helpers.results import Interval
 from research.utilizations import others_days
@@ -532,84 +532,6 @@ PROMISE = common.Handle(
     settings={"": Promise()},
     draw=_draw_promise,
     narrow=partial(_draw_promise, layout=NARROW),
-)
-
-
-@dataclass(frozen=True)
-class Pipeline:
-    """Stages, micro-batches, and the pieces of the model on each stage."""
-
-    stages: int = 4
-    micro_batches: int = 1
-    interleave: int = 1
-
-    @property
-    def most(self) -> int:
-        """The most micro-batches for which there is room beside so many stages."""
-        return min(drawings.MICRO_BATCHES, drawings.ROOM - self.stages)
-
-    @property
-    def batches(self) -> int:
-        """The micro-batches that are drawn."""
-        return min(self.micro_batches, self.most)
-
-    @property
-    def most_pieces(self) -> int:
-        """Four where micro-batches go round in groups of as many as there are stages, else one."""
-        return 4 if self.stages > 1 and self.batches % self.stages == 0 else 1
-
-    @property
-    def pieces(self) -> int:
-        """The pieces on each stage."""
-        return min(self.interleave, self.most_pieces)
-
-
-def _draw_pipeline(now: Pipeline, before: Pipeline | None, layout: Layout = WIDE) -> str:
-    schedules = [
-        pipeline_schedule(x.stages, x.batches, interleave=x.pieces) for x in (now, before) if x
-    ]
-    in_flight = schedules[0].in_flight(0)
-    text = (
-        f"Each stage waits for <b>{units.share(schedules[0].idle)} of the step</b>. Stage 1 "
-        f"keeps activations of {in_flight:.3g} micro-batch{'es' if in_flight != 1 else ''} at once"
-    )
-    text += f", a piece counted as 1/{now.pieces}." if now.pieces > 1 else "."
-    if now.most_pieces < 2 <= now.stages:
-        text += f" Pieces need a multiple of {now.stages} micro-batches."
-    size = now.stages, now.batches, now.pieces
-    previous = schedules[1] if before else None
-    return common.pictured(drawings.pipeline(*size, previous, layout), text)
-
-
-PIPELINE = common.Handle(
-    title="A step of a pipeline, turn by turn",
-    controls={
-        "stages": replace(
-            controls.PIPELINE_PARALLEL,
-            label="Stages",
-            most=drawings.STAGES,
-            stops=(1, 2, 3, 4, 6, 8),
-        ),
-        "micro_batches": common.Control(
-            "Micro-batches",
-            "Into how many pieces a replica's part of the batch is cut.",
-            most=drawings.MICRO_BATCHES,
-            stops=(1, 2, 3, 4, 6, 8, 12),
-            play=True,
-            reach=lambda setting: setting.most,
-        ),
-        "interleave": common.Control(
-            "Pieces",
-            "How many pieces of the model each stage has, which take turns.",
-            most=4,
-            stops=(1, 2, 3, 4),
-            applies=lambda setting: setting.stages > 1,
-            reach=lambda setting: setting.most_pieces,
-        ),
-    },
-    settings={"": Pipeline()},
-    draw=_draw_pipeline,
-    narrow=partial(_draw_pipeline, layout=NARROW),
 )
 
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from llmtrain_course.batch.pictures import _shade
 from llmtrain_course.kit.drawing import NIGHT, as_images
 from llmtrain_course.kit.panel import Handle, Panel
 from llmtrain_course.page import KNOWN
 from llmtrain_course.panels import PANELS
+from llmtrain_course.parallelism.grid import _shade
 from tests.faces.svg import Box, Picture, pictures
 from tests.snapshots import DRAWINGS
 

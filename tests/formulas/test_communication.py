@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_course.communication.formulas import (
+from llmtrain_course.communication.formulas import BesideBackward, beside_backward, ring_turn
+from llmtrain_course.parallelism.formulas import (
+    Exchange,
     SharedMlp,
-    beside_backward,
     exchanges,
+    neighbours,
     replicas_first,
+    ring_at,
 )
 from llmtrain_helpers import (
     Accelerator,
@@ -25,17 +28,7 @@ from llmtrain_helpers import (
     published,
     step_traffic,
 )
-from llmtrain_helpers.communication import (
-    LATENCY,
-    LINK_SHARE,
-    NETWORK_SHARE,
-    BesideBackward,
-    Exchange,
-    bandwidth_of,
-    neighbours,
-    ring_at,
-    ring_turn,
-)
+from llmtrain_helpers.communication import LATENCY, LINK_SHARE, NETWORK_SHARE, bandwidth_of
 from llmtrain_helpers.parallelism import Split
 from tests.bad_values import assert_refused
 

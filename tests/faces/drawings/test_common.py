@@ -9,7 +9,6 @@ from itertools import combinations
 
 import pytest
 
-from llmtrain_course.batch.pictures import _ink, _shade
 from llmtrain_course.kit.drawing import (
     CARD,
     COLORS,
@@ -26,6 +25,7 @@ from llmtrain_course.kit.drawing import (
     rect,
     text,
 )
+from llmtrain_course.parallelism.grid import _ink, _shade
 from tests.faces.contrast import contrast, lightness
 from tests.faces.svg import Picture, drawn, parse
 

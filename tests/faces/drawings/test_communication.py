@@ -5,19 +5,19 @@ from itertools import combinations
 
 import pytest
 
-from llmtrain_course.communication.formulas import SharedMlp, beside_backward
-from llmtrain_course.communication.pictures import (
-    LONGEST,
+from llmtrain_course.communication.formulas import beside_backward
+from llmtrain_course.communication.pictures import LONGEST, time_line
+from llmtrain_course.kit.drawing import COLORS, STEP_PARTS
+from llmtrain_course.parallelism.formulas import SharedMlp
+from llmtrain_course.parallelism.pictures import (
     neighbour_grid,
     of_first_stage,
     sending,
     shared_matrices,
     spread_over_nodes,
     step_bar,
-    time_line,
     who_sends,
 )
-from llmtrain_course.kit.drawing import COLORS, STEP_PARTS
 from llmtrain_helpers import Transformer, plan_run, published
 from llmtrain_helpers.plan.seconds import StepSeconds
 from tests.faces.svg import Box, Picture, drawn

@@ -3,15 +3,8 @@
 import pytest
 
 from llmtrain_course.kit.drawing import COLORS
-from llmtrain_course.plan.pictures import (
-    BACKWARD,
-    FORWARD,
-    answers,
-    format_span,
-    pipeline,
-    price_of_fitting,
-    promise,
-)
+from llmtrain_course.parallelism.pipeline import BACKWARD, FORWARD, pipeline
+from llmtrain_course.plan.pictures import answers, format_span, price_of_fitting, promise
 from llmtrain_helpers import plan_run, published, units
 from llmtrain_helpers.results import Interval
 from research.utilizations import others_days

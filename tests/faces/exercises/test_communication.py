@@ -5,9 +5,9 @@ import re
 import pytest
 
 from llmtrain_course.communication.exercises import NEAR, best_of
-from llmtrain_course.communication.handles import Setting, planned
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_course.panels import PANELS
+from llmtrain_course.parallelism.handles import Setting, planned
 from llmtrain_helpers.communication import data_parallel_bytes
 from tests.faces.exercises.answers.communication import MINE
 from tests.pages import words

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from llmtrain_course.batch.handles import BLOOM_PASS, Setting, Split, bloom_bars
+from llmtrain_course.batch.handles import BLOOM_PASS, Setting, bloom_bars
 from llmtrain_course.panels import HANDLES, PANELS, batch_panel
+from llmtrain_course.parallelism.handles import Split
 from llmtrain_helpers import fit_step_time, published
 from tests.faces.svg import pictures
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from llmtrain_course.communication.handles import Setting, planned
-from llmtrain_course.communication.pictures import of_first_stage, sending
 from llmtrain_course.panels import HANDLES, PANELS, communication_panel
+from llmtrain_course.parallelism.handles import Setting, planned
+from llmtrain_course.parallelism.pictures import of_first_stage, sending
 from llmtrain_helpers import plan_run, published, units
 
 LLAMA = published.architecture("Llama-3.1-70B", 8192)

@@ -3,8 +3,8 @@
 import pytest
 
 from llmtrain_course.communication.handles import MACHINES, TimeLine
-from llmtrain_course.communication.pictures import sending, spread_over_nodes
 from llmtrain_course.panels import HANDLES
+from llmtrain_course.parallelism.pictures import sending, spread_over_nodes
 from llmtrain_helpers import all_reduce_seconds, count_parameters, plan_run, published
 from llmtrain_helpers.communication import LATENCY, LINK_SHARE
 from tests.pages import words

@@ -1,0 +1,1 @@
+"""What the page on parallelism will show: splits, groups, pipelines."""

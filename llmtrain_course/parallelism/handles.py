@@ -1,0 +1,601 @@
+"""The panel of who sends what to whom, and how long; handles of splits, groups and pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.kit.drawing import STEP_PARTS
+from llmtrain_course.parallelism.formulas import SharedMlp
+from llmtrain_course.parallelism.four_gpus import AVERAGE, PAGE, TELEPHONE, UPDATE, Clock, four_gpus
+from llmtrain_course.parallelism.grid import Layout as GpuLayout, gpu_grid, idle_gpus, too_few
+from llmtrain_course.parallelism.pictures import (
+    neighbour_grid,
+    of_first_stage,
+    sending,
+    shared_matrices,
+    spread_over_nodes,
+    step_bar,
+    who_sends,
+)
+from llmtrain_course.parallelism.pipeline import MICRO_BATCHES, ROOM, STAGES, pipeline
+from llmtrain_course.plan.handles import RECOMPUTED
+from llmtrain_course.plan.pictures import NARROW, WIDE, Layout, parts_of
+from llmtrain_helpers import published, units
+from llmtrain_helpers.batch import StepTime, accumulation_steps, data_parallel_size
+from llmtrain_helpers.communication import bandwidth_of
+from llmtrain_helpers.flops import EveryRecompute
+from llmtrain_helpers.plan.plan import Plan, plan_run
+from llmtrain_helpers.plan.schedule import Schedule, pipeline_schedule
+from llmtrain_helpers.plan.seconds import StepSeconds
+
+
+def _has_known_step(chip: str) -> bool:
+    """Whether a chip's links, and its best rate of a matrix product, are known."""
+    device = published.accelerator(chip)
+    return bandwidth_of(device, 1) is not None and device.matmul_share is not None
+
+
+CHIPS = tuple(filter(_has_known_step, published.names("accelerators")))
+"""The chips whose step can be timed."""
+
+
+@dataclass(frozen=True)
+class Setting(controls.Split):
+    """A split, and in how many pieces each stage of a pipeline is cut."""
+
+    model: str = "Llama-3.1-70B"
+    tensor_parallel: int = 8
+    recompute: EveryRecompute = "full"
+    global_batch_size: int = 256
+    interleave: int = 1
+
+    @property
+    def pieces(self) -> int:
+        """Pieces of each stage, where there is a pipeline."""
+        return self.interleave if self.pipeline_parallel > 1 else 1
+
+    @property
+    def keeps_gradients(self) -> bool:
+        """Whether gradients that could be sharded are kept whole between the passes."""
+        return self.zero_stage > 1 and self.gradients == "whole"
+
+    @property
+    def step_tokens(self) -> int:
+        """Tokens of one step, which is all that is planned here."""
+        return self.global_batch_size * self.sequence_length
+
+
+_SETTINGS = {
+    "70B on 64 H100": Setting(),
+    "GPT-3 on 512 A100": Setting(
+        "GPT-3 175B",
+        "A100 80GB SXM",
+        num_gpus=512,
+        pipeline_parallel=8,
+        micro_batch_size=2,
+        global_batch_size=1536,
+        sequence_length=2048,
+    ),
+    "Little work for each": Setting(
+        "Qwen2.5-7B",
+        num_gpus=1024,
+        tensor_parallel=1,
+        recompute="none",
+        global_batch_size=1024,
+        sequence_length=2048,
+    ),
+    "A small model, cut fine": Setting(
+        "Llama-3.2-1B",
+        "A100 80GB SXM",
+        num_gpus=8,
+        recompute="none",
+        micro_batch_size=4,
+        global_batch_size=512,
+        sequence_length=2048,
+    ),
+    "8B on 64 H100, of communication-b": Setting(
+        "Llama-3.1-8B", recompute="none", global_batch_size=512
+    ),
+    "405B on 16,384 H100, of communication-c": Setting(
+        "Llama-3.1-405B", num_gpus=16384, global_batch_size=2048
+    ),
+    "A mixture of experts": Setting(
+        "Mixtral-8x7B", tensor_parallel=2, expert_parallel=4, global_batch_size=512
+    ),
+    "A split that does not divide": Setting(num_gpus=100),
+}
+
+
+_CONTROLS = {
+    "tensor_parallel": replace(controls.TENSOR_PARALLEL, stops=controls.doublings(1, 16)),
+    "pipeline_parallel": replace(controls.PIPELINE_PARALLEL, stops=controls.doublings(1, 32)),
+    "num_gpus": replace(
+        controls.GPUS,
+        help="All GPUs of the run; those that the split leaves are replicas.",
+        most=1_000_000,
+        stops=controls.doublings(8, 16384),
+    ),
+    "model": controls.MODEL,
+    "zero_stage": controls.ZERO_STAGE,
+    "recompute": RECOMPUTED,
+    "chip": controls.choice("Accelerator", "The chip, and its links.", CHIPS, more=True),
+    "micro_batch_size": replace(
+        controls.MICRO_BATCH, help="Sequences at once in a replica.", most=100_000, more=True
+    ),
+    "global_batch_size": controls.BATCH,
+    "sequence_length": controls.SEQUENCE,
+    "context_parallel": controls.CONTEXT_PARALLEL,
+    "expert_parallel": controls.EXPERT_PARALLEL,
+    "interleave": common.Control(
+        "Pieces for each stage",
+        "Pieces of the model that each GPU of a pipeline holds.",
+        most=100,
+        more=True,
+        applies=lambda setting: setting.pipeline_parallel > 1,
+    ),
+    "gradients": controls.GRADIENTS,
+}
+
+
+def planned(setting: Setting) -> Plan:
+    """The plan of a setting; a ValueError in words where it makes none."""
+    model = published.architecture(setting.model, setting.sequence_length)
+    setting.check_replicas(model)
+    return plan_run(
+        model,
+        published.accelerator(setting.chip),
+        setting.num_gpus,
+        setting.step_tokens,
+        setting.global_batch_size,
+        keep_gradients=setting.keeps_gradients,
+        uneven_stages=True,
+        expert_parallel=setting.experts,
+        interleave=setting.pieces,
+        **setting.mesh,
+    )
+
+
+def render(setting: Setting, before: Setting | None = None, narrow: bool = False) -> str:
+    """Sentence, the GPUs, the step, the numbers, and the call in code."""
+    plan, old = planned(setting), planned(before) if before else None
+    pictures = who_sends(plan, narrow).inline_svg() + step_bar(plan, old, narrow).inline_svg()
+    return "".join(
+        [
+            common.sentence(_sentence(plan, old)),
+            f"<div>{pictures}</div>",
+            common.folded("The numbers", _tables(plan)),
+            common.folded("In code", common.call(_code(setting))),
+        ]
+    )
+
+
+def _step(plan: Plan) -> StepSeconds:
+    assert plan.step is not None  # only chips whose step is known can be chosen
+    return plan.step
+
+
+def _sentence(plan: Plan, old: Plan | None) -> str:
+    step = _step(plan)
+    result = f"A step takes <b>{units.seconds(step.total)}</b>"
+    if old and _step(old).total != step.total:
+        result += f" (dashed: {units.seconds(_step(old).total)})"
+    visible = sum(part.visible for part in sending(plan).values())
+    result += f", <b>{units.share(visible / step.total)}</b> of it sending that nothing hides"
+    if step.bubble:
+        result += f", {units.share(step.bubble / step.total)} waiting"
+    size = units.gigabytes(plan.memory.total)
+    memory = units.gigabytes(plan.run.accelerator.memory)
+    if plan.fits or plan.tight:
+        fits = "fits" if plan.fits else "tight"
+        return f"{result}. A GPU holds {size} of {memory}: <b>{fits}</b>."
+    return f"{result}. A GPU would need {size} and has {memory}: <b>does not fit</b>."
+
+
+def _tables(plan: Plan) -> str:
+    """What is sent, part by part; the step, piece by piece; what a GPU holds."""
+    step = _step(plan)
+    sent = [
+        [
+            name,
+            units.gigabytes(part.sent),
+            units.exact(part.others),
+            units.seconds(part.seconds),
+            units.seconds(part.visible) if part.visible else "0 s",
+        ]
+        for name, part in sending(plan).items()
+    ]
+    pieces = [
+        [STEP_PARTS[name].name, units.seconds(seconds), units.share(seconds / step.total)]
+        for name, seconds in step.parts().items()
+        if seconds
+    ]
+    memory = [[name, units.gigabytes(size)] for name, size in parts_of(plan).items()]
+    head = ["one GPU sends in a step", "bytes", "with others", "takes", "seen"]
+    others = plan.seconds_per_iteration
+    note = (
+        "<p>Seconds of a model that leaves out what software loses: it compares splits. "
+        "At the pace of others' software, whichever it is, the step takes "
+        f"{units.seconds(others.least)} to {units.seconds(others.greatest)}.</p>"
+    )
+    return "".join(
+        [
+            common.table(head, sent) if sent else "<p>Nothing is sent.</p>",
+            common.table(["the step", "", ""], pieces),
+            note,
+            common.table(["one GPU holds", ""], memory),
+        ]
+    )
+
+
+def _code(setting: Setting) -> str:
+    given = {
+        **setting.mesh,
+        "expert_parallel": setting.experts,
+        "interleave": setting.pieces,
+        "keep_gradients": setting.keeps_gradients,
+    }
+    options = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    return (
+        f"model = published.architecture({setting.model!r}, {setting.sequence_length})\n"
+        f"chip = published.accelerator({setting.chip!r})\n"
+        f"plan = plan_run(model, chip, {setting.num_gpus}, {setting.step_tokens}, "
+        f"{setting.global_batch_size}, uneven_stages=True,\n    {options})\n"
+        "plan.sent, plan.step"
+    )
+
+
+PANEL = common.Panel(
+    "Who sends what to whom?",
+    _CONTROLS,
+    _SETTINGS,
+    ("A small model, cut fine", "Little work for each"),
+    render,
+    partial(render, narrow=True),
+)
+
+
+# --- the handle: how GPUs are split
+
+
+@dataclass(frozen=True)
+class Split:
+    """Nodes of eight GPUs, and over how many of them a replica is spread."""
+
+    gpus: int = 16
+    tensor: int = 4
+    pipeline: int = 2
+
+
+def _draw_split(split: Split, before: Split | None, narrow: bool = False) -> str:
+    layout = GpuLayout(split.gpus, split.tensor, split.pipeline)
+    grid = gpu_grid(split.gpus, split.tensor, split.pipeline, rows=4, narrow=narrow)
+    if not layout.replicas:
+        return common.pictured(grid, f"<b>{too_few(layout)}</b>")
+    each = units.plural(layout.a_replica, "GPU")
+    replicas = units.plural(layout.replicas, "replica")
+    caption = f"<b>{replicas} of {each}.</b> "
+    if layout.left_over:
+        caption += f"{idle_gpus(layout)}."
+    elif layout.crosses:
+        caption += "The GPUs that share matrices are in different nodes, and talk over the network."
+    else:
+        caption += (
+            f"All {layout.a_replica} work on the same sequences."
+            if layout.a_replica > 1
+            else ("Every GPU works on sequences of its own.")
+        )
+    return common.pictured(grid, caption)
+
+
+GPU_SPLIT = common.Handle(
+    title="GPUs and their replicas",
+    controls={
+        "tensor": replace(
+            controls.TENSOR_PARALLEL, kind="number", options=(), most=16, stops=(1, 2, 4, 8, 16)
+        ),
+        "pipeline": replace(
+            controls.PIPELINE_PARALLEL, kind="number", options=(), most=8, stops=(1, 2, 3, 4, 8)
+        ),
+        "gpus": replace(controls.GPUS, least=8, most=32, stops=(8, 16, 24, 32)),
+    },
+    settings={"": Split()},
+    draw=_draw_split,
+    narrow=partial(_draw_split, narrow=True),
+)
+
+
+# --- the handle: a matrix that GPUs share
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """GPUs that share two matrices, and how many steps are done."""
+
+    step: int = 0
+    gpus: int = 2
+
+
+def _of_matrices(mlp: SharedMlp, step: int) -> str:
+    """What a step of the shared matrices did, with one of its sums."""
+    column = [row[0] for row in mlp.first]
+    product = " + ".join(f"{x} · {w}" for x, w in zip(mlp.token, column, strict=True))
+    first, back = (
+        [part(i)[0] for i in range(mlp.gpus)] for part in (mlp.partial, mlp.partial_error)
+    )
+    return (
+        "Each GPU has the whole token, and only its share of the two matrices.",
+        f"Forward. Each GPU computes hidden numbers, {product} = {mlp.hidden(0)[0]} first. "
+        "<b>Nothing had to be sent.</b>",
+        "Each GPU has all numbers of the result, but only a part of each sum. All are wrong.",
+        f"<b>An all-reduce</b> adds the parts up, {_sum(first)}. Until then nobody can go on.",
+        "Backward. The errors pass the second matrix, and again nothing is sent.",
+        "The error of the token is there, in parts.",
+        f"Backward, <b>a second all-reduce</b> adds up the errors, {_sum(back)}. "
+        "Now the layer below can go on.",
+    )[step]
+
+
+def _sum(parts: Sequence[int]) -> str:
+    return f"{' + '.join(map(str, parts))} = {sum(parts)}"
+
+
+def _draw_matrices(setting: Matrices, before: Matrices | None = None, narrow: bool = False) -> str:
+    mlp = SharedMlp(gpus=setting.gpus)
+    caption = _of_matrices(mlp, setting.step)
+    if setting.gpus == 1 and setting.step:
+        caption = "One GPU has everything. It gets the same numbers, and waits for nobody."
+    return common.pictured(shared_matrices(mlp, setting.step, narrow), caption)
+
+
+SHARED_MATRICES = common.Handle(
+    title="Two matrices on several GPUs",
+    controls={
+        "step": common.Control(
+            "Step",
+            "What is done: three steps forward, three steps back.",
+            least=0,
+            most=6,
+            stops=tuple(range(7)),
+            play=True,
+        ),
+        "gpus": common.Control("GPUs", "How many share the matrices.", most=2, stops=(1, 2)),
+    },
+    settings={"": Matrices()},
+    draw=_draw_matrices,
+    narrow=partial(_draw_matrices, narrow=True),
+)
+
+
+# --- the handle: a step on four GPUs
+
+
+@dataclass(frozen=True)
+class FourGpus:
+    """Four GPUs with 16 sequences for a step, cut into stages or not, up to a moment."""
+
+    stages: int = 1
+    micro_batch: int = 1
+    now: int = 0
+
+    @property
+    def copies(self) -> int:
+        """Replicas on the four GPUs."""
+        return int(data_parallel_size(4, pipeline_parallel=self.stages))
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The passes of each replica; the fixed part of one is as long as a sequence."""
+        passes = int(accumulation_steps(16, self.micro_batch, self.copies))
+        forward = int(_TICKS.seconds(self.micro_batch)) // self.stages
+        return pipeline_schedule(self.stages, passes, forward, 2 * forward)
+
+    @property
+    def end(self) -> int:
+        """When the step is over: after the average, if there is one, and the update."""
+        return self.schedule.end + UPDATE + (AVERAGE if self.copies > 1 else 0)
+
+
+_TICKS = StepTime(overhead=4, rate=1 / 4)
+"""Ticks of a forward pass through the whole model, by its sequences."""
+
+
+def _draw_four(setting: FourGpus, before: FourGpus | None, clock: Clock = PAGE) -> str:
+    schedule, now = setting.schedule, min(setting.now, setting.end)
+    old = before.schedule.end if before else 0
+    picture = four_gpus(schedule, setting.copies, setting.micro_batch, now, old, clock)
+    idle = f"a GPU waits {units.share(schedule.idle)} of them" if schedule.idle else "nobody waits"
+    length = f"<b>The passes take {schedule.end} ticks</b>, and {idle}."
+    if now < schedule.end:
+        caption = f"{_passes_done(setting, now)} {length}"
+    elif now < setting.end and setting.copies > 1:
+        caption = f"The replicas average their <b>gradients</b>, not their weights. {length}"
+    else:
+        caption = f"Every GPU has changed its weights, all in the same way. {length}"
+    return common.pictured(picture, caption)
+
+
+def _passes_done(setting: FourGpus, now: int) -> str:
+    turns = [turn for turn in setting.schedule.of_stage(0) if turn.backward and turn.end <= now]
+    passes = units.plural(setting.schedule.micro_batches, "pass")
+    return f"GPU 1 is through with {len(turns)} of {passes}."
+
+
+FOUR_GPUS = common.Handle(
+    title="A step on four GPUs",
+    controls={
+        "now": common.Control(
+            "Time",
+            "How far the step has come.",
+            unit="ticks",
+            least=0,
+            most=120,
+            stops=tuple(range(0, 121, 3)),
+            play=True,
+            reach=lambda setting: setting.end,
+        ),
+        "stages": common.Control(
+            "Pipeline stages",
+            "Into how many pieces the model is cut; the GPUs stay four.",
+            least=1,
+            most=4,
+            stops=(1, 2, 4),
+        ),
+        "micro_batch": replace(
+            controls.MICRO_BATCH,
+            help="Sequences in a pass; the step has 16 in all.",
+            most=4,
+            stops=(1, 2, 4),
+        ),
+    },
+    settings={"": FourGpus()},
+    draw=_draw_four,
+    narrow=partial(_draw_four, clock=TELEPHONE),
+)
+
+
+# --- the handle: a pipeline, turn by turn
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Stages, micro-batches, and the pieces of the model on each stage."""
+
+    stages: int = 4
+    micro_batches: int = 1
+    interleave: int = 1
+
+    @property
+    def most(self) -> int:
+        """The most micro-batches for which there is room beside so many stages."""
+        return min(MICRO_BATCHES, ROOM - self.stages)
+
+    @property
+    def batches(self) -> int:
+        """The micro-batches that are drawn."""
+        return min(self.micro_batches, self.most)
+
+    @property
+    def most_pieces(self) -> int:
+        """Four where micro-batches go round in groups of as many as there are stages, else one."""
+        return 4 if self.stages > 1 and self.batches % self.stages == 0 else 1
+
+    @property
+    def pieces(self) -> int:
+        """The pieces on each stage."""
+        return min(self.interleave, self.most_pieces)
+
+
+def _draw_pipeline(now: Pipeline, before: Pipeline | None, layout: Layout = WIDE) -> str:
+    schedules = [
+        pipeline_schedule(x.stages, x.batches, interleave=x.pieces) for x in (now, before) if x
+    ]
+    in_flight = schedules[0].in_flight(0)
+    text = (
+        f"Each stage waits for <b>{units.share(schedules[0].idle)} of the step</b>. Stage 1 "
+        f"keeps activations of {in_flight:.3g} micro-batch{'es' if in_flight != 1 else ''} at once"
+    )
+    text += f", a piece counted as 1/{now.pieces}." if now.pieces > 1 else "."
+    if now.most_pieces < 2 <= now.stages:
+        text += f" Pieces need a multiple of {now.stages} micro-batches."
+    size = now.stages, now.batches, now.pieces
+    previous = schedules[1] if before else None
+    return common.pictured(pipeline(*size, previous, layout), text)
+
+
+PIPELINE = common.Handle(
+    title="A step of a pipeline, turn by turn",
+    controls={
+        "stages": replace(
+            controls.PIPELINE_PARALLEL, label="Stages", most=STAGES, stops=(1, 2, 3, 4, 6, 8)
+        ),
+        "micro_batches": common.Control(
+            "Micro-batches",
+            "Into how many pieces a replica's part of the batch is cut.",
+            most=MICRO_BATCHES,
+            stops=(1, 2, 3, 4, 6, 8, 12),
+            play=True,
+            reach=lambda setting: setting.most,
+        ),
+        "interleave": common.Control(
+            "Pieces",
+            "How many pieces of the model each stage has, which take turns.",
+            most=4,
+            stops=(1, 2, 3, 4),
+            applies=lambda setting: setting.stages > 1,
+            reach=lambda setting: setting.most_pieces,
+        ),
+    },
+    settings={"": Pipeline()},
+    draw=_draw_pipeline,
+    narrow=partial(_draw_pipeline, layout=NARROW),
+)
+
+
+# --- the handle: whom a GPU talks to
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A split of 64 H100 that train a 70B, and which of them share a node."""
+
+    tensor_parallel: int = 8
+    pipeline_parallel: int = 1
+    node: str = "share matrices"
+
+    @property
+    def replicas(self) -> bool:
+        """Whether a node holds replicas, and those that share matrices stand apart."""
+        return self.node != "share matrices"
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of this split, with all layers computed again and ZeRO 1."""
+        split = {name: getattr(self, name) for name in ("tensor_parallel", "pipeline_parallel")}
+        return planned(replace(Setting(), **split))
+
+
+def _draw_neighbours(
+    setting: Neighbours, before: Neighbours | None = None, narrow: bool = False
+) -> str:
+    plan, most = setting.plan, sending(Neighbours().plan)["tensor"].sent
+    old = before.plan if before else None
+    picture = neighbour_grid(plan, most, old, replicas=setting.replicas, narrow=narrow)
+    parts = of_first_stage(plan, spread_over_nodes(plan) if setting.replicas else sending(plan))
+    if setting.tensor_parallel > 1 and not parts["tensor"].inside:
+        far, near = (x["tensor"].seconds for x in (parts, sending(plan)))
+        caption = (
+            f"<b>The sums of the layers cross the network.</b> They take {units.seconds(far)}, "
+        )
+        caption += f"and took {units.seconds(near)} inside a node."
+    elif setting.tensor_parallel > 1:
+        sums = parts["tensor"].sent / sum(part.sent for part in parts.values())
+        share = units.share(sums) if sums < 0.995 else "Over 99 %"
+        caption = f"<b>{share} of its bytes are sums of the layers, and stay in the node.</b>"
+        others = sum(x.sent for x in parts.values() if not x.inside)
+        if others:
+            rest = units.about(others, units.gigabytes)
+            caption += f" The other {rest} need the network."
+    else:
+        caption = "Nobody shares a matrix. All that is sent are gradients and new weights"
+        caption += ", and what passes from stage to stage." if len(parts) > 1 else "."
+    return common.pictured(picture, caption)
+
+
+NEIGHBOURS = common.Handle(
+    title="Whom GPU 1 talks to",
+    controls={
+        "tensor_parallel": replace(_CONTROLS["tensor_parallel"], most=8, stops=(1, 2, 4, 8)),
+        "pipeline_parallel": replace(_CONTROLS["pipeline_parallel"], most=8, stops=(1, 2, 4, 8)),
+        "node": controls.choice(
+            "GPUs of a node",
+            "Whether a node holds GPUs that share matrices, or replicas.",
+            ("share matrices", "are replicas"),
+        ),
+    },
+    settings={"": Neighbours()},
+    draw=_draw_neighbours,
+    narrow=partial(_draw_neighbours, narrow=True),
+)
