@@ -131,6 +131,7 @@ HOSTILE: list[Any] = [
 GOOD: dict[str, list[Any]] = {
     "model": [LLAMA, MIXTURE, LLAMA, MIXTURE, Transformer.gpt(12, 768, 12, 50257, 1024), GPTS],
     "accelerator": [A100],
+    "run": [PLAN.run],
     "plan": [PLAN, PLAN.replace(zero_stage=3), PLAN.replace(num_gpus=8), SPREAD],
     "num_gpus": [8, 64, 512.0, np.array([64, 128])],
     "num_heads": [8, 16],
@@ -392,7 +393,7 @@ UNCHECKED = [
     "parallelism.ring_at",
     "communication.split_traffic",
     "communication.traffic_seconds",
-    "plan.plan.planned",
+    "plan.advice.check_one",
     "plan.plan.run_flops",
     "plan.plan.run_traffic",
     "plan.report.sharded",
@@ -420,7 +421,6 @@ SLOW |= {"train_small_network", "longest_sequence"}
 TRUSTING = {
     "model.layers.pairs",
     "model.transformer.over_layers",
-    "plan.plan.is_many",
     "results.maximum",
     "results.largest",
     "results.minimum",

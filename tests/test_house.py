@@ -132,6 +132,27 @@ def test_no_circle_leads_from_a_room_back_to_it() -> None:
     TopologicalSorter({name: arrows()[name] for name in ROOMS}).prepare()
 
 
+def runtime_imports(path: Path) -> set[str]:
+    """Modules that a file imports when it runs, inside functions too: no types of annotations."""
+    tree = ast.parse(path.read_text("utf-8"))
+    tree.body = [node for node in tree.body if not isinstance(node, ast.If)]  # TYPE_CHECKING
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def test_no_circle_leads_from_a_module_back_to_it() -> None:
+    dotted = {".".join(x.relative_to(ROOT).with_suffix("").parts): x for x in modules()}
+    names = {name.removesuffix(".__init__"): path for name, path in dotted.items()}
+    del names["llmtrain_helpers"]  # imports each module lazily
+    below = {name: runtime_imports(path) & names.keys() for name, path in names.items()}
+    TopologicalSorter(below).prepare()
+
+
 def test_there_are_few_rooms_on_few_floors() -> None:
     below = arrows()
 

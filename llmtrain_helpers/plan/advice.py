@@ -11,16 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import isqrt
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import Result, instance, refuse
+from llmtrain_helpers.checks import Result, refuse
 from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.finetune import LOSS_KERNELS, Tuning
-from llmtrain_helpers.plan.memory import memory_per_gpu
-from llmtrain_helpers.plan.plan import TUNED_RESERVES, Plan, is_many, planned
+from llmtrain_helpers.plan.memory import TUNED_RESERVES, memory_per_gpu
 from llmtrain_helpers.plan.run import TUNED, Run
+
+if TYPE_CHECKING:  # a plan has its report, and a report has advice
+    from llmtrain_helpers.plan.plan import Plan
 
 Change = Mapping[str, int | str]
 """Arguments of a run and their new values."""
@@ -64,7 +66,7 @@ def fewest_gpus(plan: Plan) -> Plan:
     >>> fewest_gpus(plan).split.num_gpus
     4
     """
-    _check_one(plan)
+    check_one(plan)
     most = plan.run.accelerator.memory - plan.reserve
     fewest = _fewest(plan.run, most)
     if fewest.num_gpus is None:
@@ -110,10 +112,12 @@ def _fewest(run: Run, most: float) -> Fewest:
     return Fewest(a_replica * replicas[first], least, smallest, largest)
 
 
-def _check_one(plan: Plan) -> None:
-    instance("plan", plan, Plan)
-    if is_many(plan):
-        refuse("plan", plan, "is many: here it must be one")
+def check_one(plan: Plan, reason: str = "here it must be one") -> None:
+    """Refuse what isn't a plan, and a plan of arrays."""
+    if not isinstance(getattr(plan, "run", None), Run):
+        refuse("plan", plan, "is no Plan")
+    if plan.is_many():
+        refuse("plan", plan, f"is many: {reason}")
 
 
 def _divisors(whole: int) -> list[int]:
@@ -164,19 +168,19 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
     >>> [advice.change for advice in advise(plan)]
     [{'zero_stage': 2}, {'micro_batch_size': 1}, {'recompute': 'alternate'}]
     """
-    _check_one(plan)
+    check_one(plan)
     if plan.fits:
         return ()
     runs, most = _milder(plan.run), plan.run.accelerator.memory - plan.reserve
     leanest = plan.run, float(plan.memory.total)
     for layouts in map(_further, runs):
         sizes = [(run, float(memory_per_gpu(run).total)) for run in layouts]
-        fitting = [planned(run) for run, size in sizes if size <= most]
+        fitting = [plan.of(run) for run, size in sizes if size <= most]
         if fitting:
             return _in_steps(plan, min(fitting, key=lambda other: _price(other, plan)))
         leanest = min(leanest, *sizes, key=lambda pair: pair[1])
     on_more = (_on_more_gpus(run, plan) for run in runs)
-    return _in_steps(plan, next(filter(None, on_more), None) or planned(leanest[0]))
+    return _in_steps(plan, next(filter(None, on_more), None) or plan.of(leanest[0]))
 
 
 def _milder(run: Run) -> list[Run]:
@@ -246,7 +250,7 @@ def _on_more_gpus(run: Run, plan: Plan) -> Plan | None:
                 fitting.append(wide.replace(num_gpus=fewest))
         if fitting:
             least = min(run.num_gpus for run in fitting)
-            plans = [planned(run) for run in fitting if run.num_gpus == least]
+            plans = [plan.of(run) for run in fitting if run.num_gpus == least]
             return min(plans, key=lambda other: _price(other, plan))
     return None
 

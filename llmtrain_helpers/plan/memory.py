@@ -21,6 +21,18 @@ from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import model_state_bytes
 from llmtrain_helpers.results import Breakdown, divide, maximum, minimum, where
 
+RESERVE, CARD = 21e9, 96e9
+"""Bytes that a plan keeps free on a card of so many bytes, and the same share of a
+smaller one: what five of six measured peaks (`published.measured_memory`, everything
+recomputed) had beyond the plan. It is for what a plan leaves out: gathered layers,
+buffers, the allocator."""
+
+
+TUNED_RESERVES = {"one GPU": 1.9e9, "several": 4.4e9}
+"""Bytes beyond the allocator's peak that a tuned run keeps free: nine of ten measured runs
+had more there (IBM's 41 and 58, as their driver showed it), but half of them 5.1 and 7.8e9:
+cache that the allocator gives back before it fails (`evidence.finetunes`)."""
+
 
 @dataclass(frozen=True)
 class Memory(Breakdown):

@@ -7,7 +7,7 @@ for the pipeline's bubble, interleaved or not. Its seconds are those of `pace`.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import Kernel
@@ -38,6 +38,9 @@ from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_m
 from llmtrain_helpers.parallelism import Sharding, Split
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
 from llmtrain_helpers.plan.memory import (
+    CARD,
+    RESERVE,
+    TUNED_RESERVES,
     Memory,
     ends,
     memory_per_gpu,
@@ -46,27 +49,12 @@ from llmtrain_helpers.plan.memory import (
     tuned_peak,
 )
 from llmtrain_helpers.plan.pace import STOPS, Shares, highest_share, others_shares, seconds_per_step
+from llmtrain_helpers.plan.report import Report, report
 from llmtrain_helpers.plan.run import Run, spelt_out
 from llmtrain_helpers.plan.seconds import Pace, StepSeconds
 from llmtrain_helpers.plan.step import excess_flops, step_parts, unknown_figures
 from llmtrain_helpers.precision import Recipe
 from llmtrain_helpers.results import Interval, maximum, minimum
-
-if TYPE_CHECKING:
-    from llmtrain_helpers.plan.report import Report
-
-RESERVE, CARD = 21e9, 96e9
-"""Bytes that a plan keeps free on a card of so many bytes, and the same share of a
-smaller one: what five of six measured peaks (`published.measured_memory`, everything
-recomputed) had beyond the plan. It is for what a plan leaves out: gathered layers,
-buffers, the allocator."""
-
-
-TUNED_RESERVES = {"one GPU": 1.9e9, "several": 4.4e9}
-"""Bytes beyond the allocator's peak that a tuned run keeps free: nine of ten measured runs
-had more there (IBM's 41 and 58, as their driver showed it), but half of them 5.1 and 7.8e9:
-cache that the allocator gives back before it fails (`evidence.finetunes`)."""
-
 
 MOST = 1e36
 """The most FLOPs of a run, and the most that it costs: all that follows is still a number."""
@@ -93,6 +81,34 @@ class Plan:
     shares: Shares
     seconds_per_iteration: Interval
     seconds: Interval
+
+    @classmethod
+    def of(cls, run: Run) -> Plan:
+        """Return the plan of a run: what `plan_run` does once it has put the run together."""
+        instance("run", run, Run)
+        model, split = run.model, run.split
+        flops = run_flops(run, run.global_batch_size, run.recompute)
+        steps = iterations(run.tokens, run.global_batch_size, model.sequence_length)
+        sent = run_traffic(run)
+        memory = memory_per_gpu(run)
+        step = None if run.tuning is not None else step_parts(run, sent)
+        work = flops.total + excess_flops(run, run.global_batch_size)
+        at_peak = work * (1 + split.bubble) / (split.num_gpus * run.peak)
+        shares = others_shares(run, at_peak, step)
+        of_steps, of_runs = seconds_per_step(run, flops.total, at_peak, shares, step)
+        _check_size(run, flops.total * steps, of_runs.greatest * steps)
+        return cls(
+            run=run,
+            parameters=count_parameters(model),
+            flops=flops,
+            memory=memory,
+            sent=sent,
+            step=step,
+            iterations=steps,
+            shares=shares,
+            seconds_per_iteration=of_steps,
+            seconds=of_runs.times(steps),
+        )
 
     @property
     def split(self) -> Split:
@@ -283,7 +299,7 @@ class Plan:
 
     def replace(self, **changes: Any) -> Plan:
         """Return the same plan with some of its inputs changed."""
-        return planned(self.run.replace(**changes))
+        return Plan.of(self.run.replace(**changes))
 
     but = OldName("replace")
 
@@ -307,21 +323,23 @@ class Plan:
             refuse("seconds_per_iteration", t, problem)
         measured = run.replace(utilizations=None, flops_per_gpu=None, pace=None)
         if self.step is None:
-            return planned(measured.replace(flops_per_gpu=X))
+            return Plan.of(measured.replace(flops_per_gpu=X))
         slowdown = t / self.step.total
         size = run.model, run.accelerator, run.number_format, run.software
-        return planned(measured.replace(pace=Pace(slowdown, self.split, self.step, *size)))
+        return Plan.of(measured.replace(pace=Pace(slowdown, self.split, self.step, *size)))
 
     def report(
         self, name: str = "the model", law: str | Law | None = "besiroglu", trained_on: Number = 0
     ) -> Report:
         """One page to take to whoever pays: `markdown` and `html` (see `plan.report.report`)."""
-        from llmtrain_helpers.plan.report import report  # it stands on laws and plans
-
         return report(self, name, law, trained_on)
 
+    def is_many(self) -> bool:
+        """Whether this is a plan of arrays."""
+        return is_array(self.seconds.likely) or is_array(self.free_memory)
+
     def __repr__(self) -> str:
-        if is_many(self):
+        if self.is_many():
             return f"<{(self.free_memory + 0 * self.seconds.likely).size:,} plans>"
         fits = "fits" if self.fits else "tight" if self.tight else "does not fit"
         days = units.duration(self.seconds.likely)
@@ -476,34 +494,7 @@ def plan_run(
         tuning=tuning,
         **spelt_out(ways),
     )
-    return planned(run)
-
-
-def planned(run: Run) -> Plan:
-    """A run's plan: what `plan_run` returns once it has put the run together."""
-    model, split = run.model, run.split
-    flops = run_flops(run, run.global_batch_size, run.recompute)
-    steps = iterations(run.tokens, run.global_batch_size, model.sequence_length)
-    sent = run_traffic(run)
-    memory = memory_per_gpu(run)
-    step = None if run.tuning is not None else step_parts(run, sent)
-    work = flops.total + excess_flops(run, run.global_batch_size)
-    at_peak = work * (1 + split.bubble) / (split.num_gpus * run.peak)
-    shares = others_shares(run, at_peak, step)
-    of_steps, of_runs = seconds_per_step(run, flops.total, at_peak, shares, step)
-    _check_size(run, flops.total * steps, of_runs.greatest * steps)
-    return Plan(
-        run=run,
-        parameters=count_parameters(model),
-        flops=flops,
-        memory=memory,
-        sent=sent,
-        step=step,
-        iterations=steps,
-        shares=shares,
-        seconds_per_iteration=of_steps,
-        seconds=of_runs.times(steps),
-    )
+    return Plan.of(run)
 
 
 def _check_size(run: Run, flops: Result, seconds: Result) -> None:
@@ -584,8 +575,3 @@ def step_seconds(plan: Plan) -> StepSeconds | None:
     """
     instance("plan", plan, Plan)
     return plan.step
-
-
-def is_many(plan: Plan) -> bool:
-    """Whether a plan is one of arrays."""
-    return is_array(plan.seconds.likely) or is_array(plan.free_memory)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from html import escape
+from typing import TYPE_CHECKING
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, Result, at_most, instance, refuse, single
@@ -18,12 +19,14 @@ from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
 from llmtrain_helpers.finetune import Tuning, targeted, tuned_parameters, weight_bytes
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.model import Transformer
-from llmtrain_helpers.plan.advice import advise
+from llmtrain_helpers.plan.advice import advise, check_one
 from llmtrain_helpers.plan.pace import LONGEST, STOPS, UTILIZATIONS as BY_KIND, WHOLE_RUNS
-from llmtrain_helpers.plan.plan import Plan, is_many
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import missing_format
 from llmtrain_helpers.results import Interval
+
+if TYPE_CHECKING:  # a plan has its report
+    from llmtrain_helpers.plan.plan import Plan
 
 HEAD = ("what", "number", "interval", "assumption", "source")
 """The columns of a report's table."""
@@ -126,7 +129,7 @@ def report(
     the loss is then that of one run over all of them, at best. ValueError for a plan of
     many, or a law without a loss.
     """
-    _check_one(plan)
+    check_one(plan, "a report is about one")
     instance("name", name, str)
     run, days = plan.run, plan.days_with_stops
     if plan.fits:
@@ -325,18 +328,12 @@ def _time(plan: Plan) -> list[Line]:
     return lines
 
 
-def _check_one(plan: Plan) -> None:
-    instance("plan", plan, Plan)
-    if is_many(plan):
-        refuse("plan", plan, "is many: a report is about one")
-
-
 def rests_on(plan: Plan) -> str:
     """What others' days rest on: whole runs, and the steps that move them to a split or kind.
 
     ValueError for a plan of many.
     """
-    _check_one(plan)
+    check_one(plan, "a report is about one")
     if plan.run.utilizations is not None:
         return "yours: the shares of the peak that you gave"
     steps = plan.shares.evidence
@@ -434,9 +431,7 @@ def worth(plan: Plan, law: str | Law = "besiroglu", trained_on: Number = 0) -> W
     >>> round(worth(plan).loss, 2), round(worth(plan).best)
     (2.08, 20)
     """
-    instance("plan", plan, Plan)
-    if is_many(plan):
-        refuse("plan", plan, "is many: a model's worth is told of one")
+    check_one(plan, "a model's worth is told of one")
     fit = known_law(law)
     N, T = plan.parameters.active, plan.run.tokens + _seen_before(trained_on)
     return Worth(

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from llmtrain_helpers import count_parameters, published
+from llmtrain_helpers.plan.memory import TUNED_RESERVES
 from llmtrain_helpers.plan.pace import TUNED
-from llmtrain_helpers.plan.plan import TUNED_RESERVES
 from research import finetunes, utilizations
 
 ROWS = published.rows("finetune_measured")

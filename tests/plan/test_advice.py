@@ -15,7 +15,7 @@ from llmtrain_helpers import (
     published,
 )
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
-from llmtrain_helpers.plan.plan import planned
+from llmtrain_helpers.plan.plan import Plan
 from tests.bad_values import assert_refused
 from tests.plan.cases import H100, LARGE, plan_of
 
@@ -68,7 +68,7 @@ def test_with_experts_no_fewer_gpus_would_do(n, e) -> None:
             plan.run.if_even(num_gpus=num_gpus, recompute=recompute, zero_stage=stage)
             for recompute, stage in everything
         )
-        return any(planned(run).fits for run in runs if run is not None)
+        return any(Plan.of(run).fits for run in runs if run is not None)
 
     last = advise(plan)[-1].plan
     assert last.fits
@@ -78,7 +78,7 @@ def test_with_experts_no_fewer_gpus_would_do(n, e) -> None:
             plan.run.if_even(recompute=recompute, zero_stage=stage)
             for recompute, stage in everything
         )
-        for other in map(planned, filter(None, runs)):
+        for other in map(Plan.of, filter(None, runs)):
             assert not other.fits or other.gpu_hours.likely >= 0.999 * last.gpu_hours.likely
     else:
         assert not any(fits(fewer) for fewer in range(n, last.split.num_gpus))
@@ -90,7 +90,7 @@ def test_the_fewest_gpus_are_those_that_are_found_by_trying_all(stage, e) -> Non
     shape = {"model": MIXTRAL, "accelerator": H100, "recompute": "full", "expert_parallel": e}
     plan = plan_of(zero_stage=stage, **shape)
     runs = (plan.run.if_even(num_gpus=n) for n in range(1, 513))
-    fitting = [run.num_gpus for run in runs if run is not None and planned(run).fits]
+    fitting = [run.num_gpus for run in runs if run is not None and Plan.of(run).fits]
     if fitting:
         assert fewest_gpus(plan).split.num_gpus == fitting[0]
     else:

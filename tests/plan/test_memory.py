@@ -18,8 +18,7 @@ from llmtrain_helpers import (
     units,
 )
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.plan.memory import at_the_loss, loss_logits
-from llmtrain_helpers.plan.plan import RESERVE
+from llmtrain_helpers.plan.memory import RESERVE, at_the_loss, loss_logits
 from tests.bad_values import assert_refused
 from tests.plan.cases import A100, H100, LLAMA, plan_of
 

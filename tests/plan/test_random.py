@@ -12,7 +12,7 @@ import pytest
 from llmtrain_helpers import Transformer, advise, count_flops, count_parameters, plan_run, published
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.plan.advice import LEVERS
-from llmtrain_helpers.plan.plan import Plan, planned
+from llmtrain_helpers.plan.plan import Plan
 
 PLANS = max(100, int(os.environ.get("FUZZ", 0)) // 100)
 """How many: a hundred, and a thousand where 100,000 calls are made."""
@@ -130,7 +130,7 @@ def test_what_is_advised_fits_and_is_no_dearer_than_anything_tried() -> None:
             plan.run.if_even(zero_stage=z, micro_batch_size=b, recompute=r)
             for z, b, r in product(range(plan.run.zero_stage, 4), sizes, recompute)
         )
-        fitting = [other for other in map(planned, filter(None, runs)) if other.fits]
+        fitting = [other for other in map(Plan.of, filter(None, runs)) if other.fits]
         last = steps[-1].plan if steps else plan
         changed = {name for name, x in plan.inputs.items() if last.inputs[name] != x}
         assert changed <= {*LEVERS, "num_gpus", "tensor_parallel"}

@@ -10,7 +10,7 @@ import pytest
 from llmtrain_helpers import LAWS, RECIPES, compute_optimal, loss, plan_run, published, units
 from llmtrain_helpers.laws import times_the_least
 from llmtrain_helpers.plan.pace import HIGHEST, LONGEST, PACES
-from llmtrain_helpers.plan.plan import planned
+from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.report import Line, Report, worth
 from tests.bad_values import assert_refused
 
@@ -277,7 +277,7 @@ def test_names_are_words_whatever_they_hold(name: str) -> None:
     """In Markdown no table, code, tag or formula; in HTML no tag."""
     chip = replace(H100, name=name)
     page = replace(PLAN.run, accelerator=chip)
-    report = planned(page).report(name, replace(LAWS["besiroglu"], source=name))
+    report = Plan.of(page).report(name, replace(LAWS["besiroglu"], source=name))
     plain = PLAN.report()
     assert report.markdown.count("\n") == plain.markdown.count("\n")
     bare = re.sub(r"\\[\W_]", "", report.markdown)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from llmtrain_helpers import Accelerator, best_split, budget, published, shelf
-from llmtrain_helpers.plan.plan import planned
+from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.search import layouts, least_prices, step_price
 
 H100 = published.accelerator("H100 SXM")
@@ -139,7 +139,7 @@ def test_the_bound_of_a_layout_lies_below_its_step_and_near_the_best_of_them() -
         for bound, layout in zip(least_prices(first, tried), tried, strict=True):
             run = first.run.if_even(**layout._asdict())
             if run is not None:
-                price = step_price(planned(run), first)
+                price = step_price(Plan.of(run), first)
                 assert bound[0] <= price[0] + 2e-6, (options, layout)  # both are rounded
                 assert bound[1] <= price[1] + 2e-6, (options, layout)
                 nearest = max(nearest, bound[1] / price[1])
@@ -153,7 +153,7 @@ def test_no_split_is_better_however_layers_and_experts_are_dealt() -> None:
         best = best_split(model, H100, n, 256, **options)
         spread = () if "expert_parallel" in options else (1, 2, 4, 8)
         others = (best.run.if_even(**split) for split in splits_of(n, spread))
-        plans = [plan for plan in map(planned, filter(None, others)) if plan.fits]
+        plans = [plan for plan in map(Plan.of, filter(None, others)) if plan.fits]
         assert {name: best.inputs[name] for name in options} == options
         shortest = min((plan.seconds.likely for plan in plans), default=math.inf)
         assert best.fits == bool(plans)
