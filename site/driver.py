@@ -20,6 +20,15 @@ PAGES = sorted(str(path.relative_to(SITE)) for path in SITE.rglob("*.html"))
 DESKTOP = {"width": 1280, "height": 900}
 TELEPHONE = {"width": 390, "height": 844}
 
+MOST_MOVED = 0.03
+"""How far a page may shift by itself: so far where its typefaces come late."""
+
+MOVED = """window.moved = 0;
+new PerformanceObserver(list => {
+    for (const one of list.getEntries()) if (!one.hadRecentInput) moved += one.value;
+}).observe({ type: "layout-shift", buffered: true });"""
+"""Sums up how far a page shifts by itself."""
+
 every_chapter = pytest.mark.parametrize("name", CHAPTERS)
 
 
@@ -72,7 +81,7 @@ def painted(page: Page) -> None:
 
 
 def same(page: Page, html: str) -> bool:
-    """Whether the panel's answer is this HTML, as a browser reads it."""
+    """Tell whether the panel's answer is this HTML, as a browser reads it."""
     compare = """html => {
         const answer = document.createElement("div");
         answer.innerHTML = html;

@@ -12,7 +12,18 @@ from typing import Any, NamedTuple
 
 import nbformat
 import pytest
-from driver import AXE, CHAPTERS, DESKTOP, judge_here, painted, same, start, watched
+from driver import (
+    AXE,
+    CHAPTERS,
+    DESKTOP,
+    MOST_MOVED,
+    MOVED,
+    judge_here,
+    painted,
+    same,
+    start,
+    watched,
+)
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from llmtrain_course import cells as in_page
@@ -27,12 +38,6 @@ from tools.notebooks import NOTEBOOKS
 
 MOST_FETCHED = 350_000
 """Bytes that a chapter's first load may fetch."""
-
-MOVED = """window.moved = 0;
-new PerformanceObserver(list => {
-    for (const one of list.getEntries()) if (!one.hadRecentInput) moved += one.value;
-}).observe({ type: "layout-shift", buffered: true });"""
-"""Sum up how far a page shifts by itself."""
 
 FETCHED = """window.parts = [];
 document.addEventListener("python", ({ detail }) => parts.push(detail.part));"""
@@ -94,11 +99,11 @@ def test_a_first_load_is_light_moves_nothing_and_has_no_python(chapter: Chapter)
     assert page.locator("#panel .live-start").count() == 1
     page.evaluate("document.fonts.ready")
     painted(page)
-    assert page.evaluate("moved") < 0.01
+    assert page.evaluate("moved") < MOST_MOVED
 
 
 def zipped(response: Any) -> int:
-    """Bytes of an answer, as a host sends it: text is compressed."""
+    """Count the bytes of an answer as a host sends it: text is compressed."""
     body = response.body()
     return len(body if response.url.endswith((".woff2", ".png")) else gzip.compress(body))
 
