@@ -70,7 +70,7 @@ def chapter_pages(site: Path) -> list[Path]:
 
 
 def article(path: Path) -> Tag:
-    """What a page says on paper, without its frame."""
+    """Return what a page says on paper, without its frame."""
     page = read(path)
     text = page.select_one("article.bd-article")
     for form in text.select(".live-form"):
@@ -128,14 +128,14 @@ def leave_out_the_hand(words: Tag) -> None:
         return
     if left:
         words.clear()
-        words.append(parse(closed(sentences, left)))
+        words.append(parse(join_sentences(sentences, left)))
     else:
         numbered = words.parent.name == "li" and not words.find_next_sibling()
         (words.parent if numbered else words).decompose()
 
 
-def closed(sentences: Sequence[str], left: Sequence[str]) -> str:
-    """What is left of a paragraph; a bracket that closed in a sentence left out closes here."""
+def join_sentences(sentences: Sequence[str], left: Sequence[str]) -> str:
+    """Join the sentences that stay; a bracket that closed in another one closes here."""
     kept = list(left)
     for before, after in pairwise(sentences):
         ends = after not in left and _plain(after).endswith(")") and "(" not in after
@@ -157,7 +157,7 @@ def number_figures(text: Tag, chapter: int) -> None:
     for at, output in enumerate(pictures, start=1):
         handle = output.find_parent("section", "live-handle")
         live = handle or output.parent.select_one(".live-panel")
-        html, title = pictured(output, str(live["data-word"]) if live else "")
+        html, title = figure_of(output, str(live["data-word"]) if live else "")
         caption = f"<figcaption><b>Figure {chapter}.{at}</b> {title}</figcaption>"
         call = output.parent.select_one(".cell_input pre")
         if not live and call and "\n" not in call.get_text().strip():
@@ -166,8 +166,8 @@ def number_figures(text: Tag, chapter: int) -> None:
         (handle or output).replace_with(figure)
 
 
-def pictured(output: Tag, word: str) -> tuple[str, str]:
-    """What stands in place of a saved picture, and its title."""
+def figure_of(output: Tag, word: str) -> tuple[str, str]:
+    """Return what stands in place of a saved picture, and its title."""
     if word.startswith("handle:"):
         name = word.removeprefix("handle:")
         return frames(name), HANDLES[name].title
@@ -187,7 +187,7 @@ def pictured(output: Tag, word: str) -> tuple[str, str]:
 
 
 def leave_room(form: Tag) -> None:
-    """In place of a guess's cell or an exercise's verdict: a line to write on, or boxes."""
+    """Put a line to write on, or boxes, in place of a guess's cell or an exercise's verdict."""
     name, cell = str(form["data-id"]), form.find_previous_sibling("div")
     if name not in EXERCISES and name not in PREDICTIONS:
         return
@@ -274,7 +274,7 @@ def name_of(page: Tag) -> str:
 # --- the whole
 
 
-def bound(pages: list[Tag]) -> str:
+def bind(pages: list[Tag]) -> str:
     """A title page, the contents, and all pages."""
     cited = citation()
     listed = "".join(
@@ -325,7 +325,7 @@ def number(page: Page, sheets: Callable[[], int]) -> None:
 
 
 def fewest(page: Page, part: int, sheets: Callable[[], int]) -> int:
-    """How many sheets a part takes; it stays tighter where that saves a nearly empty last one."""
+    """Count a part's sheets, and leave it tighter where that saves a nearly empty last one."""
     loose = sheets()
     page.evaluate(TIGHTEN, [part, True])
     if (tight := sheets()) < loose:
@@ -350,7 +350,7 @@ def _bound(path: Path, site: Path, places: dict[str, str]) -> Tag:
 
 
 def _link(href: str, path: Path, site: Path, places: dict[str, str]) -> str:
-    """Where a link leads inside the whole; nothing where it leads out of it."""
+    """Return where a link leads inside the whole, and nothing where it leads out of it."""
     parts = urlsplit(href)
     if parts.scheme:
         return href

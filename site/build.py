@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def add_python(site: Path) -> None:
-    """Pyodide's core, and the course's package with what its exercises import."""
+    """Add Pyodide's core, and the course's package with what its exercises import."""
     (site / "pyodide").mkdir()
     for name in PYODIDE:
         shutil.copy(MODULES / "pyodide" / name, site / "pyodide")

@@ -83,7 +83,7 @@ PARTS = [
 
 
 def setup(app: Any) -> None:
-    """Contents for the first page, marks for all."""
+    """Give the first page its contents, and all pages their marks."""
     app.connect("source-read", prepare)
     app.connect("html-page-context", ask_at_once)
     app.connect("html-page-context", mark)
@@ -220,12 +220,12 @@ def code_cells(path: Path) -> Iterator[str]:
 
 
 def of_own_run(sources: list[str], at: int) -> bool:
-    """Whether a cell rests on the learner's own run, so that its saved output is the example's."""
+    """Tell whether a cell rests on the learner's own run: its saved output is the example's."""
     return "own_run(" in f"{needed(sources[:at], sources[at])}\n{sources[at]}"
 
 
 def runnable(sources: list[str]) -> list[bool]:
-    """Which cells run where a page runs them, without NumPy and what needs it."""
+    """Tell which cells run where a page runs them, without NumPy and what needs it."""
     cells = [[json.dumps(sources[:at]), source] for at, source in enumerate(sources)]
     process = subprocess.run(
         [sys.executable, "-c", BARE],
@@ -261,7 +261,7 @@ def mark_cell(cell: Tag, at: int, source: str, runs: bool) -> None:
     elif call := re.match(r'check\("([\w-]+)"', last):
         form = exercise(call[1], at, source, cell)
     elif runs and at:
-        form = written(f"cell-{at}", at, source, "Change the lines, then run", False)
+        form = code_form(f"cell-{at}", at, source, "Change the lines, then run", False)
     else:
         return
     cell["class"] = [*cell.get("class", []), "live-source"]
@@ -271,7 +271,7 @@ def mark_cell(cell: Tag, at: int, source: str, runs: bool) -> None:
 
 
 def order(page: BeautifulSoup, imports: Tag) -> None:
-    """On top what one learns and the minutes; at the end what works here, and the imports."""
+    """Put what one learns and the minutes first, what works here and the imports last."""
     goals = page.find("summary", string=re.compile("and how long it takes$")).parent
     imports.insert_before(parse(AS_FILE), goals.extract())
     folded = parse(f"<details><summary>{IMPORTS}</summary></details>").details
@@ -301,7 +301,7 @@ def mark_handle(cell: Tag, name: str) -> None:
     saved, answer = cell.select_one(".cell_output"), cell.select_one(".text_html")
     saved["class"], answer["class"] = ["live-saved", "live-picture"], ["live-answer"]
     cell["class"] = [*cell["class"], "live-call"]
-    begun = escape(pictures.begun(HANDLES[name]))
+    begun = escape(pictures.initial_state(HANDLES[name]))
     section = parse(
         f'<section class="live-panel live-handle live-on" data-word="handle:{name}" '
         f'data-start="{begun}"></section>'
@@ -310,7 +310,7 @@ def mark_handle(cell: Tag, name: str) -> None:
 
 
 def guess(id: str, source: str) -> str:
-    """Choices or a field, and a button that reveals."""
+    """Make the form of a guess: choices or a field, and a button that reveals."""
     unit = re.search(r"guess = None\s*#\s*(.*)", source)
     options = PREDICTIONS[id].options
     if options:
@@ -333,7 +333,7 @@ def exercise(id: str, at: int, source: str, before: Tag) -> str:
     task = EXERCISES[id]
     options = getattr(task, "options", None)
     if not options:
-        return written(id, at, source, f"Exercise {id}: put in your answer, then run")
+        return code_form(id, at, source, f"Exercise {id}: put in your answer, then run")
     asked = [turn(id, 0, f"Exercise {id}", described(before, options))]
     for at_turn, question in enumerate(task.followups, 1):
         further = {one: escape(one) for one in getattr(question.exercise, "options", {})}
@@ -380,7 +380,7 @@ def described(cell: Tag, options: Iterable[str]) -> dict[str, str]:
     return {name: item.decode_contents() for name, item in zip(names, items, strict=True)}
 
 
-def written(id: str, at: int, source: str, label: str, opened: bool = True) -> str:
+def code_form(id: str, at: int, source: str, label: str, opened: bool = True) -> str:
     """A cell as a field to write in; `at` is its place among the page's cells."""
     data = f' data-at="{at}"' + ("" if opened else " data-closed hidden")
     return _form(id, "run", "Run", _cell(id, source, label), data, _AGAIN)

@@ -72,5 +72,5 @@ def word_of(docname):
 
 
 def setup(app):
-    """What the pages need beside the notebooks."""
+    """Add what the pages need beside the notebooks."""
     cells.setup(app)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from driver import DESKTOP, watched
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from serve import served
+from serve import make_server
 from xdist.scheduler import LoadFileScheduling
 
 os.environ["LLMTRAIN_RUN"] = "example"  # whatever run a learner keeps here
@@ -35,7 +35,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByPage:
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     """The site, on the loopback."""
-    server = served("127.0.0.1", 0)
+    server = make_server("127.0.0.1", 0)
     Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

@@ -107,7 +107,7 @@ def frames(name: str) -> str:
 
 
 def setting_of(control: Control, value: Value) -> str:
-    """What a control is set to; nothing of a switch that is off."""
+    """Say what a control is set to, and nothing of a switch that is off."""
     if control.kind == "flag":
         return control.label if value else ""
     return (

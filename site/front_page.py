@@ -117,7 +117,7 @@ def pack(path: Path) -> None:
 
 
 def belongs(path: Path) -> bool:
-    """Whether a file belongs to the course, and is not what a run of it has left."""
+    """Tell whether a file belongs to the course, and isn't what a run of it has left."""
     left = {"__pycache__", ".ipynb_checkpoints", "my_run.toml"}
     return path.is_file() and not left & set(path.parts)
 
@@ -171,22 +171,22 @@ def slides(start: Setting) -> dict[str, Slide]:
 
 
 def tokens(start: Setting, parameters: float) -> float:
-    """What a model of this size reads on the GPUs and days of a setting."""
+    """Count what a model of this size reads on the GPUs and days of a setting."""
     return replace(start, parameters=parameters).tokens
 
 
 def across(parameters: float) -> float:
-    """Where a model's size lies between the picture's sides, in per cent."""
+    """Place a model's size between the picture's sides, in per cent."""
     return 100 * log10(parameters / ACROSS[0]) / log10(ACROSS[1] / ACROSS[0])
 
 
 def up(tokens: float) -> float:
-    """Where a number of tokens lies above the picture's floor, in per cent."""
+    """Place a number of tokens above the picture's floor, in per cent."""
     return 100 * log10(tokens / UP[0]) / log10(UP[1] / UP[0])
 
 
 def runs() -> list[dict[str, Any]]:
-    """Published models with their tokens: by the parameters that a token meets."""
+    """List published models with their tokens, and the parameters that a token meets."""
     rows = published.rows("tokens_per_parameter")
     return [row for row in rows if up(row["tokens"]) <= 100]
 
@@ -295,7 +295,7 @@ def sign(chapter: Path) -> str:
 
 
 def citation() -> dict[str, str]:
-    """Authors, version and date as CITATION.cff says, and how to cite them."""
+    """Read authors, version and date from CITATION.cff, and say how to cite them."""
     text = (ROOT / "CITATION.cff").read_text("utf-8")
 
     def field(name: str) -> str:

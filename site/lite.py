@@ -87,7 +87,7 @@ def stage_notebooks() -> None:
 
 
 def build() -> None:
-    """JupyterLite with its settings, all of them as JSON."""
+    """Build JupyterLite with its settings, all of them as JSON."""
     kernel = {
         "pyodideUrl": "./../pyodide/pyodide.mjs",
         "disablePyPIFallback": not BASE,
@@ -151,7 +151,7 @@ def needed(packages: dict[str, Lock], names: list[str]) -> set[str]:
 
 
 def fetch(packages: dict[str, Lock], names: set[str]) -> None:
-    """Wheels in Pyodide's versions, in ours, of the kernel, and of the course."""
+    """Fetch wheels in Pyodide's versions and in ours, of the kernel, and of the course."""
     pip = [sys.executable, "-m", "pip"]
     pins = [f"{name}=={metadata.version(name)}" for name in FETCHED]
     pins += [f"{name}=={packages[name]['version']}" for name in sorted(names - {*OWN})]

@@ -92,7 +92,7 @@ def fold(match: re.Match[str]) -> str:
 
 
 def robots() -> str:
-    """What programs may read, and where the list of pages is."""
+    """Say what programs may read, and where the list of pages is."""
     return "User-agent: *\nAllow: /\n" + (f"Sitemap: {ADDRESS}/sitemap.xml\n" if ADDRESS else "")
 
 

@@ -72,7 +72,7 @@ def print_all(site: Path) -> None:
         enlarge(page)
         page.pdf(path=site / "sheet.pdf", **A4)
         chapters = book.chapters(site)
-        open_html(page, site, document(site, "course", book.TITLE, book.bound(chapters)))
+        open_html(page, site, document(site, "course", book.TITLE, book.bind(chapters)))
         page.evaluate(CROP)
         book.number(page, lambda: count_sheets(page))
         page.pdf(path=site / "course.pdf", **A4, **BOOK)
@@ -88,7 +88,7 @@ def open_html(page: Page, site: Path, html: str) -> None:
 
 
 def count_sheets(page: Page) -> int:
-    """How many sheets of paper a page takes as it is."""
+    """Count the sheets of paper that a page takes as it is."""
     return page.pdf(**A4).count(b"/Type /Page\n")
 
 

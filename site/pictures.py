@@ -40,15 +40,15 @@ def write(site: Path) -> None:
 def _text(about: tuple[str, bool]) -> str:
     name, narrow = about
     handle = HANDLES[name]
-    return _json(drawn(handle.on_telephone if narrow else handle))
+    return _json(all_pictures(handle.on_telephone if narrow else handle))
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def begun(panel: Panel) -> str:
-    """What a page has to know of a handle from the first: its controls, and how they begin."""
+def initial_state(panel: Panel) -> str:
+    """Collect what a page has to know of a handle at first: its controls, and how they begin."""
     controls = panel.controls.items()
     about = {
         "layout": layout(panel),
@@ -62,14 +62,14 @@ def begun(panel: Panel) -> str:
 
 
 def _text_of(control: Control, value: Any) -> str | bool:
-    """What stands in a field that has this value."""
+    """Write a value as it stands in a field."""
     if control.kind == "number":
         return control.typed(value)
     return value if control.kind == "flag" else str(value)
 
 
-def drawn(panel: Panel) -> dict[str, Any]:
-    """What a handle can show: pieces of text, and which of them the picture of each setting has.
+def all_pictures(panel: Panel) -> dict[str, Any]:
+    """Draw all that a handle can show: pieces of text, and which of them each picture has.
 
     A setting is called by the places of its controls: `3,0` is the fourth stop of the
     first control, and the first of the second. Of its pieces the first ones are what
@@ -101,10 +101,10 @@ def settings(panel: Panel) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
 
 
 def number(panel: Panel) -> int:
-    """How many settings a handle has."""
+    """Count the settings of a handle."""
     return prod(len(stops(control)) for control in panel.controls.values())
 
 
 def stops(control: Control) -> tuple[Any, ...]:
-    """All that a control can be set to without writing."""
+    """List all that a control can be set to without writing."""
     return control.stops or control.options or (False, True)

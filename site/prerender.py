@@ -91,7 +91,7 @@ def add_narrow_of_cell(wide: Tag, imports: str, source: str) -> None:
 
 
 def set_beside(wide: Tag, narrow: Tag) -> None:
-    """Two forms of one picture, of which a window shows one."""
+    """Put two forms of one picture side by side, of which a window shows one."""
     wide["class"], narrow["class"] = ["wt", "wide"], ["wt", "narrow"]
     wide.insert_after(narrow)
 

@@ -26,7 +26,7 @@ FORMULA = re.compile(r"[^.,;]* = [^.,;]*(\.\d[^.,;]*)*")
 
 
 def reference() -> str:
-    """All public names in Markdown, by the module that has them."""
+    """Write all public names in Markdown, by the module that has them."""
     rooms = sorted(by_module().items())
     parts = [overview(rooms)]
     for module, names in rooms:

@@ -25,7 +25,7 @@ def write(site: Path) -> None:
 
 
 def headings_of(path: Path, site: Path) -> Iterator[tuple[str, str, str]]:
-    """Those of one page, in its order."""
+    """Yield the headings of one page, in its order."""
     page = read(path)
     title = page.select_one("article h1")
     if title is None:

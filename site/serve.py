@@ -76,7 +76,7 @@ class Pages(SimpleHTTPRequestHandler):
         return BytesIO(body)
 
     def has(self, changed: float) -> bool:
-        """Whether the browser says that it has a file as new as this."""
+        """Tell whether the browser says that it has a file as new as this."""
         try:
             since = parsedate_to_datetime(self.headers["If-Modified-Since"])
             return since.timestamp() >= int(changed)
@@ -87,7 +87,7 @@ class Pages(SimpleHTTPRequestHandler):
         """Say nothing of each file."""
 
 
-def served(bind: str, port: int, site: Path = SITE) -> ThreadingHTTPServer:
+def make_server(bind: str, port: int, site: Path = SITE) -> ThreadingHTTPServer:
     """A server of the site, not yet at work."""
     server = ThreadingHTTPServer((bind, port), partial(Pages, directory=str(site)))
     server.daemon_threads = True
@@ -95,14 +95,14 @@ def served(bind: str, port: int, site: Path = SITE) -> ThreadingHTTPServer:
 
 
 def thirty(address: str, browsers: int = 30) -> tuple[float, int]:
-    """Seconds until so many browsers have page, script and Python, and the bytes sent."""
+    """Measure the seconds until so many browsers have all they need, and the bytes sent."""
     python = [f"pyodide/{path.name}" for path in sorted((SITE / "pyodide").iterdir())]
     pages = [(SITE / name).read_text("utf-8") for name in FIRST]
     asked = {name for page in pages for name in ASKED.findall(page)}
     names = [*FIRST, *sorted(asked), "_static/worker.js", "course.zip", *python]
 
     def browse(_: int) -> int:
-        return sum(fetched(f"{address}/{name}") for name in names)
+        return sum(fetch(f"{address}/{name}") for name in names)
 
     begun = time.monotonic()
     with ThreadPoolExecutor(browsers) as pool:
@@ -110,7 +110,7 @@ def thirty(address: str, browsers: int = 30) -> tuple[float, int]:
     return time.monotonic() - begun, total
 
 
-def fetched(address: str) -> int:
+def fetch(address: str) -> int:
     """The bytes of one answer, as they travel."""
     with urlopen(Request(address, headers={"Accept-Encoding": "gzip"})) as answer:
         return len(answer.read())
@@ -123,7 +123,7 @@ def main(options: Sequence[str]) -> int:
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--thirty", action="store_true", help="thirty browsers, then stop")
     given = parser.parse_args(options)
-    server = served(given.bind, 0 if given.thirty else given.port)
+    server = make_server(given.bind, 0 if given.thirty else given.port)
     here = f"http://{server.server_address[0]}:{server.server_port}"
     if given.thirty:
         Thread(target=server.serve_forever, daemon=True).start()

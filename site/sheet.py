@@ -76,7 +76,7 @@ CHIPS = (
 
 
 def body(site: Path) -> str:
-    """What each chapter takes away, side by side."""
+    """Write what each chapter takes away, side by side."""
     parts = "".join(_taken(book.article(path)) for path in book.chapter_pages(site))
     head = f"<h1>{TITLE}</h1>{legend()}{worked()}"
     return f"{head}<main>{parts}{tables()}</main><p>{edition()}</p>"
@@ -86,11 +86,11 @@ def _taken(page: Tag) -> str:
     """The table at a chapter's end, below the chapter's name, and the letters of its own."""
     title = page.h1.get_text().partition(":")[0]
     rows = page.select_one("#to-take-away table tbody").decode_contents()
-    return headed(title, rows + here(title[:2]))
+    return table(title, rows + here(title[:2]))
 
 
 def tables() -> str:
-    """Chips, bytes of a parameter, shares of the peak."""
+    """Write the tables: chips, bytes of a parameter, shares of the peak."""
     return chips() + weights() + shares()
 
 
@@ -132,7 +132,7 @@ def here(chapter: str) -> str:
 
 
 def chips() -> str:
-    """Peak, memory and bandwidth of well-known chips."""
+    """Write peak, memory and bandwidth of well-known chips."""
     rows = [["", "16 bits", "8 bits", "GB", "GB/s"]]
     for name in CHIPS:
         chip = published.accelerator(name)
@@ -147,7 +147,7 @@ def chips() -> str:
 
 
 def weights() -> str:
-    """What a parameter weighs with each recipe."""
+    """Write what a parameter weighs with each recipe."""
     recipes = defaultdict[str, list[str]](list)
     for name in RECIPES:
         states = model_state_bytes(10**9, recipe=name)
@@ -157,7 +157,7 @@ def weights() -> str:
 
 
 def shares() -> str:
-    """Which share of its peak a run reaches, of those that were published."""
+    """Write which share of its peak a published run reaches."""
     speeds = ("to promise, for a first run", "usual", "the fast ones")
     rates = zip(UTILIZATIONS, speeds, strict=True)
     words = (f"<b>{share:.0%}</b> {speed}" for share, speed in rates)
@@ -169,10 +169,10 @@ def shares() -> str:
 def section(title: str, rows: list[list[str]]) -> str:
     """A table to look things up, below its title."""
     cells = ("".join(f"<td>{cell}</td>" for cell in row) for row in rows)
-    return headed(title, "".join(f"<tr>{row}</tr>" for row in cells), "look")
+    return table(title, "".join(f"<tr>{row}</tr>" for row in cells), "look")
 
 
-def headed(title: str, rows: str, kind: str = "taken") -> str:
+def table(title: str, rows: str, kind: str = "taken") -> str:
     """A table below its title."""
     head = f'<thead><tr><th colspan="9">{title}</th></tr></thead>'
     return f'<table class="{kind}">{head}<tbody>{rows}</tbody></table>'

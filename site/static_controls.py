@@ -12,7 +12,7 @@ from threading import Thread
 from markup import parse, read
 from pdf import CHROMIUM
 from playwright.sync_api import sync_playwright
-from serve import served
+from serve import make_server
 
 CONTROLS = """() => [...document.querySelectorAll(".live-handle .live-controls")].map(one => {
     for (const input of one.querySelectorAll("input")) {
@@ -28,7 +28,7 @@ CONTROLS = """() => [...document.querySelectorAll(".live-handle .live-controls")
 
 def add_controls(site: Path) -> None:
     """Put them into all pages that have handles."""
-    server = served("127.0.0.1", 0, site)
+    server = make_server("127.0.0.1", 0, site)
     Thread(target=server.serve_forever, daemon=True).start()
     here = f"http://127.0.0.1:{server.server_port}"
     with sync_playwright() as playwright:

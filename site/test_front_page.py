@@ -198,7 +198,7 @@ def test_the_bar_of_a_guess_that_is_much_too_long_is_cut(page: Page) -> None:
 
 
 def middle(page: Page, place: str) -> tuple[float, float]:
-    """Where the middle of something stands in the window."""
+    """Find the middle of something in the window."""
     box = page.locator(place).bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
@@ -311,7 +311,7 @@ def test_no_name_lies_on_a_ring_the_line_or_another(page: Page, width: int) -> N
 
 
 def apart(one: list[float], other: list[float]) -> bool:
-    """Whether two boxes have no pixel in common, but for their edges."""
+    """Tell whether two boxes have no pixel in common, but for their edges."""
     left, top, right, bottom = one
     aside = right <= other[0] + 1 or other[2] <= left + 1
     return aside or bottom <= other[1] + 1 or other[3] <= top + 1

@@ -53,7 +53,7 @@ def page(browser: Browser, address: str) -> Any:
 
 
 def numbers(id: str) -> list[str]:
-    """Numbers about a guess's truth and far from it, in the unit that is asked and without."""
+    """List numbers about a guess's truth and far from it, in its unit and without."""
     truth = float(PREDICTIONS[id].truth())
     near = [f"{truth * share:.4g}" for share in (0.3, 0.51, 0.86, 0.9, 0.99, 1.01, 1.1, 1.6, 2, 9)]
     unit = PREDICTIONS[id].asked

@@ -70,7 +70,7 @@ def test_every_word_stands_inside_its_picture(page: Page, address: str) -> None:
 
 def test_a_page_knows_how_a_handle_begins_and_what_its_stops_are_called() -> None:
     for name, handle in HANDLES.items():
-        begun = json.loads(pictures.begun(handle))
+        begun = json.loads(pictures.initial_state(handle))
         for control, texts in begun["stops"].items():
             assert begun["fields"][control]["text"] in texts, name
             values = [handle.controls[control].read(text) for text in texts]
@@ -80,6 +80,6 @@ def test_a_page_knows_how_a_handle_begins_and_what_its_stops_are_called() -> Non
 def test_of_a_handle_with_very_many_settings_those_are_drawn_that_two_hands_reach() -> None:
     machine = HANDLES["machine"]
     assert pictures.number(machine) > pictures.MOST
-    assert not json.loads(pictures.begun(machine))["all"]
+    assert not json.loads(pictures.initial_state(machine))["all"]
     for _, values in pictures.settings(machine):
         assert sum(values[name] != machine.default[name] for name in values) <= 2

@@ -26,14 +26,14 @@ from llmtrain_course.panels import HANDLES
 
 @pytest.fixture(scope="module")
 def articles() -> dict[str, Tag]:
-    """What each chapter says on paper."""
+    """The chapters as they are on paper."""
     return {path.stem: book.article(path) for path in book.chapter_pages(SITE)}
 
 
 @pytest.fixture(scope="module")
 def whole() -> str:
     """The book's text."""
-    return book.bound(book.chapters(SITE))
+    return book.bind(book.chapters(SITE))
 
 
 @pytest.fixture(scope="module")

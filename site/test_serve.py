@@ -23,7 +23,7 @@ from driver import SITE
 @pytest.fixture(scope="module")
 def here() -> Iterator[str]:
     """The site's own server."""
-    server = serve.served("127.0.0.1", 0)
+    server = serve.make_server("127.0.0.1", 0)
     Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
@@ -87,7 +87,7 @@ def test_archives_are_sent_as_they_are(here: str) -> None:
 
 
 def test_thirty_browsers_get_everything() -> None:
-    serve_for_two = serve.served("127.0.0.1", 0)
+    serve_for_two = serve.make_server("127.0.0.1", 0)
     Thread(target=serve_for_two.serve_forever, daemon=True).start()
     seconds, total = serve.thirty(f"http://127.0.0.1:{serve_for_two.server_port}", 2)
     serve_for_two.shutdown()
