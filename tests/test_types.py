@@ -7,8 +7,8 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from types import ModuleType
-from typing import Any, Union, get_args
+from types import ModuleType, UnionType
+from typing import Any, Union, get_args, get_origin
 
 import pytest
 
@@ -18,7 +18,7 @@ from tests import user_types
 WITH_ANY = {
     "activations": 17,
     "batch": 7,
-    "budget": 7,
+    "budget": 8,
     "calendar": 6,
     "checks": 13,
     "communication": 22,
@@ -26,8 +26,8 @@ WITH_ANY = {
     "flops": 7,
     "laws": 9,
     "model": 176,
-    "parameters": 12,
     "parallelism": 15,
+    "parameters": 12,
     "plan": 80,
     "precision": 7,
     "published": 7,
@@ -138,12 +138,15 @@ def share(sizes: NDArray[Any], total: int | None) -> float: ...
     assert [*any_in(module)] == ["bytes_of", "Shape.layers", "Shape.total"]
 
 
-@pytest.mark.parametrize("name", ["models_and_chips", "plans", "texts", "arrays"])
+@pytest.mark.parametrize(
+    "name", ["counts_and_rates", "models_and_chips", "plans", "texts", "arrays"]
+)
 def test_what_a_users_checker_sees_is_so(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     wrong = []
 
-    def at_run_time(value: object, kind: type) -> None:
-        if not isinstance(value, kind):
+    def at_run_time(value: object, kind: type | UnionType) -> None:
+        kinds = get_args(kind) if isinstance(kind, UnionType) else [kind]
+        if not isinstance(value, tuple(get_origin(kind) or kind for kind in kinds)):
             wrong.append((value, kind))
 
     monkeypatch.setattr(user_types, "assert_type", at_run_time)

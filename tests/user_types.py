@@ -5,9 +5,10 @@ A line that says `type: ignore` is a mistake, and both checkers have to find it.
 
 from __future__ import annotations
 
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
+from numpy.typing import NDArray
 
 from llmtrain_helpers import (
     Accelerator,
@@ -15,12 +16,26 @@ from llmtrain_helpers import (
     Plan,
     Transformer,
     fewest_gpus,
+    global_batch_size,
+    gpt_activation_bytes,
     gpt_flops,
+    gpt_parameters,
+    gpu_hours,
     plan_run,
     published,
+    steps_per_epoch,
     training_seconds,
     units,
 )
+
+
+def counts_and_rates() -> None:
+    assert_type(gpt_parameters(96, 12288, 51200, 2048), int)
+    assert_type(gpt_flops(96, 12288, 51200, 2048, 1536, "full"), int)
+    assert_type(global_batch_size(1, gradient_accumulation_steps=8, data_parallel=4), int)
+    assert_type(steps_per_epoch(1000, 32), int)
+    assert_type(training_seconds(300e9, 175e9, 1024, 140e12, "full"), float)
+    assert_type(gpu_hours(86400, 1024), float)
 
 
 def models_and_chips() -> None:
@@ -42,10 +57,15 @@ def texts() -> None:
 
 
 def arrays() -> None:
-    training_seconds(300e9, 175e9, np.array([512, 1024]), 140e12, "full")
-    gpt_flops(96, np.array([6144, 12288]), 51200, 2048, 1536, "full")
+    sizes: NDArray[np.int64] = np.array([6144, 12288])
+    assert_type(gpt_parameters(96, sizes, 51200, 2048), int | NDArray[Any])
+    assert_type(training_seconds(300e9, 175e9, sizes, 140e12, "full"), float | NDArray[Any])
 
 
 def mistakes() -> None:
     training_seconds("300B", 175e9, 1024, 140e12, "full")  # type: ignore[type-var]
+    training_seconds(300e9, 175e9, 1024, 140e12, "ful")  # type: ignore[arg-type]
+    gpt_flops(96, 12288, 51200, 2048, 1536, "all")  # type: ignore[arg-type]
+    gpt_activation_bytes(96, 12288, 96, 2048, 1, recompute="ful")  # type: ignore[arg-type]
+    plan_run("gpt2", "H100", 8, 10**9, 8, recompute="non")  # type: ignore[arg-type]
     plan_run("gpt2", "H100", 8, 10**9, 8, recompute="none", gpus=8)  # type: ignore[call-arg]
