@@ -107,7 +107,7 @@ class Setting:
 
     @property
     def tokens(self) -> int:
-        """Tokens that go through the model, pads included; at least one pass of all GPUs."""
+        """The tokens that go through the model, padding included; at least one pass of all GPUs."""
         return max(self.text_tokens, self.tokens_at_once)
 
     @property
@@ -271,7 +271,7 @@ def _time_range(plan: Plan) -> str:
 
 
 def _notes(setting: Setting) -> list[str]:
-    """What was changed, or is not known, so that nothing happens in silence."""
+    """The notes on what was changed or isn't known, so that nothing happens in silence."""
     notes, length = [], setting.length
     if length < setting.sequence_length:
         notes.append(
@@ -551,7 +551,7 @@ _NAMED = {"peft MetaMathQA benchmark": "few short texts in a step"}
 
 @dataclass(frozen=True)
 class Comparison:
-    """Which two ways are compared."""
+    """The two ways that are compared."""
 
     compared: str = "4 bits with 16 bits"
 

@@ -94,7 +94,7 @@ _SECONDS, _GPUS, _PEAK = 14.6, 128, 989.5e12
 
 
 def _share_of_peak(flops: Result) -> float:
-    """What these FLOPs a step are of the peak of flops-b's GPUs."""
+    """The share of the peak of flops-b's GPUs that these FLOPs per step are."""
     return float(achieved_flops_per_gpu(flops, _SECONDS, _GPUS)) / _PEAK
 
 
@@ -103,7 +103,7 @@ def _mfu() -> float:
 
 
 def _wrong_mfus() -> dict[float, str]:
-    """What one gets in flops-b who counts too much, or leaves a term out."""
+    """The answers to flops-b if you count too much, or leave a term out."""
     l, h, V, s, B = _RUN.values()
     F = {recompute: gpt_flops(**_RUN, recompute=recompute) for recompute in RECOMPUTE}
     shorter = gpt_flops(l, h, V, 2048, B, "none")
@@ -125,7 +125,7 @@ STATED = 0.184
 
 
 def readings() -> dict[str, float]:
-    """What each way of computing gives for the colleague's run; the slips and none."""
+    """The MFU of the colleague's run with each mistake, and with none."""
     shape = {"num_layers": 36, "hidden_size": 4096, "vocab_size": 51200}
 
     def share(s: int, recompute: Recompute, peak: float) -> float:
@@ -176,7 +176,7 @@ class Diagnosis(Exercise):
         return self.mfu.key(), self.mistake.key()
 
     def grade(self, answer: Answer) -> Grade:
-        """What is wrong with the number; or else with the slip."""
+        """Grade the number first, and the mistake if the number is right."""
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:
             raise ValueError("give two things: (mfu, slip)")
         if any(part is None for part in answer):
@@ -249,7 +249,7 @@ class OwnBatch(Exercise):
     )
 
     def grade(self, answer: Answer) -> Grade:
-        """What the step takes, and whether that is in the range."""
+        """Grade the batch by whether its step's time is in the range."""
         if not isinstance(answer, (tuple, list)) or len(answer) not in (3, 4):
             return False, "give four things: (model, gpus, chip, my_batch)."
         model, gpus, *chips, batch = answer

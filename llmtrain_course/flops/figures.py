@@ -26,7 +26,7 @@ LENGTHS = 2 ** np.arange(9, 17)
 
 
 def per_parameter_and_token(hidden_size: int, recompute: Recompute) -> Result:
-    """FLOPs for each parameter and token over `LENGTHS`, for a GPT of h/128 layers."""
+    """The FLOPs per parameter and token over `LENGTHS`, for a GPT of h/128 layers."""
     shape: dict[str, Number] = {
         "num_layers": hidden_size // 128,
         "hidden_size": hidden_size,

@@ -197,7 +197,7 @@ def _seconds_of_presets(setting: Setting) -> Iterator[common.Offer]:
 
 
 def _mistakes(setting: Setting) -> Iterator[common.Offer]:
-    """Usual slips, each undone alone, if that brings the share below the peak."""
+    """Offer to undo each common mistake, if that brings the share below the peak."""
     changes: list[tuple[str, common.Value, common.Value]] = [
         ("sequence_length", setting.sequence_length, setting.sequence_length // 2),
         ("batch_size", setting.batch_size, setting.batch_size // 2),
@@ -239,7 +239,7 @@ def _sentence(setting: Setting) -> str:
 
 @cache
 def _has_windows(model: str) -> bool:
-    """Whether a token of some layer looks back less far than the longest sequence."""
+    """Check whether a token of some layer looks back less far than the longest sequence."""
     shape = model_shape(model)
     dense, windowed = (count_flops(shape, 1, "none", pairs).scores for pairs in ATTENTION)
     return bool(windowed < 0.49 * dense)  # without windows it is a little more than half

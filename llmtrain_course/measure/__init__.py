@@ -66,7 +66,7 @@ def measure_parameters(model: Transformer) -> ParameterCount:
 
 
 def measure_flops(model: Transformer, batch_size: int, recompute: str) -> FlopCount:
-    """FLOPs of one iteration as PyTorch counts them, forward and backward.
+    """Count the FLOPs of one iteration with PyTorch, forward and backward.
 
     Takes a `Transformer`, sequences a batch, and what is computed a second time:
     "none", "selective" or "full". Returns a `FlopCount` in FLOP, exact ints, attention
@@ -101,7 +101,7 @@ def saved_tensors(
     attention: str = "flash",
     dropout: bool = False,
 ) -> tuple[SavedTensor, ...]:
-    """What autograd keeps for backward in a forward pass in bf16, tensor by tensor.
+    """List what autograd saves for backward in a forward pass in bf16, tensor by tensor.
 
     Each storage once, in the order in which they are saved; weights and constant tables
     left out. Takes a shape, sequences, and the options of `count_activations`; bytes.
@@ -148,7 +148,7 @@ def measure_step_memory(
     *,
     count_left_out: bool = False,
 ) -> Timeline:
-    """What is resident through real training steps on the CPU, part by part.
+    """Follow what is resident through real training steps on the CPU, part by part.
 
     Every living storage is followed, from the operator that makes it until PyTorch
     releases it. Left out, unless `count_left_out` puts them under activations: what
@@ -179,7 +179,7 @@ def step_seconds(
     attention: str = "flash",
     repeats: int = 5,
 ) -> list[float]:
-    """Seconds of a training step on this CPU for each batch size.
+    """Measure the seconds of a training step on this CPU for each batch size.
 
     The median of `repeats` steps, after one to warm up. Source: time.perf_counter.
     """
@@ -247,7 +247,7 @@ def profile_step(
     recompute: str = "none",
     attention: str = "flash",
 ) -> StepProfile:
-    """Which operators one training step on this CPU calls, and how long each takes.
+    """List the operators that a training step on this CPU calls, and how long each takes.
 
     The third step, after what is made only once; operators that call others are left
     out in favour of these, but a matrix product stays whole. Returns a `StepProfile`.
@@ -304,7 +304,7 @@ def trace_data_parallel(model: Transformer, batch_size: int, overlap: bool = Tru
 
 
 def measure_slow_link(model: Transformer, batch_size: int, delay: float) -> Experiments:
-    """What two processes find that are joined by a slow link: the three experiments.
+    """Run the three experiments with two processes that are joined by a slow link.
 
     Each parcel of gradients is `delay` seconds longer on its way. Takes a small shape
     and the sequences of each process; the data is there already. Errors as in

@@ -36,7 +36,7 @@ class Times:
 
 
 def times(seconds: Sequence[float], warm_up: int = 0) -> Times:
-    """Seconds of runs that are known already, the first `warm_up` of them set apart.
+    """Collect seconds that are measured already, with the first `warm_up` of them set apart.
 
     ValueError where fewer than two remain.
 
@@ -167,7 +167,7 @@ class StepClock:
         return StepParts(k * one_pass, others, self.update, data)
 
     def waits_for_others(self, micro_batch_size: int, accumulation: int = 1) -> dict[str, float]:
-        """Seconds of a step in which other GPUs are waited for, by cause.
+        """The seconds per step spent waiting for other GPUs, by cause.
 
         For the link once a step, for what backward does not hide; for a slow neighbour
         in every pass.
@@ -237,7 +237,7 @@ class Experiments:
     four_passes: float = 0.0
 
     def gains(self) -> dict[str, float]:
-        """How many times the throughput each change makes."""
+        """The factor by which each change raises the throughput."""
         now = self.as_it_is
         return {
             "data": self.same_data / now,

@@ -110,7 +110,7 @@ class Meter:
 def saved(
     shape: Transformer, micro_batch_size: int, recompute: str, attention: str, dropout: bool
 ) -> tuple[SavedTensor, ...]:
-    """What autograd saves in a forward pass, each storage once, parameters left out."""
+    """List what autograd saves in a forward pass, each storage once, without parameters."""
     net = build(shape, "meta", torch.bfloat16, attention, dropout, recompute)
     inputs = tokens(shape, micro_batch_size, "meta")
     constant = {storage_key(t) for t in (*net.parameters(), *net.buffers())}

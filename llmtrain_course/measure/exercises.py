@@ -130,7 +130,7 @@ class OwnTest(Exercise):
     )
 
     def grade(self, answer: Answer) -> Grade:
-        """What the test will show, or the first thing that does not hold."""
+        """Grade the design by the first condition that doesn't hold."""
         if unanswered(answer):
             return NOT_YET
         design = design_of(answer, _ENTRIES, "model=…, layers=…")
@@ -173,7 +173,7 @@ def _peak(model: Transformer, micro: int) -> float:
 
 
 def _sentence_on_size(cut: Transformer, micro: int, steps: int, claim: float) -> tuple[bool, str]:
-    """Whether a cut fills the GPU as it should, and its steps end in time."""
+    """Check whether a cut fills the GPU as it should, and its steps end in time."""
     chip = published.accelerator(GPU)
     memory, peak = float(chip.memory), _peak(cut, micro)
     summary = f"its peak is {units.gigabytes(peak)} of {units.gigabytes(memory)}"
@@ -195,7 +195,7 @@ def _sentence_on_size(cut: Transformer, micro: int, steps: int, claim: float) ->
 
 
 def _problem_with_peak(claim: float, cut: Transformer, micro: int) -> str:
-    """What is wrong with a predicted peak, in GB; nothing within a twentieth.
+    """Explain what's wrong with a predicted peak in GB; empty within a twentieth.
 
     With the gradients it is right too: a step of several passes has them at its peak.
     """

@@ -89,7 +89,7 @@ class Watch(Ledger):
         return result
 
     def _enters_last_layer(self, op: Any, args: Any) -> bool:
-        """Whether this is the first operator of backward within the last layer.
+        """Check whether this is the first operator of backward within the last layer.
 
         It undoes a dropout, or multiplies with a weight of the layer's end.
         """

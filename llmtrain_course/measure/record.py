@@ -252,7 +252,7 @@ def _is_out_of_memory(error: RuntimeError) -> bool:
 
 
 def _run(case: Case, device: str) -> tuple[float, int | None]:
-    """Seconds of one product or step, and the most memory in use meanwhile."""
+    """Run one product or step; return its seconds and its peak memory."""
     gc.collect()
     if device == "cuda":
         torch.cuda.empty_cache()

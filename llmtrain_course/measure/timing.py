@@ -118,7 +118,7 @@ def quiet() -> Iterator[None]:
 
 
 def _operators(events: Any) -> Iterator[Operator]:
-    """What computes within each phase, in order; seconds from the first phase."""
+    """List what computes within each phase, in order; seconds from the first phase."""
     phases = [event for event in events if event.name in PHASES]
     phases.sort(key=_start)
     for phase in phases:

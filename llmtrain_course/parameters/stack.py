@@ -170,7 +170,7 @@ def _prediction_note(model: Transformer) -> str:
 
 
 def _totals(model: Transformer, before: Transformer | None, across: float) -> str:
-    """What areas mean; beside or below it, as bars, all parameters before a change and now."""
+    """The heading; next to it or below, all parameters before a change and now, as bars."""
     count = int(count_parameters(model).total)
     heading = text(LEFT, 30, "Where they sit: areas to scale", 16, **BOLD)
     if before is None:

@@ -193,7 +193,7 @@ def _cheapest_proposal() -> str:
 
 
 def _sentence_on_proposal(name: str) -> str:
-    """What a proposal holds and costs, and the belief behind it."""
+    """The reply to a proposal: its memory, its cost, and the belief behind it."""
     plan, original = _proposal(name), long_sequences()
     extra_cost = float(plan.gpu_hours.likely / original.gpu_hours.likely - 1)
     return (
@@ -235,7 +235,7 @@ class OwnPlan(Exercise):
     )
 
     def grade(self, answer: Answer) -> Grade:
-        """What the plan takes, or the first thing that does not hold."""
+        """Grade the plan by the first condition that doesn't hold."""
         design = design_of(answer, _ENTRIES, "model=…, gpus=…")
         if any(design[name] is None for name in _ENTRIES):
             return NOT_YET

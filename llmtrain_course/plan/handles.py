@@ -240,7 +240,7 @@ def _sentence(plan: Plan, days: float, previous: Plan | None) -> str:
 
 
 def _money(plan: Plan) -> str:
-    """What to set aside for the promise: a GPU that waits costs as much."""
+    """The money to set aside for the promise: a GPU that waits costs as much."""
     hours = gpu_hours(plan.first_run.greatest * units.DAY, plan.split.num_gpus)
     text = f"Set aside {units.about(hours)} GPU-hours"
     price = plan.run.price_per_gpu_hour
@@ -340,7 +340,7 @@ def _offers_that_fit(advice: Sequence[Advice]) -> Iterator[common.Offer]:
 
 
 def _effect(advice: Advice) -> str:
-    """What an advice saves and what it costs."""
+    """The savings and the price of an advice."""
     effects = [f"saves {units.gigabytes(advice.saved)} on each GPU"]
     more_gpus, same_hours = "num_gpus" in advice.change, abs(advice.extra_cost) < 0.001
     if not same_hours:

@@ -150,7 +150,7 @@ def _foot(plan: Plan, lower: float, layout: Layout) -> int:
 
 
 def time_verdict(plan: Plan, days: float) -> str:
-    """Whether the promise keeps the days that there are, with its sign."""
+    """The verdict on whether the promise keeps the days that there are, with its sign."""
     promise = format_days(plan.first_run.greatest)
     if plan.first_run.greatest > 2 * days:
         times = units.digits(plan.first_run.greatest / days, 2)
@@ -258,7 +258,7 @@ def parts_of(plan: Plan) -> dict[str, float]:
 
 
 def memory_verdict(plan: Plan) -> str:
-    """Whether a plan fits with its reserve, with its sign and its bytes."""
+    """The verdict on whether a plan fits with its reserve, with its sign and its bytes."""
     if plan.fits:
         return f"✓ fits, {units.gigabytes(plan.free_memory)} free"
     if plan.tight:

@@ -115,7 +115,7 @@ class OwnStates(Exercise):
     )
 
     def grade(self, answer: Answer) -> Grade:
-        """What the design weighs, or the first thing that does not hold."""
+        """Grade the design by the first condition that doesn't hold."""
         if unanswered(answer):
             return NOT_YET
         design = design_of(answer, _ENTRIES, "model=…, gpus=…")
@@ -190,7 +190,7 @@ def _verdict_on_stage(by_stage: Sequence[float], stage: int, memory: float) -> t
 
 
 def _sums(recipe: str) -> str:
-    """Bytes a parameter at each stage over d replicas, as people write the sum."""
+    """The bytes per parameter at each stage over d replicas, as people write the sum."""
     whole = RECIPES[recipe].total
     # Over two replicas a parameter weighs x + (whole - x)/2, x the bytes that are not shared.
     over_two = [model_state_bytes(1, recipe, stage, data_parallel=2).total for stage in (1, 2, 3)]

@@ -55,9 +55,9 @@ def update_weight(
 
 
 def sum_of_ones(number_format: NumberFormat, ones: int) -> float:
-    """What a format makes of so many ones that are added one after the other.
+    """Add so many ones in a format, one after the other.
 
-    It stops where 1 is half the way to the next number.
+    The sum stops where 1 is half the way to the next number.
 
     >>> sum_of_ones(FORMATS["bf16"], 1000), sum_of_ones(FORMATS["fp16"], 10_000)
     (256.0, 2048.0)
@@ -69,7 +69,7 @@ def sum_of_ones(number_format: NumberFormat, ones: int) -> float:
 
 
 def gradient_window(number_format: NumberFormat, scale: float = 1.0) -> tuple[float, float]:
-    """What a gradient must exceed to be kept, and where it overflows, at this loss scale.
+    """The window of gradients that a format stores at this loss scale: its lower and upper end.
 
     Half the smallest number of the format, over the scale, and half a step past its
     largest, over the scale: for fp16 2⁻²⁵/S and 65520/S.
@@ -100,7 +100,7 @@ EXAMPLE_GRADIENTS = {k: exp(-(((k + 24) / 6) ** 2) / 2) for k in range(-42, -5)}
 
 
 def gradient_fates(number_format: NumberFormat, scale: float) -> dict[int, str]:
-    """What becomes of a gradient of each power of two: "lost", "kept" or "too large".
+    """The fate of a gradient of each power of two: "lost", "kept" or "too large".
 
     >>> fates = gradient_fates(FORMATS["fp16"], 1024)
     >>> fates[-36], fates[-35 + 1], fates[-6]

@@ -220,7 +220,7 @@ class Updates:
 
     @property
     def after(self) -> UpdatedWeight:
-        """Where the weight is after them."""
+        """The weight after them."""
         return update_weight(FORMATS[self.format], 1, self.update, self.updates)
 
 
@@ -393,7 +393,7 @@ _RECIPES = {
 
 @dataclass(frozen=True)
 class ParameterRecipe:
-    """How a parameter is kept in training."""
+    """The recipe by which a parameter is stored in training."""
 
     recipe: str = "all in fp32"
 
@@ -435,7 +435,7 @@ class Sharding:
 
     @property
     def states(self) -> ModelStateBytes:
-        """What each GPU keeps."""
+        """The states that each GPU stores."""
         return replace(Setting(), zero_stage=self.stage, data_parallel=self.gpus).states
 
 

@@ -123,7 +123,7 @@ class Size(Exercise):
         return max(size for size in self.sizes if tokens_for_each_parameter(size) >= ENOUGH)
 
     def grade(self, answer: Answer) -> Grade:
-        """What this size gets, and whether a larger one would do."""
+        """Grade a size by its tokens per parameter, and by whether a larger one is enough."""
         size = read_written(answer, "parameters").number
         if size not in self.sizes:
             raise ValueError(f"choose one of the sizes: {', '.join(self.options)}")
