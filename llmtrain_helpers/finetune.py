@@ -11,28 +11,28 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Literal, TypeAlias, get_args
 
 from llmtrain_helpers.activations import ActivationCount, count_activations
 from llmtrain_helpers.batch import largest_batch
 from llmtrain_helpers.checks import (
+    Amount,
+    Array,
+    Count,
+    Exact,
     Number,
+    Quantity,
     Result,
-    amount,
+    Whole,
     at_most,
     broadcast,
     cache_per_model,
+    checked,
     choice,
-    count,
-    counts,
-    instance,
     is_array,
-    one,
-    quantity,
     refuse,
-    single,
 )
-from llmtrain_helpers.flops import ATTENTION, FlopCount
+from llmtrain_helpers.flops import FlopCount, Pairs
 from llmtrain_helpers.model.layers import (
     Attention,
     Experts,
@@ -87,18 +87,21 @@ class TunedFlops(FlopCount):
     adapters: Result
 
 
-RECOMPUTED = ["none", "full"]
+TunedRecompute: TypeAlias = Literal["none", "full"]
 """What is computed a second time when a model is tuned, as far as it has been counted."""
+
+RECOMPUTED: list[TunedRecompute] = [*get_args(TunedRecompute)]
 
 
 @cache_per_model
+@checked
 def tuned_flops(
     model: Transformer,
     tuning: Tuning,
-    batch_size: Number,
-    recompute: str,
-    attention: str = "dense",
-    sequence_length: Number | None = None,
+    batch_size: Count[Number],
+    recompute: TunedRecompute,
+    attention: Pairs = "dense",
+    sequence_length: Count[Number] | None = None,
 ) -> TunedFlops:
     """FLOPs of an iteration when a model is tuned: 6PT in full, 4PT beside frozen weights.
 
@@ -121,11 +124,9 @@ def tuned_flops(
     5.4PT
     """
     model = of_length(model, sequence_length)
-    check_tuned(model, tuning)
-    B, s = count("batch_size", batch_size), model.sequence_length
+    check_tuned(model)
+    B, s = batch_size, model.sequence_length
     broadcast(batch_size=B, **model.numbers())
-    choice("recompute", recompute, RECOMPUTED)
-    choice("attention", attention, ATTENTION)
     h, T, r, full = model.hidden_size, B * s, tuning.rank, tuning.is_full
     parts: dict[str, Result] = dict.fromkeys(
         ("projections", "scores", "mlp", "head", "recomputed", "adapters"), 0
@@ -225,14 +226,15 @@ class TunedActivations(ActivationCount):
 
 
 @cache_per_model
+@checked
 def tuned_activations(
     model: Transformer,
     tuning: Tuning,
-    micro_batch_size: Number,
-    recompute: str = "none",
-    sequence_length: Number | None = None,
+    micro_batch_size: Count[Number],
+    recompute: TunedRecompute = "none",
+    sequence_length: Count[Number] | None = None,
     *,
-    mask_bytes: Number = 1,
+    mask_bytes: Whole[Number] = 1,
 ) -> TunedActivations:
     """Bytes that a model keeps for backward when it is tuned, with flash attention.
 
@@ -259,10 +261,9 @@ def tuned_activations(
     33.5 GB
     """
     model = of_length(model, sequence_length)
-    check_tuned(model, tuning)
-    b, mask = count("micro_batch_size", micro_batch_size), count("mask_bytes", mask_bytes, 0)
+    check_tuned(model)
+    b, mask = micro_batch_size, mask_bytes
     broadcast(micro_batch_size=b, mask_bytes=mask, **model.numbers())
-    choice("recompute", recompute, RECOMPUTED)
     T, h = b * model.sequence_length, model.hidden_size
     parts: dict[str, Result] = dict.fromkeys(
         ("norms", "attention", "scores", "mlp", "checkpoints", "embedding", "head", "adapters"), 0
@@ -358,6 +359,7 @@ def _norms_inside(part: Part, ways: tuple[Site, ...], tuning: Tuning) -> Result:
 # --- memory
 
 
+@checked
 def weight_bytes(tuning: Tuning) -> dict[str, float]:
     """Bytes of one weight of a layer's matrix through a step of tuning, part by part.
 
@@ -367,7 +369,6 @@ def weight_bytes(tuning: Tuning) -> dict[str, float]:
     >>> weight_bytes(Tuning.full()), weight_bytes(Tuning.lora(16))
     ({'weights': 4, 'gradients': 4, 'optimizer': 8}, {'weights': 2})
     """
-    instance("tuning", tuning, Tuning)
     if not tuning.is_full:
         return {"weights": tuning.matrix_bytes}
     each = tuning.bytes_of
@@ -399,16 +400,17 @@ class TunedMemory(Breakdown):
 
 
 @cache_per_model
+@checked
 def tuned_phases(
     model: Transformer,
     tuning: Tuning,
-    micro_batch_size: Number,
-    recompute: str,
-    sequence_length: Number | None = None,
+    micro_batch_size: Count[Number],
+    recompute: TunedRecompute,
+    sequence_length: Count[Number] | None = None,
     *,
-    accumulation_steps: Number = 1,
-    zero_stage: int = 0,
-    data_parallel: Number = 1,
+    accumulation_steps: Count[Number] = 1,
+    zero_stage: Whole[int] = 0,
+    data_parallel: Count[Number] = 1,
 ) -> tuple[TunedMemory, ...]:
     """Bytes on a GPU at the four moments of a step of which one is the peak.
 
@@ -435,12 +437,7 @@ def tuned_phases(
     """
     model = of_length(model, sequence_length)
     P = tuned_parameters(model, tuning)
-    b, d, m = counts(
-        micro_batch_size=micro_batch_size,
-        data_parallel=data_parallel,
-        accumulation_steps=accumulation_steps,
-    )
-    stage = single("zero_stage", zero_stage, least=0)
+    b, d, m, stage = micro_batch_size, data_parallel, accumulation_steps, zero_stage
     at_most("zero_stage", stage, "ZeRO's last stage", 3)
     broadcast(micro_batch_size=b, data_parallel=d, accumulation_steps=m, **model.numbers())
     kept = tuned_activations(model, tuning, b, recompute)
@@ -495,16 +492,17 @@ def tuned_phases(
     )
 
 
+@checked
 def tuned_memory(
     model: Transformer,
     tuning: Tuning,
-    micro_batch_size: Number,
-    recompute: str,
-    sequence_length: Number | None = None,
+    micro_batch_size: Count[float],
+    recompute: TunedRecompute,
+    sequence_length: Count[float] | None = None,
     *,
-    accumulation_steps: Number = 1,
-    zero_stage: int = 0,
-    data_parallel: Number = 1,
+    accumulation_steps: Count[float] = 1,
+    zero_stage: Whole[int] = 0,
+    data_parallel: Count[float] = 1,
 ) -> TunedMemory:
     """Bytes on a GPU at the peak of a step of tuning: the largest of `tuned_phases`.
 
@@ -516,23 +514,24 @@ def tuned_memory(
     >>> f"{peak.total / 1e9:.1f} GB, measured 26.7, at the {peak.phase}"
     '26.7 GB, measured 26.7, at the loss'
     """
-    numbers: dict[str, Any] = {
-        "micro_batch_size": micro_batch_size,
-        "accumulation_steps": accumulation_steps,
-        "data_parallel": data_parallel,
-    }
-    for name, value in numbers.items():
-        one(name, value)
-    if sequence_length is not None:
-        one("sequence_length", sequence_length)
     model = of_length(model, sequence_length)
     if any(is_array(value) for value in model.numbers().values()):
         refuse("model", model, "is many: here it must be one")
-    found = tuned_phases(model, tuning, recompute=recompute, zero_stage=zero_stage, **numbers)
-    return max(found, key=lambda memory: memory.total)
+    phases = tuned_phases(
+        model,
+        tuning,
+        micro_batch_size,
+        recompute,
+        accumulation_steps=accumulation_steps,
+        zero_stage=zero_stage,
+        data_parallel=data_parallel,
+    )
+    return max(phases, key=lambda memory: memory.total)
 
 
-def _worked_on(layer: Layer, hidden_size: Result, tuning: Tuning, recompute: str) -> Result:
+def _worked_on(
+    layer: Layer, hidden_size: Result, tuning: Tuning, recompute: TunedRecompute
+) -> Result:
     """Bytes a token of a layer at work in backward: what it keeps again, its MLP's gradients."""
     recomputed = (
         sum(_kept(layer, hidden_size, tuning, True, 1).values()) if recompute == "full" else 0
@@ -548,9 +547,13 @@ def _worked_on(layer: Layer, hidden_size: Result, tuning: Tuning, recompute: str
 # --- what is asked in practice
 
 
+@checked
 def tuning_tokens(
-    examples: Number, tokens_each: Number, epochs: Number = 1, padded_to: Number | None = None
-) -> Result:
+    examples: Count[Exact | Array],
+    tokens_each: Count[Exact | Array],
+    epochs: Quantity[Exact | Array] = 1,
+    padded_to: Count[Exact | Array] | None = None,
+) -> Exact | Array:
     """Tokens that go through a model that is tuned: examples · tokens · epochs.
 
     Packed, sequences are full, and `tokens_each` is the mean of an example; `padded_to` is
@@ -560,23 +563,21 @@ def tuning_tokens(
     >>> tuning_tokens(30_000, 800, epochs=3), tuning_tokens(30_000, 800, 3, padded_to=2048)
     (72000000, 184320000)
     """
-    n, t = counts(examples=examples, tokens_each=tokens_each)
-    e = quantity("epochs", epochs)
-    length = t if padded_to is None else count("padded_to", padded_to)
-    broadcast(examples=n, tokens_each=t, epochs=e, padded_to=length)
-    at_most("tokens_each", t, "padded_to", length)
-    return n * length * e
+    length = tokens_each if padded_to is None else padded_to
+    at_most("tokens_each", tokens_each, "padded_to", length)
+    return examples * length * epochs
 
 
+@checked
 def longest_sequence(
     model: Transformer,
     tuning: Tuning,
-    memory: Number,
-    recompute: str,
-    reserve: Number = 0,
-    micro_batch_size: Number = 1,
-    zero_stage: int = 0,
-    data_parallel: Number = 1,
+    memory: Quantity[float],
+    recompute: TunedRecompute,
+    reserve: Amount[float] = 0,
+    micro_batch_size: Count[float] = 1,
+    zero_stage: Whole[int] = 0,
+    data_parallel: Count[float] = 1,
 ) -> int:
     """The most tokens a sequence with which tuning fits into a GPU's bytes, less a reserve.
 
@@ -590,14 +591,20 @@ def longest_sequence(
     >>> longest_sequence(llama, prepared.replace(loss_kernel="fused"), card, "full", reserve=2e9)
     17408
     """
-    check_tuned(model, tuning)
-    held, kept = one("memory", memory, quantity), one("reserve", reserve, amount)
-    b, d = single("micro_batch_size", micro_batch_size), single("data_parallel", data_parallel)
+    check_tuned(model)
     free = replace(model, num_positions=0) if model.num_positions else model
 
     def fits(s: int) -> bool:
-        how = {"zero_stage": zero_stage, "data_parallel": d}
-        return bool(tuned_memory(free, tuning, b, recompute, s, **how).total <= held - kept)
+        peak = tuned_memory(
+            free,
+            tuning,
+            micro_batch_size,
+            recompute,
+            s,
+            zero_stage=zero_stage,
+            data_parallel=data_parallel,
+        )
+        return bool(peak.total <= memory - reserve)
 
     if not fits(1):
         refuse("memory", memory, "is too small for the model and one token")
@@ -610,8 +617,9 @@ MATRICES = ("query", "key", "value", "output", "mlp")
 """The matrices that LoRA can adapt."""
 
 
+@checked
 def lora_parameters(
-    model: Transformer, rank: Number = 8, targets: Collection[str] = ("query", "value")
+    model: Transformer, rank: Count[Number] = 8, targets: Collection[str] = ("query", "value")
 ) -> Result:
     """Parameters that LoRA trains: r(m + n) for each adapted matrix of m by n.
 
@@ -624,8 +632,7 @@ def lora_parameters(
     >>> lora_parameters(llama)
     4194304
     """
-    instance("model", model, Transformer)
-    r, h = count("rank", rank), model.hidden_size
+    r, h = rank, model.hidden_size
     adapted = _targets(targets)
     broadcast(rank=r, **model.numbers())
 
@@ -669,15 +676,16 @@ class LoraMemory(Breakdown):
     logits: Result
 
 
+@checked
 def lora_memory(
     model: Transformer,
-    micro_batch_size: Number,
-    rank: Number = 8,
+    micro_batch_size: Count[Number],
+    rank: Count[Number] = 8,
     targets: Collection[str] = ("query", "value"),
     *,
-    weight_bytes: Number = 2,
+    weight_bytes: Quantity[Number] = 2,
     recipe: str | Recipe = "pure_bf16",
-    sequence_length: Number | None = None,
+    sequence_length: Count[Number] | None = None,
 ) -> LoraMemory:
     """The bytes of fine-tuning with LoRA on one GPU, part by part.
 
@@ -696,8 +704,8 @@ def lora_memory(
     """
     model = of_length(model, sequence_length)
     adapted, bytes_each = _targets(targets), known_recipe(recipe).total
-    b, w = count("micro_batch_size", micro_batch_size), quantity("weight_bytes", weight_bytes)
-    broadcast(micro_batch_size=b, weight_bytes=w, rank=count("rank", rank), **model.numbers())
+    b, w = micro_batch_size, weight_bytes
+    broadcast(micro_batch_size=b, weight_bytes=w, rank=rank, **model.numbers())
     h, tokens = model.hidden_size, b * model.sequence_length
     reads_frozen = not {"query", "key", "value"} & {*adapted}
 

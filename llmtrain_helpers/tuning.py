@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from llmtrain_helpers.checks import (
+    Amount,
     Result,
-    amount,
+    Whole,
     at_most,
     cache_per_model,
+    checked,
     choice,
-    flag,
-    instance,
     is_array,
-    one,
     refuse,
     single,
 )
@@ -114,6 +113,22 @@ METHODS = {
 """Options that only some methods have: with another they'd change nothing."""
 
 
+Method: TypeAlias = Literal["full", "lora", "qlora"]
+"""All weights, adapters beside frozen ones, or those beside frozen ones in 4 bits."""
+
+
+def _width(name: str, value: object) -> int:
+    """The bytes of a number: 2 or 4."""
+    size = single(name, value)
+    if size not in (2, 4):
+        refuse(name, value, "is neither 2 nor 4 bytes")
+    return size
+
+
+Width: TypeAlias = Annotated[int, _width]
+
+
+@checked
 @dataclass(frozen=True)
 class Tuning:
     """How a model is adapted: all of its weights, or adapters beside frozen ones.
@@ -148,16 +163,16 @@ class Tuning:
     ('q_proj', 'v_proj')
     """
 
-    method: str
-    rank: int = 0
+    method: Method
+    rank: Whole[int] = 0
     targets: str | Collection[str] = ()
-    dropout: float = 0
+    dropout: Amount[float] = 0
     double_quantisation: bool = True
-    weight_bytes: int = 2
-    adapter_bytes: int = 4
+    weight_bytes: Width = 2
+    adapter_bytes: Width = 4
     autocast: bool = True
-    wide_bytes: int = 2
-    stream_bytes: int | None = None
+    wide_bytes: Width = 2
+    stream_bytes: Width | None = None
     optimizer: str = "adamw"
     loss_kernel: str = "transformers"
     reentrant: bool = False
@@ -166,19 +181,12 @@ class Tuning:
     recipe: str | None = None
 
     def __post_init__(self) -> None:
-        choice("method", self.method, ["full", "lora", "qlora"])
         choice("optimizer", self.optimizer, STATES)
         choice("loss_kernel", self.loss_kernel, LOSS_KERNELS)
-        for name in ("double_quantisation", "autocast", "reentrant", "fused", "keeps_inputs"):
-            object.__setattr__(self, name, flag(name, getattr(self, name)))
-        for name in ("weight_bytes", "adapter_bytes", "wide_bytes"):
-            object.__setattr__(self, name, _width(name, getattr(self, name)))
-        stream = self.wide_bytes if self.stream_bytes is None else self.stream_bytes
-        object.__setattr__(self, "stream_bytes", _width("stream_bytes", stream))
-        dropped = one("dropout", self.dropout, amount)
-        if dropped >= 1:
-            refuse("dropout", dropped, "is not below 1: a share, not a percentage")
-        object.__setattr__(self, "dropout", dropped)
+        if self.stream_bytes is None:
+            object.__setattr__(self, "stream_bytes", self.wide_bytes)
+        if self.dropout >= 1:
+            refuse("dropout", self.dropout, "is not below 1: a share, not a percentage")
         for option in fields(self):
             methods, value = METHODS.get(option.name), getattr(self, option.name)
             default = isinstance(value, (int, float, str, type(None))) and value == option.default
@@ -187,10 +195,8 @@ class Tuning:
                 if self.is_full and option.name == "weight_bytes":
                     refuse("weight_bytes", value, f"{problem}: choose a recipe, as recipe='amp'")
                 refuse(option.name, value, f"{problem}: it's for {' and '.join(methods)}")
-        rank = single("rank", self.rank, least=0)
-        object.__setattr__(self, "rank", rank)
         if self.is_full:
-            for name, value in {"rank": rank, "targets": self.targets}.items():
+            for name, value in {"rank": self.rank, "targets": self.targets}.items():
                 if value not in (0, (), []):
                     refuse(name, value, "goes with adapters: full training has none")
             object.__setattr__(self, "targets", ())
@@ -200,8 +206,8 @@ class Tuning:
                 refuse("recipe", chosen, f"{problem}: their products are in 16 bits")
             object.__setattr__(self, "recipe", chosen)
             return
-        if rank == 0:
-            refuse("rank", rank, "is not positive: adapters have at least 1")
+        if self.rank == 0:
+            refuse("rank", self.rank, "is not positive: adapters have at least 1")
         object.__setattr__(self, "targets", _targeted(self.targets))
 
     @classmethod
@@ -258,14 +264,6 @@ class Tuning:
         return replace(self, **changes)
 
     but = OldName("replace")
-
-
-def _width(name: str, value: object) -> int:
-    """The bytes of a number: 2 or 4."""
-    size = single(name, value)
-    if size not in (2, 4):
-        refuse(name, value, "is neither 2 nor 4 bytes")
-    return size
 
 
 def _targeted(targets: object) -> tuple[str, ...]:
@@ -362,6 +360,7 @@ class TunedParameters(Breakdown):
 
 
 @cache_per_model
+@checked
 def tuned_parameters(model: Transformer, tuning: Tuning) -> TunedParameters:
     """Parameters that learn and that do not: all of them, or r(m + n) for each adapter.
 
@@ -374,7 +373,7 @@ def tuned_parameters(model: Transformer, tuning: Tuning) -> TunedParameters:
     >>> tuned_parameters(llama, Tuning.lora(rank=8)).learning
     20971520
     """
-    check_tuned(model, tuning)
+    check_tuned(model)
     P = count_parameters(model).total
     if tuning.is_full:
         return TunedParameters(frozen=0, wide=0, learning=P)
@@ -392,11 +391,8 @@ def tuned_parameters(model: Transformer, tuning: Tuning) -> TunedParameters:
     return TunedParameters(frozen=frozen, wide=P - frozen, learning=learning)
 
 
-def check_tuned(model: object, tuning: object) -> None:
-    """Refuse what is no model, no tuning, or a model of which tuning has not been counted."""
-    instance("model", model, Transformer)
-    instance("tuning", tuning, Tuning)
-    assert isinstance(model, Transformer)
+def check_tuned(model: Transformer) -> None:
+    """Refuse a model of which tuning has not been counted."""
     if is_array(model.embedding_size) or model.embedding_size:
         problem = "is narrower than the model: adapting one has not been counted"
         refuse("embedding_size", model.embedding_size, problem)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from llmtrain_helpers import published
 from llmtrain_helpers.finetune import (
     TunedMemory,
+    TunedRecompute,
     Tuning,
     tuned_activations,
     tuned_flops,
@@ -311,7 +312,7 @@ def speeds() -> DataFrame:
         model = shape(row["model"], s)
         targets = TARGETS.get(row.get("targets", ""), "all-linear")
         how = Tuning.full() if row["method"] == "full" else Tuning.lora(row.get("rank", 8), targets)
-        recompute = "full" if row.get("recompute", "").startswith("on") else "none"
+        recompute: TunedRecompute = "full" if row.get("recompute", "").startswith("on") else "none"
         flops = tuned_flops(model, how, 1, recompute).total / s
         peak = published.accelerator(CHIPS[row["accelerator"]]).peak("bf16")
         witness = row["publication"].split()[0]

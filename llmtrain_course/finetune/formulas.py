@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from llmtrain_helpers.checks import Number, Result, at_most, count, refuse, single
+from llmtrain_helpers.checks import Number, Result, Whole, at_most, checked, refuse, single
 from llmtrain_helpers.finetune import own_copies, tuned_phases
 from llmtrain_helpers.model.layers import Mixer
 from llmtrain_helpers.model.transformer import Transformer
@@ -80,8 +80,9 @@ class SavedInput(NamedTuple):
     size: Result
 
 
+@checked
 def saved_inputs(
-    model: Transformer, tuning: Tuning, mask_bytes: Number = 1
+    model: Transformer, tuning: Tuning, mask_bytes: Whole[Number] = 1
 ) -> dict[str, SavedInput]:
     """The inputs that each matrix of a model's first kind of layer saves when it is tuned.
 
@@ -95,8 +96,8 @@ def saved_inputs(
     >>> saved["query"], saved["down"]
     (SavedInput(what='what it reads', size=8192), SavedInput(what='nothing', size=0))
     """
-    check_tuned(model, tuning)
-    mask = count("mask_bytes", mask_bytes, 0)
+    check_tuned(model)
+    mask = mask_bytes
     own, copy = own_copies(tuning)
     reads = tuning.is_full or (tuning.keeps_inputs and tuning.method == "qlora")
     drops = tuning.dropout > 0

@@ -22,6 +22,7 @@ from llmtrain_course.kit import controls, panel as common
 from llmtrain_helpers import units
 from llmtrain_helpers.finetune import (
     TunedMemory,
+    TunedRecompute,
     Tuning,
     sites,
     tuned_activations,
@@ -30,7 +31,6 @@ from llmtrain_helpers.finetune import (
     tuning_tokens,
     weight_bytes,
 )
-from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.plan.memory import tuned_peak
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.published import architecture
@@ -83,7 +83,7 @@ class Setting:
     epochs: int = 3
     rows: str = PACKED
     rank: int = 16
-    recompute: EveryRecompute = "full"
+    recompute: TunedRecompute = "full"
     loss: str = "whole"
     micro_batch_size: int = 1
     price: float = 0.5
@@ -556,7 +556,7 @@ class Comparison:
     compared: str = "4 bits with 16 bits"
 
 
-def flops_ratio(recompute: str) -> float:
+def flops_ratio(recompute: TunedRecompute) -> float:
     """The FLOPs of training all weights of Llama 3.1 8B, relative to its adapters'."""
     model = architecture("Llama-3.1-8B", 1)
     full, adapters = (

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
-from llmtrain_helpers.checks import Result, cache_per_model, is_array
-from llmtrain_helpers.finetune import TunedMemory, tuned_memory
+from llmtrain_helpers.checks import Result, cache_per_model, choice, is_array
+from llmtrain_helpers.finetune import RECOMPUTED, TunedMemory, tuned_memory
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model import Layer, Transformer
 from llmtrain_helpers.parallelism import Split
@@ -125,7 +125,7 @@ def tuned_peak(run: Run) -> TunedMemory:
         run.model,
         run.tuning,
         run.micro_batch_size,
-        run.recompute,
+        choice("recompute", run.recompute, RECOMPUTED),
         accumulation_steps=run.split.accumulation_steps,
         zero_stage=run.zero_stage,
         data_parallel=run.split.data_parallel,

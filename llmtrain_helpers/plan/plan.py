@@ -16,6 +16,7 @@ from llmtrain_helpers.checks import (
     Result,
     anywhere,
     broadcast,
+    choice,
     instance,
     is_array,
     quantity,
@@ -31,7 +32,7 @@ from llmtrain_helpers.duration import (
     tokens_in_time,
     training_interval,
 )
-from llmtrain_helpers.finetune import Tuning, tuned_flops, tuned_parameters
+from llmtrain_helpers.finetune import RECOMPUTED, Tuning, tuned_flops, tuned_parameters
 from llmtrain_helpers.flops import EveryRecompute, FlopCount, count_flops
 from llmtrain_helpers.laws import Law
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
@@ -509,7 +510,8 @@ def _check_size(run: Run, flops: Result, seconds: Result) -> None:
 def run_flops(run: Run, batch_size: Result, recompute: EveryRecompute) -> FlopCount:
     """FLOPs of so many sequences of a run: of training, or of tuning."""
     if run.tuning is not None:
-        return tuned_flops(run.model, run.tuning, batch_size, recompute)
+        tuned_recompute = choice("recompute", recompute, RECOMPUTED)
+        return tuned_flops(run.model, run.tuning, batch_size, tuned_recompute)
     return count_flops(run.model, batch_size, recompute)
 
 
