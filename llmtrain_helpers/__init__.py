@@ -92,22 +92,16 @@ if TYPE_CHECKING:
         training_seconds as training_seconds,
     )
     from llmtrain_helpers.finetune import (
-        OPTIMIZERS as OPTIMIZERS,
         LoraMemory as LoraMemory,
         TunedActivations as TunedActivations,
         TunedFlops as TunedFlops,
         TunedMemory as TunedMemory,
-        TunedParameters as TunedParameters,
-        Tuning as Tuning,
         longest_sequence as longest_sequence,
         lora_memory as lora_memory,
         lora_parameters as lora_parameters,
-        muon_overhead as muon_overhead,
-        offload_seconds as offload_seconds,
         tuned_activations as tuned_activations,
         tuned_flops as tuned_flops,
         tuned_memory as tuned_memory,
-        tuned_parameters as tuned_parameters,
         tuned_phases as tuned_phases,
         tuning_tokens as tuning_tokens,
     )
@@ -140,6 +134,11 @@ if TYPE_CHECKING:
         Mlp as Mlp,
     )
     from llmtrain_helpers.model.transformer import Transformer as Transformer
+    from llmtrain_helpers.optimizers import (
+        OPTIMIZERS as OPTIMIZERS,
+        muon_overhead as muon_overhead,
+        offload_seconds as offload_seconds,
+    )
     from llmtrain_helpers.parallelism import Split as Split
     from llmtrain_helpers.parameters import (
         ParameterCount as ParameterCount,
@@ -179,6 +178,11 @@ if TYPE_CHECKING:
         train_small_network as train_small_network,
     )
     from llmtrain_helpers.results import Interval as Interval
+    from llmtrain_helpers.tuning import (
+        TunedParameters as TunedParameters,
+        Tuning as Tuning,
+        tuned_parameters as tuned_parameters,
+    )
 
 _ROOMS = {
     "activations": "activations",
@@ -227,9 +231,8 @@ _NAMES = {
         "training_interval training_seconds"
     ),
     "finetune": (
-        "LoraMemory OPTIMIZERS TunedActivations TunedFlops TunedMemory TunedParameters Tuning "
-        "longest_sequence lora_memory lora_parameters muon_overhead offload_seconds "
-        "tuned_activations tuned_flops tuned_memory tuned_parameters tuned_phases tuning_tokens"
+        "LoraMemory TunedActivations TunedFlops TunedMemory longest_sequence lora_memory "
+        "lora_parameters tuned_activations tuned_flops tuned_memory tuned_phases tuning_tokens"
     ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization without_windows",
     "laws": (
@@ -239,6 +242,7 @@ _NAMES = {
     "model.accelerator": "Accelerator",
     "model.layers": "Attention Experts LatentAttention Layer Mlp",
     "model.transformer": "Transformer",
+    "optimizers": "OPTIMIZERS muon_overhead offload_seconds",
     "parallelism": "Split",
     "parameters": "ParameterCount count_parameters expert_parameters gpt_parameters",
     "plan.advice": "Advice advise fewest_gpus",
@@ -255,6 +259,7 @@ _NAMES = {
         "smallest_data_parallel train_small_network"
     ),
     "results": "Interval",
+    "tuning": "TunedParameters Tuning tuned_parameters",
 }
 """The public names, and the module of each."""
 

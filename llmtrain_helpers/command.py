@@ -21,7 +21,6 @@ from llmtrain_helpers import units
 from llmtrain_helpers.budget import Point, frontier, most_tokens, shelf, usual_batch
 from llmtrain_helpers.checks import quantity, single
 from llmtrain_helpers.duration import gpu_hours
-from llmtrain_helpers.finetune import LOSS_KERNELS, STATES, TARGETS, Tuning, tuned_parameters
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import (
@@ -41,6 +40,7 @@ from llmtrain_helpers.plan.run import SOFTWARE
 from llmtrain_helpers.plan.search import best_split
 from llmtrain_helpers.precision import RECIPES
 from llmtrain_helpers.results import Interval
+from llmtrain_helpers.tuning import LOSS_KERNELS, STATES, TARGETS, Tuning, tuned_parameters
 
 WIDTH = 100
 """Letters in a line."""

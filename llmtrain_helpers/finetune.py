@@ -2,8 +2,8 @@
 
 Beside notebooks/12_finetune.ipynb. Sources: Hu et al. (arXiv 2106.09685) for LoRA, Dettmers et
 al. (arXiv 2305.14314) for 4 bits; what Hugging Face's transformers and PEFT compute and
-keep was counted with PyTorch. What learns is in `tuning`, and importable from here, as are
-optimizers and states on the host (`optimizers`); LoRA at a glance, for notebook 10, ends it.
+keep was counted with PyTorch. What learns is in `tuning`; LoRA at a glance, for notebook 10,
+ends it.
 """
 
 from __future__ import annotations
@@ -44,34 +44,20 @@ from llmtrain_helpers.model.layers import (
     pairs,
 )
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
-from llmtrain_helpers.optimizers import (
-    OPTIMIZERS as OPTIMIZERS,
-    muon_overhead as muon_overhead,
-    offload_seconds as offload_seconds,
-)
 from llmtrain_helpers.parameters import count_parameters, embedding_parameters, head_parameters
 from llmtrain_helpers.precision import Recipe, known_recipe
 from llmtrain_helpers.results import Breakdown, divide, maximum, minimum, where
 from llmtrain_helpers.tuning import (
-    AT_WORK_UNDER_FSDP as AT_WORK_UNDER_FSDP,
-    FULL_RECIPES as FULL_RECIPES,
-    HEAD as HEAD,
-    IN_8_BITS as IN_8_BITS,
-    LOSS_KERNELS as LOSS_KERNELS,
-    MIXERS as MIXERS,
-    MLPS as MLPS,
-    NF4_BITS as NF4_BITS,
-    STATES as STATES,
-    TARGETS as TARGETS,
-    Site as Site,
-    TunedParameters as TunedParameters,
-    Tuning as Tuning,
+    AT_WORK_UNDER_FSDP,
+    HEAD,
+    LOSS_KERNELS,
+    Site,
+    Tuning,
     check_rank,
-    check_tuned as check_tuned,
-    matrix_weights as matrix_weights,
-    sites as sites,
-    targeted as targeted,
-    tuned_parameters as tuned_parameters,
+    check_tuned,
+    matrix_weights,
+    sites,
+    tuned_parameters,
 )
 
 # --- FLOPs

@@ -20,13 +20,13 @@ from llmtrain_helpers import published
 from llmtrain_helpers.finetune import (
     TunedMemory,
     TunedRecompute,
-    Tuning,
     tuned_activations,
     tuned_flops,
     tuned_memory,
 )
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.pace import Shares
+from llmtrain_helpers.tuning import Tuning
 from research import utilizations
 
 if TYPE_CHECKING:

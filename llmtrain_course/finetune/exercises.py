@@ -22,17 +22,11 @@ from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.kit.own_run import own_run
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice, count
-from llmtrain_helpers.finetune import (
-    LOSS_KERNELS,
-    Tuning,
-    tuned_activations,
-    tuned_memory,
-    tuned_parameters,
-    tuning_tokens,
-)
+from llmtrain_helpers.finetune import tuned_activations, tuned_memory, tuning_tokens
 from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.published import architecture
+from llmtrain_helpers.tuning import LOSS_KERNELS, Tuning, tuned_parameters
 from research.finetunes import speed_ratios, times_as_long_in_4_bits
 
 # --- finetune-adapter: one adapter

@@ -23,8 +23,6 @@ from llmtrain_helpers import units
 from llmtrain_helpers.finetune import (
     TunedMemory,
     TunedRecompute,
-    Tuning,
-    sites,
     tuned_activations,
     tuned_flops,
     tuned_phases,
@@ -34,6 +32,7 @@ from llmtrain_helpers.finetune import (
 from llmtrain_helpers.plan.memory import tuned_peak
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.published import architecture
+from llmtrain_helpers.tuning import Tuning, sites
 from research.finetunes import litgpt_held, speed_ratios, times_as_long_in_4_bits
 
 FULL, ADAPTERS, IN_4_BITS = "all weights", "adapters", "adapters, 4 bits"

@@ -17,9 +17,9 @@ from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, refuse
 from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.deprecated import OldName
-from llmtrain_helpers.finetune import LOSS_KERNELS, Tuning
 from llmtrain_helpers.plan.memory import TUNED_RESERVES, memory_per_gpu
 from llmtrain_helpers.plan.run import TUNED, Run
+from llmtrain_helpers.tuning import LOSS_KERNELS, Tuning
 
 if TYPE_CHECKING:  # a plan has its report, and a report has advice
     from llmtrain_helpers.plan.plan import Plan

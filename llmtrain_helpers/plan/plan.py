@@ -32,7 +32,7 @@ from llmtrain_helpers.duration import (
     tokens_in_time,
     training_interval,
 )
-from llmtrain_helpers.finetune import RECOMPUTED, Tuning, tuned_flops, tuned_parameters
+from llmtrain_helpers.finetune import RECOMPUTED, tuned_flops
 from llmtrain_helpers.flops import EveryRecompute, FlopCount, count_flops
 from llmtrain_helpers.laws import Law
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
@@ -56,6 +56,7 @@ from llmtrain_helpers.plan.seconds import Pace, StepSeconds
 from llmtrain_helpers.plan.step import excess_flops, step_parts, unknown_figures
 from llmtrain_helpers.precision import Recipe
 from llmtrain_helpers.results import Interval, maximum, minimum
+from llmtrain_helpers.tuning import Tuning, tuned_parameters
 
 MOST = 1e36
 """The most FLOPs of a run, and the most that it costs: all that follows is still a number."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, Result, at_most, instance, refuse, single
 from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
-from llmtrain_helpers.finetune import Tuning, targeted, tuned_parameters, weight_bytes
+from llmtrain_helpers.finetune import weight_bytes
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.plan.advice import advise, check_one
@@ -24,6 +24,7 @@ from llmtrain_helpers.plan.pace import LONGEST, STOPS, UTILIZATIONS as BY_KIND, 
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import missing_format
 from llmtrain_helpers.results import Interval
+from llmtrain_helpers.tuning import Tuning, targeted, tuned_parameters
 
 if TYPE_CHECKING:  # a plan has its report
     from llmtrain_helpers.plan.plan import Plan

@@ -32,7 +32,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.duration import checked_utilizations
-from llmtrain_helpers.finetune import RECOMPUTED, Tuning
+from llmtrain_helpers.finetune import RECOMPUTED
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, EveryRecompute
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import known_accelerator, known_model
@@ -41,6 +41,7 @@ from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.seconds import Pace
 from llmtrain_helpers.precision import RECIPES, Recipe, known_recipe, missing_format
 from llmtrain_helpers.results import maximum, minimum
+from llmtrain_helpers.tuning import Tuning
 
 SIZES = (
     "micro_batch_size",

@@ -25,7 +25,8 @@ from llmtrain_helpers import (
     tuned_phases,
     tuning_tokens,
 )
-from llmtrain_helpers.finetune import FULL_RECIPES, TARGETS, targeted, weight_bytes
+from llmtrain_helpers.finetune import weight_bytes
+from llmtrain_helpers.tuning import FULL_RECIPES, TARGETS, targeted
 
 LLAMA = published.architecture("Llama-3.1-8B", sequence_length=4096)
 LLAMA_3B = Transformer.llama(28, 3072, 24, 8, 8192, 128256, 768, tied_embeddings=True)

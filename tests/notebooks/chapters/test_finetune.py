@@ -8,8 +8,9 @@ import pytest
 from llmtrain_course.finetune.formulas import packed_rows
 from llmtrain_course.finetune.handles import LENGTHS, ROW, Spike, flops_ratio
 from llmtrain_helpers import Tuning, published, tuned_parameters, tuned_phases, tuning_tokens, units
-from llmtrain_helpers.finetune import LOSS_KERNELS, weight_bytes
+from llmtrain_helpers.finetune import weight_bytes
 from llmtrain_helpers.plan.memory import TUNED_RESERVES
+from llmtrain_helpers.tuning import LOSS_KERNELS
 from research.finetunes import speed_ratios
 from tests.pages import cell, cells, words
 
