@@ -82,7 +82,7 @@ def gpt_activation_bytes(
 
 
 def check_alternate(layer: Layer) -> Attention:
-    """The attention of a layer of which every other product is known; other layers are refused."""
+    """Return the attention of a layer whose every other product is known; refuse other layers."""
     mixer = layer.mixer
     if type(mixer) is not Attention or type(layer.mlp) is not Mlp:
         refuse("recompute", "alternate", "is counted for attention with an MLP only")
@@ -110,7 +110,7 @@ class ActivationCount(Breakdown):
 
     @property
     def layers(self) -> Result:
-        """What the layers keep: all but embedding and head."""
+        """The bytes of the layers: all but embedding and head."""
         return self.total - self.embedding - self.head
 
 
@@ -152,8 +152,8 @@ def count_activations(
     Source: arXiv 2205.05198 section 4; Llama shapes as counted with autograd.
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
-    >>> held = count_activations(llama, micro_batch_size=1)
-    >>> held.layers / 1e9, held.head / 1e9
+    >>> count = count_activations(llama, micro_batch_size=1)
+    >>> count.layers / 1e9, count.head / 1e9
     (44.023414784, 4.336910336)
     """
     model = of_length(model, sequence_length)
@@ -200,9 +200,9 @@ def count_activations(
 
     def alternate(layer: Layer) -> Result:
         """The layer's input, what comes out of attention, and every other product."""
-        kept, _ = layer.every_other(h)
+        saved, _ = layer.every_other(h)
         back = check_alternate(layer).matrix("output", h)  # reads what comes out of attention
-        values = back.rows + sum(matrix.columns for matrix in kept)
+        values = back.rows + sum(matrix.columns for matrix in saved)
         return checkpoint(layer) + divide(v * values * tokens, t)
 
     stay: dict[str, dict[str, Callable[[Layer], Result]]] = {
@@ -225,7 +225,7 @@ _LAYER_PARTS = ("norms", "attention", "scores", "mlp", "checkpoints")
 
 
 def _sequence_ways(sequence_parallel: bool, s: Result, t: Result) -> Result:
-    """How many GPUs share the tokens outside a layer's pairs of matrix products."""
+    """Count the GPUs that share the tokens outside a layer's pairs of matrix products."""
     if not sequence_parallel:
         return 1
     divides("sequence_length", s, "tensor_parallel", t)
@@ -240,8 +240,8 @@ def recompute_flops(model: Transformer, batch_size: Number, recompute: EveryReco
     for selective, 12Bs²lh: the core of attention forward and backward.)
 
     >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
-    >>> again = recompute_flops(gpt3, 1, "selective")
-    >>> f"{again / count_flops(gpt3, 1, 'none').total:.2%}"
+    >>> repeated = recompute_flops(gpt3, 1, "selective")
+    >>> f"{repeated / count_flops(gpt3, 1, 'none').total:.2%}"
     '0.90%'
     """
     return count_flops(model, batch_size, recompute).recomputed
@@ -249,7 +249,7 @@ def recompute_flops(model: Transformer, batch_size: Number, recompute: EveryReco
 
 @dataclass(frozen=True)
 class Moment(Breakdown):
-    """What is resident at one moment of a step, part by part, in bytes.
+    """The bytes that are resident at one moment of a step, part by part.
 
     `weights` and `gradients` with their copies in fp32; `logits` two tensors in fp32,
     there while the loss is differentiated. `step` and `micro_batch` count from 1;
@@ -304,7 +304,7 @@ def step_timeline(
     dropout: bool = False,
     sequence_length: Count[int] | None = None,
 ) -> Timeline:
-    """What is resident on one GPU through the first steps, part by part.
+    """Trace what is resident on one GPU through the first steps, part by part.
 
     Weights are always there, Adam's state from the first update on. Activations rise
     through forward and fall through backward, while gradients rise; these stay through
@@ -341,7 +341,7 @@ def step_timeline(
         return states.gradients + states.main_gradients
 
     def dropped(model: Transformer) -> Result:
-        """What the layers do not keep, and backward computes again one layer at a time."""
+        """Count what the layers do not keep, and backward computes again one layer at a time."""
         return count_with(model, "none").layers - count_with(model, recompute).layers
 
     A = count_with(model, recompute)

@@ -47,7 +47,7 @@ def data_parallel_size(
     pipeline_parallel: Count[Exact | Array] = 1,
     context_parallel: Count[Exact | Array] = 1,
 ) -> Exact | Array:
-    """How many copies of the model work side by side: n / (TP·PP·CP).
+    """The copies of the model that work side by side: n / (TP·PP·CP).
 
     Takes whole numbers, or arrays; ValueError if the split does not divide the GPUs.
 
@@ -199,7 +199,7 @@ class StepTime:
 
 @dataclass(frozen=True)
 class BatchCost:
-    """What a batch costs over the least: updates over S_min, samples over E_min."""
+    """The cost of a batch over the least: updates over S_min, samples over E_min."""
 
     updates: Result
     samples: Result
@@ -274,7 +274,7 @@ def fit_step_time(batch_sizes: ArrayLike, seconds: ArrayLike) -> StepTime:
 
 @checked
 def largest_batch(fits: Callable[[int], bool], limit: Count[int] = 2**20) -> int:
-    """The largest batch that fits, found as one does on a GPU: by doubling.
+    """Find the largest batch that fits as one does on a GPU: by doubling.
 
     Doubles from 1 until `fits(batch)` is false, then settles the exact figure between.
     Takes a predicate that is true up to some size; returns `limit` when all fit, and

@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
 
     @property
     def flops(self) -> float:
-        """Its work as 6ND, in FLOP."""
+        """The work as 6ND, in FLOP."""
         return 6 * self.parameters * self.tokens
 
 
@@ -105,7 +105,7 @@ class Point:
 
     @property
     def parameters(self) -> Result:
-        """All of the model's parameters, experts included."""
+        """The model's parameters, experts included."""
         return self.plan.parameters.total
 
     @property
@@ -126,7 +126,7 @@ class Point:
 
     @property
     def split(self) -> str:
-        """How the GPUs share it, in the words of a table."""
+        """The way the GPUs share it, in the words of a table."""
         split, run = self.plan.split, self.plan.run
         words = []
         if split.tensor_parallel > 1:
@@ -141,7 +141,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """What the same GPUs and days make of each shape, in the order that was given."""
+    """The outcome of each shape on the same GPUs and days, in the order that was given."""
 
     points: tuple[Point, ...]
     law: Law
@@ -281,7 +281,7 @@ def frontier(
 
 
 def _beyond(plan: Plan, tokens: Number, law: Law) -> str:
-    """What a law was not fitted to, in words; nothing where it was."""
+    """Say what a law was not fitted to; nothing where it was."""
     experts = "experts, by a law of dense models" if plan.run.model.num_experts else ""
     return "; ".join(filter(None, [experts, outside(plan.parameters.active, tokens, law)]))
 

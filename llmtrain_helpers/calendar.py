@@ -149,8 +149,8 @@ def goodput(
     0.6 points while the losses stay below a tenth, and always too low.
     Source: Daly 2006, section 3 (exact); Young 1974, with the restart (first order).
 
-    >>> given = (3600, 40, 100 * 3600, 1800)  # save each hour, stop each 100 hours
-    >>> [round(goodput(*given, form), 4) for form in ("exact", "first order")]
+    >>> setting = (3600, 40, 100 * 3600, 1800)  # save each hour, stop each 100 hours
+    >>> [round(goodput(*setting, form), 4) for form in ("exact", "first order")]
     [0.9791, 0.9789]
     """
     t, d, R = checkpoint_interval, checkpoint_seconds, restart_seconds
@@ -171,7 +171,7 @@ def _expm1(x: float | Array) -> float | Array:
 
 @dataclass(frozen=True)
 class Losses:
-    """What stops cost, in seconds for each second of useful work."""
+    """The cost of stops, in seconds for each second of useful work."""
 
     saving: Result
     lost: Result
@@ -190,7 +190,7 @@ def losses(
     mean_time_between_failures: Quantity[Number],
     restart_seconds: Amount[Number],
 ) -> Losses:
-    """What becomes of the time that is not useful: `goodput`'s exact form, in parts.
+    """The time that is not useful, in parts: `goodput`'s exact form.
 
     saving δ/τ, lost M/τ · (e^y − 1 − y), restarting M/τ · (e^y − 1)(e^r − 1)
 
@@ -433,7 +433,7 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class SimulatedRun:
-    """What became of a run, in seconds: its parts, its stops, and stretch by stretch.
+    """The outcome of a run, in seconds: its parts, its stops, and stretch by stretch.
 
     Stretches are "running" (useful work and the writes between), "lost" (undone by a
     stop), and "restarting".
@@ -493,7 +493,7 @@ def simulate_run(
     restart_seconds: Amount[float],
     seed: Whole[int] = 0,
 ) -> SimulatedRun:
-    """A run of so many seconds of work, with failures that come by chance.
+    """Simulate a run of so many seconds of work, with failures that come by chance.
 
     From one failure to the next passes an exponentially distributed time, whatever the
     run is at. A failure undoes what was not saved; a restart that fails begins anew.

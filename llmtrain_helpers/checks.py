@@ -102,8 +102,8 @@ def count(name: str, value: object, least: int = 1) -> Result:
         return value
     number = finite(name, value)
     _require(name, number, _whole(number), "is not a whole number")
-    wanted = "is not positive" if least == 1 else f"is less than {least}"
-    _require(name, number, number >= least, wanted)
+    problem = "is not positive" if least == 1 else f"is less than {least}"
+    _require(name, number, number >= least, problem)
     return int(number) if isinstance(number, float) else number
 
 
@@ -117,7 +117,7 @@ def whole(name: str, value: object) -> Result:
 
 
 def counts(**arguments: object) -> tuple[Result, ...]:
-    """`count` for several arguments at once, in their order; arrays must broadcast."""
+    """Apply `count` to several arguments at once, in their order; arrays must broadcast."""
     return _together(count, arguments)
 
 
@@ -149,7 +149,7 @@ def amount(name: str, value: object, most: float = LARGEST) -> Result:
 
 
 def quantities(**arguments: object) -> tuple[Result, ...]:
-    """`quantity` for several arguments at once, in their order, as `counts` does."""
+    """Apply `quantity` to several arguments at once, in their order, as `counts` does."""
     return _together(quantity, arguments)
 
 
@@ -205,28 +205,28 @@ def share(name: str, value: object) -> Result:
 
 
 def flag(name: str, value: object) -> bool:
-    """True or False, and nothing that merely looks like it."""
+    """Check for True or False, and nothing that merely looks like it."""
     if type(value).__name__ in ("bool", "bool_"):  # Python's, NumPy's
         return bool(value)
     refuse(name, value, "is neither True nor False")
 
 
-def choice(name: str, value: object, known: Iterable[_Word]) -> _Word:
-    """A name, if it is one of those known; the error lists them, and offers the nearest.
+def choice(name: str, value: object, choices: Iterable[_Word]) -> _Word:
+    """Check for one of these names; the error lists them, and offers the nearest.
 
     >>> choice("recompute", "ful", ["none", "selective", "full"])
     Traceback (most recent call last):
     ...
     ValueError: recompute='ful' is unknown, did you mean 'full'? Known: none, selective, full
     """
-    choices = list(known)
-    if isinstance(value, str) and value in choices:
+    words = list(choices)
+    if isinstance(value, str) and value in words:
         return value
     from difflib import get_close_matches  # only errors need it
 
-    near = get_close_matches(show(value), choices, n=1)
+    near = get_close_matches(show(value), words, n=1)
     offer = f", did you mean {near[0]!r}?" if near else "."
-    refuse(name, value, f"is unknown{offer} Known: {', '.join(choices)}")
+    refuse(name, value, f"is unknown{offer} Known: {', '.join(words)}")
 
 
 def divides(name: str, whole: Number, divisor_name: str, divisor: Number) -> None:
@@ -286,13 +286,13 @@ def finite(name: str, value: object, most: float = LARGEST) -> Result:
     if type(value) in _PLAIN and -most <= cast(float, value) <= most:
         return value
     number = _number(name, value)
-    wanted = f"is not a finite number below {most:.2g}".replace("+", "")
-    _require(name, number, abs(number) <= most, wanted)
+    problem = f"is not a finite number below {most:.2g}".replace("+", "")
+    _require(name, number, abs(number) <= most, problem)
     return number
 
 
 def floats(name: str, values: object) -> NDArray[Any]:
-    """Numbers as NumPy's float64, also from a list; they may be infinite, or NaN.
+    """Turn numbers into NumPy's float64, also from a list; they may be infinite, or NaN.
 
     >>> floats("values", [1, 2.5])
     array([1. , 2.5])
@@ -308,7 +308,7 @@ def floats(name: str, values: object) -> NDArray[Any]:
 
 
 def numpy() -> Any:
-    """NumPy, for the few functions that need it; where it is missing, they say so."""
+    """Import NumPy for the few functions that need it; where it's missing, they say so."""
     try:
         import numpy
     except ImportError as missing:
@@ -317,7 +317,7 @@ def numpy() -> Any:
 
 
 def instance(name: str, value: T, kind: type) -> T:
-    """The value, if it is of this class.
+    """Return the value, if it's of this class.
 
     >>> instance("model", "gpt2", dict)
     Traceback (most recent call last):
@@ -330,12 +330,12 @@ def instance(name: str, value: T, kind: type) -> T:
 
 
 def is_array(value: object) -> bool:
-    """Whether this is an array (or a column of a table) rather than one number."""
+    """Tell whether this is an array (or a column of a table) rather than one number."""
     return type(value) not in _PLAIN and getattr(value, "shape", ()) != ()
 
 
 def anywhere(condition: Result) -> bool:
-    """Whether a condition is true, or true somewhere in an array.
+    """Tell whether a condition is true, or true somewhere in an array.
 
     >>> anywhere(True), anywhere(0 > 1)
     (True, False)
@@ -396,36 +396,36 @@ def checked(function: _F) -> _F:
     def call(*arguments: Any, **named: Any) -> Any:
         if not checks:  # the first call: now whatever the annotations mention is imported
             checks.update(_checks_of(function))
-        given = {**dict(zip(names, arguments, strict=False)), **named}
-        if len(given) < len(arguments) + len(named):  # too many of them, or one twice
+        values = {**dict(zip(names, arguments, strict=False)), **named}
+        if len(values) < len(arguments) + len(named):  # too many of them, or one twice
             return function(*arguments, **named)  # Python's own TypeError
         for name, check in checks.items():
-            if name in given:
-                given[name] = check(name, given[name])
-        if len(given) > 1 and not _SINGLE.issuperset(map(type, given.values())):
-            broadcast(**{name: given[name] for name in checks if name in given})
-        return function(**given)
+            if name in values:
+                values[name] = check(name, values[name])
+        if len(values) > 1 and not _SINGLE.issuperset(map(type, values.values())):
+            broadcast(**{name: values[name] for name in checks if name in values})
+        return function(**values)
 
     return cast(_F, call)
 
 
 def unchecked(function: _F) -> _F:
-    """The function without its checks, for callers whose arguments have passed them."""
+    """Return the function without its checks, for callers whose arguments have passed them."""
     return cast(_F, getattr(function, "__wrapped__", function))
 
 
 def _checks_of(function: Callable[..., Any]) -> dict[str, _Check]:
-    """The check of each argument that has one, read from the annotations."""
+    """Read the check of each argument that has one from the annotations."""
     written, names = function.__annotations__, cast(Any, function).__globals__
     hints = {
         name: eval(hint, names) if isinstance(hint, str) else hint for name, hint in written.items()
     }
-    found = {name: _check_of(hint) for name, hint in hints.items() if name != "return"}
-    return {name: check for name, check in found.items() if check}
+    checks = {name: _check_of(hint) for name, hint in hints.items() if name != "return"}
+    return {name: check for name, check in checks.items() if check}
 
 
 def _check_of(hint: Any) -> _Check | None:
-    """The check that an annotation asks for; None if it asks for none."""
+    """Find the check that an annotation asks for; None if it asks for none."""
     origin, inside = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType) and NoneType in inside:
         kinds = [kind for kind in inside if kind is not NoneType]
@@ -463,10 +463,10 @@ def cache_per_model(function: _F) -> _F:
         values = (*arguments, *named.values())
         key = (values, (*named,), (*map(type, values),))
         try:
-            known = _answers_of(model, memory)
-            if key not in known:
-                known[key] = function(model, *arguments, **named)
-            return known[key]
+            answers = _answers_of(model, memory)
+            if key not in answers:
+                answers[key] = function(model, *arguments, **named)
+            return answers[key]
         except TypeError:  # an array has no hash
             return function(model, *arguments, **named)
 
@@ -484,10 +484,10 @@ def _answers_of(model: object, memory: dict[int, tuple[object, dict[Any, Any]]])
         if len(memory) >= _MODELS:
             memory.pop(next(iter(memory)))
         memory[id(model)] = model, {}
-    known = memory[id(model)][1]
-    if len(known) >= _ANSWERS:
-        known.clear()
-    return known
+    answers = memory[id(model)][1]
+    if len(answers) >= _ANSWERS:
+        answers.clear()
+    return answers
 
 
 def _named(name: str, value: Number) -> str:
@@ -500,7 +500,7 @@ def _named(name: str, value: Number) -> str:
 
 
 def _whole(number: Result) -> Any:
-    """Whether there is no fraction; of an array by rounding, which is faster."""
+    """Tell whether there is no fraction; of an array by rounding, which is faster."""
     return number == number.round() if is_array(number) else number % 1 == 0
 
 
@@ -526,7 +526,7 @@ def _number(name: str, value: Any) -> Result:
 
 
 def _scalar(name: str, value: Any) -> int | float:
-    """One of NumPy's numbers, or an array of no dimension, as Python's own."""
+    """Turn one of NumPy's numbers, or an array of no dimension, into Python's own."""
     try:
         numeric = getattr(value.dtype, "kind", "f") in "iuf"  # of a time, `item` can be an int
         number = value.item()

@@ -72,8 +72,8 @@ def flops_per_parameter(recompute: Recompute) -> int:
     >>> flops_per_parameter("none"), flops_per_parameter("full")
     (6, 8)
     """
-    again = recompute == "full"
-    return sum(flops for name, flops in PASSES.items() if again or name != "again")
+    recomputes = recompute == "full"
+    return sum(flops for name, flops in PASSES.items() if recomputes or name != "again")
 
 
 @checked
@@ -82,7 +82,7 @@ def iterations(
     global_batch_size: Count[float | Array],
     sequence_length: Count[float | Array],
 ) -> float | Array:
-    """How many iterations it takes to see the tokens: T / (B·s), not rounded.
+    """The iterations that it takes to see the tokens: T / (B·s), not rounded.
 
     Takes T tokens, B sequences a batch over all GPUs, s tokens a sequence; numbers or
     arrays. ValueError unless all are positive and whole and T fills one batch.
@@ -202,7 +202,7 @@ def over_utilizations(
 
 
 def checked_utilizations(utilizations: tuple[float, float, float]) -> tuple[float, float, float]:
-    """Three shares of the peak, refused unless they ascend: low, likely, high.
+    """Check three shares of the peak, which have to ascend: low, likely, high.
 
     >>> checked_utilizations((0.5, 0.4, 0.3))
     Traceback (most recent call last):
@@ -261,7 +261,7 @@ def cost(
     num_gpus: Count[float | Array],
     price_per_gpu_hour: Quantity[float | Array],
 ) -> float | Array:
-    """What the GPU-hours cost, in the currency of the price.
+    """The cost of the GPU-hours, in the currency of the price.
 
     >>> cost(86400, num_gpus=1024, price_per_gpu_hour=2)
     49152.0

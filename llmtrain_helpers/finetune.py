@@ -258,10 +258,10 @@ def tuned_activations(
         parts["checkpoints"] = T * model.num_layers * tuning.stream_bytes * h
     else:
         for how_many, layer, flows in _tuned_layers(model, tuning, recompute):
-            for name, kept in _kept(layer, h, tuning, flows, mask).items():
-                parts[name] = parts[name] + how_many * T * kept
+            for name, saved in _saved_bytes(layer, h, tuning, flows, mask).items():
+                parts[name] = parts[name] + how_many * T * saved
     # What the head reads stays in any case: the code that calls it holds it.
-    parts["head"] = T * (_norm_kept(model.final_norm, h, tuning) + 2 * h)
+    parts["head"] = T * (_norm_bytes(model.final_norm, h, tuning) + 2 * h)
     adapted = HEAD in tuning.targets
     own, copy = own_copies(tuning)
     parts["adapters"] = parts["adapters"] + T * adapted * (
@@ -271,12 +271,12 @@ def tuned_activations(
 
 
 def own_copies(tuning: Tuning) -> tuple[bool, int]:
-    """Whether each adapter keeps its own copy of its input, and the bytes of a value in it."""
+    """Tell whether each adapter keeps its own copy of its input, and the bytes of a value in it."""
     wide = tuning.adapter_bytes == 4
     return wide or tuning.dropout > 0, 4 if wide and not tuning.autocast else 2
 
 
-def _norm_kept(norm_size: int, width: Result, tuning: Tuning) -> Result:
+def _norm_bytes(norm_size: int, width: Result, tuning: Tuning) -> Result:
     """Bytes a token that a norm keeps: its input, in fp32 where operations are plain.
 
     LayerNorm is one operation in any case; a plain RMSNorm that learns keeps its result too.
@@ -286,15 +286,15 @@ def _norm_kept(norm_size: int, width: Result, tuning: Tuning) -> Result:
     return (norm_size > 0) * (each * width + 4 * norm_size)
 
 
-def _kept(
+def _saved_bytes(
     layer: Layer, hidden_size: Result, tuning: Tuning, flows: bool, mask: Result
 ) -> dict[str, Result]:
     """Bytes a token that a layer keeps, part by part; `flows` if anything below it learns."""
     h, full = hidden_size, tuning.is_full
     own, copy = own_copies(tuning)
     keeps = full or (tuning.keeps_inputs and tuning.method == "qlora")
-    kept: dict[str, Result] = {"norms": 0, "attention": 0, "mlp": 0, "adapters": 0}
-    norm, arrived = _norm_kept(layer.norm_size, h, tuning), []
+    saved: dict[str, Result] = {"norms": 0, "attention": 0, "mlp": 0, "adapters": 0}
+    norm, arrived = _norm_bytes(layer.norm_size, h, tuning), []
     read_before = False
     for part, arrives in _flows_into(layer, h, tuning, flows):
         arrived.append(arrives)
@@ -312,22 +312,22 @@ def _kept(
             if site.before and not (is_mixer and site in last):
                 inside = inside - 2 * m.active * m.rows * (not needed)
         passes = arrives or learns
-        kept[name] = kept[name] + passes * inside
+        saved[name] = saved[name] + passes * inside
         if not passes:  # then only what the last matrix reads, if it has an adapter
             reads = sum(x.matrix.active * x.matrix.rows * x.adapted for x in last)
-            kept[name] = kept[name] + 2 * reads * (not own)
+            saved[name] = saved[name] + 2 * reads * (not own)
         reading = keeps or (not own and any(x.adapted for x in ways if not x.before))
         shares = layer.parallel and layer.norms < 2 and read_before
-        kept[name] = kept[name] + 2 * h * (reading and not shares)
+        saved[name] = saved[name] + 2 * h * (reading and not shares)
         read_before = read_before or reading
         for m, adapted, _, before in ways:
             passed = arrives or any(x.adapted for x in ways if x.matrix.name in before)
             of_input = own * (copy + mask * passed * (tuning.dropout > 0)) * m.rows
             each = adapted * m.active * (of_input + tuning.rank * copy)
-            kept["adapters"] = kept["adapters"] + each
+            saved["adapters"] = saved["adapters"] + each
     first = arrived[0] + (layer.norms - 1) * arrived[-1]  # of the norms, the first reads what flows
-    kept["norms"] = norm * (first if layer.norms else 0)
-    return kept
+    saved["norms"] = norm * (first if layer.norms else 0)
+    return saved
 
 
 def _norms_inside(part: Part, ways: tuple[Site, ...], tuning: Tuning) -> Result:
@@ -426,7 +426,7 @@ def tuned_phases(
     b, d, m, stage = micro_batch_size, data_parallel, accumulation_steps, zero_stage
     at_most("zero_stage", stage, "ZeRO's last stage", 3)
     broadcast(micro_batch_size=b, data_parallel=d, accumulation_steps=m, **model.numbers())
-    kept = tuned_activations(model, tuning, b, recompute)
+    saved = tuned_activations(model, tuning, b, recompute)
     T, V, h, full = b * model.sequence_length, model.vocab_size, model.hidden_size, tuning.is_full
     each, n = tuning.bytes_of, P.learning
 
@@ -462,15 +462,15 @@ def tuned_phases(
     before = where(m > 1, gradients, 0)
     of_head = each.gradients * minimum(full * h * V, whole)
     head = divide(of_head, d if stage >= 2 else 1)
-    one = divide(kept.layers, model.num_layers) if recompute == "none" else 0
+    one = divide(saved.layers, model.num_layers) if recompute == "none" else 0
     return (
-        TunedMemory("loss", weights, before, optimizer, kept.total, logits + outer),
+        TunedMemory("loss", weights, before, optimizer, saved.total, logits + outer),
         TunedMemory(
             "last layer",
             weights,
             maximum(before, head),
             optimizer,
-            kept.total,
+            saved.total,
             layer + outer + around,
         ),
         TunedMemory("first layer", weights, gradients, optimizer, one, layer + outer + around),
@@ -520,7 +520,9 @@ def _worked_on(
 ) -> Result:
     """Bytes a token of a layer at work in backward: what it keeps again, its MLP's gradients."""
     recomputed = (
-        sum(_kept(layer, hidden_size, tuning, True, 1).values()) if recompute == "full" else 0
+        sum(_saved_bytes(layer, hidden_size, tuning, True, 1).values())
+        if recompute == "full"
+        else 0
     )
     mlp = layer.mlp
     if mlp is None:
@@ -641,7 +643,7 @@ def _targets(targets: object) -> list[str]:
 
 
 def _attention_and_mlp(layer: Layer) -> tuple[Attention, Mlp]:
-    """Both parts of a plain layer; a layer of other parts is refused."""
+    """Return both parts of a plain layer; refuse a layer of other parts."""
     mixer, mlp = layer.mixer, layer.mlp
     if not isinstance(mixer, Attention) or not isinstance(mlp, Mlp) or layer.beside:
         refuse("model", layer, "has layers other than attention with a plain MLP")

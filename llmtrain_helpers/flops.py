@@ -157,7 +157,7 @@ def count_flops(
 
 @checked
 def without_windows(model: Transformer) -> Transformer:
-    """The same model, in which a token of every layer looks back to the start.
+    """Return the same model, in which a token of every layer looks back to the start.
 
     For counting what its windows save. A ValueError for what is no model.
 
@@ -197,7 +197,7 @@ def expert_flops(
     tokens = batch_size * model.sequence_length
 
     def weights(matrices: Iterable[Matrix]) -> Result:
-        """Weights that a token is multiplied with, of the experts' matrices among these."""
+        """Count the weights of the experts' matrices that a token is multiplied with."""
         return sum(m.active * m.weights for m in matrices if m.is_chosen())
 
     def of(layer: Layer) -> Result:

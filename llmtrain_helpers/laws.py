@@ -91,7 +91,7 @@ class Law:
 
 
 def _pair(name: str, value: Sequence[object], check: Callable[[str, object], Result]) -> Range:
-    """Two numbers, both checked."""
+    """Check a pair of two numbers."""
     instance(name, value, tuple)
     if len(value) != 2:
         refuse(name, value, "is no pair of numbers")
@@ -208,17 +208,17 @@ class Optimum:
 
     @property
     def tokens_per_parameter(self) -> Result:
-        """How many tokens there are for each parameter: D/N."""
+        """The tokens for each parameter: D/N."""
         return self.tokens / self.parameters
 
 
 def known_law(law: str | Law) -> Law:
-    """A law by its name in `LAWS`, or the one that was given."""
+    """Return a law by its name in `LAWS`, or the one that was given."""
     return law if isinstance(law, Law) else LAWS[choice("law", law, LAWS)]
 
 
 def loss_law(law: str | Law) -> Law:
-    """A law that gives a loss, by its name or itself; the error lists those that do."""
+    """Return a law that gives a loss, by its name or itself; the error lists those that do."""
     chosen = known_law(law)
     if not chosen.tells_loss:
         others = ", ".join(key for key, x in LAWS.items() if x.tells_loss)
@@ -231,7 +231,7 @@ def loss_law(law: str | Law) -> Law:
 def loss_terms(
     parameters: Quantity[float], tokens: Quantity[float], law: str | Law = "besiroglu"
 ) -> tuple[float, float]:
-    """What a loss has above its floor E: A/N^α for the size, B/D^β for the text.
+    """The terms of a loss above its floor E: A/N^α for the size, B/D^β for the text.
 
     >>> [round(term, 3) for term in loss_terms(70e9, 1.4e12)]
     [0.081, 0.075]
@@ -334,7 +334,7 @@ def times_the_least(
 def outside(
     parameters: Quantity[Number], tokens: Quantity[Number], law: str | Law = "besiroglu"
 ) -> str:
-    """In words, how far this lies beyond the runs of a law; empty if it does not.
+    """Say how far this lies beyond the runs of a law; empty if it does not.
 
     >>> outside(70e9, 1.4e12)
     '4.3 times the parameters, 2.8 times the tokens of its largest runs'
@@ -394,7 +394,7 @@ def compute_for_loss(
 
 @checked
 def over_training(share: Quantity[float | Array], law: str | Law = "besiroglu") -> float | Array:
-    """Times the best compute that a model of this share of the best size takes.
+    """The multiple of the best compute that a model of this share of the best size takes.
 
     For the same loss: x·((1 - a·x^-α)/(1 - a))^(-1/β), a = β/(α+β), whatever the
     budget, for both terms of the loss grow and shrink with it alike. ValueError where
@@ -420,7 +420,7 @@ REPEATS = 15.387756
 def effective_tokens(
     tokens: Quantity[float | Array], epochs: Quantity[float | Array]
 ) -> float | Array:
-    """What tokens that are seen several times are worth in fresh ones.
+    """The worth of tokens that are seen several times, in fresh ones.
 
     U·(1 + R*·(1 - exp(-R/R*))) with U different tokens and R = epochs - 1 repeats: four
     epochs are worth 3.7, forty 15, and no number of them more than 16.4. ValueError for
@@ -461,7 +461,7 @@ def fit_law(
     name: str = "fitted",
     delta: float = 1e-3,
 ) -> Law:
-    """The law E + A/N^α + B/D^β that lies nearest to the losses of some runs.
+    """Fit the law E + A/N^α + B/D^β that lies nearest to the losses of some runs.
 
     Least sum of Huber's function of ln L (δ = 0.001, as Hoffmann et al.), by steps of
     Gauss and Newton with weights, from 45 starts. It belongs to its runs: their text,
@@ -480,12 +480,12 @@ def fit_law(
     (1.8, 0.34, 0.36)
     """
     np = numpy()
-    given = {"parameters": parameters, "tokens": tokens, "loss": loss}
-    logs = [np.log(np.ravel(quantity(key, floats(key, value)))) for key, value in given.items()]
+    columns = {"parameters": parameters, "tokens": tokens, "loss": loss}
+    logs = [np.log(np.ravel(quantity(key, floats(key, value)))) for key, value in columns.items()]
     x, y, L = logs
     if not len(x) == len(y) == len(L) >= 6:
         refuse("loss", loss, "is not of at least six runs, one loss for each")
-    for (key, value), log in zip(given.items(), logs, strict=True):
+    for (key, value), log in zip(columns.items(), logs, strict=True):
         if log.min() == log.max():
             refuse(key, value, "is the same for all runs: no telling what it does")
     if np.unique(logs, axis=1).shape[1] < 6:

@@ -70,7 +70,7 @@ class NumberFormat:
 
     @property
     def bias(self) -> int:
-        """What is taken off the stored exponent: 2^(e−1) − 1."""
+        """The bias that is taken off the stored exponent: 2^(e−1) − 1."""
         return int(2 ** (self.exponent_bits - 1)) - 1
 
     @property
@@ -120,7 +120,7 @@ class NumberFormat:
         return max(exponent - 1, 1 - self.bias) - self.mantissa_bits
 
     def round(self, values: ArrayLike, saturate: bool = False) -> Result:
-        """Values as this format would hold them, in float64.
+        """Round values to what this format would hold, in float64.
 
         To nearest, ties to even, in one rounding from float64. Past the maximum comes
         infinity, or NaN in a format without infinities, or ±max with `saturate`. One
@@ -144,7 +144,7 @@ class NumberFormat:
         return result if result.shape else float(result)
 
     def _round_one(self, x: float, beyond: float) -> float:
-        """`round` of one number, with Python's own rounding: ties to even as well."""
+        """Round one number, with Python's own rounding: ties to even as well."""
         if isnan(x) or abs(x) >= 2 * self.max:
             return x if isnan(x) else copysign(beyond, x)
         step = self._step_at(x)
@@ -152,7 +152,7 @@ class NumberFormat:
         return copysign(beyond if abs(rounded) > self.max else rounded, x)
 
     def split(self, value: float) -> tuple[int, int, int]:
-        """Sign, exponent and mantissa as this format stores a number: whole numbers.
+        """Split a number into sign, exponent and mantissa as this format stores it: whole numbers.
 
         What is stored is (−1)^sign × 2^(exponent − bias) × (1 + mantissa/2^m), or with
         an exponent of 0, a subnormal, (−1)^sign × 2^(1 − bias) × mantissa/2^m. Infinity
@@ -212,7 +212,7 @@ class NumberFormat:
 
     @checked
     def between(self, low: Finite[float], high: Finite[float]) -> list[float]:
-        """All numbers of this format from one to another, both included where it has them.
+        """List the numbers of this format from one to another, both included where it has them.
 
         >>> FORMATS["fp8_e4m3"].between(3.6, 5)
         [3.75, 4.0, 4.5, 5.0]
@@ -230,8 +230,8 @@ class NumberFormat:
 
     def _signed_place(self, x: float) -> int:
         """The place of what this makes of a number, counted from 0 up or down."""
-        held = self.round(x)
-        return int(copysign(self._place(abs(held)), held))
+        rounded = self.round(x)
+        return int(copysign(self._place(abs(rounded)), rounded))
 
     def _number_at(self, place: int) -> float:
         """The number so many places above 0, or below it."""
@@ -251,13 +251,13 @@ class NumberFormat:
 
 
 def _plain(values: object) -> TypeGuard[int | float]:
-    """Whether this is a single number of Python's own."""
+    """Tell whether this is a single number of Python's own."""
     return isinstance(values, float) or type(values) is int
 
 
 FORMATS = {
-    known.name: known
-    for known in (
+    number_format.name: number_format
+    for number_format in (
         NumberFormat("fp32", exponent_bits=8, mantissa_bits=23),
         NumberFormat("tf32", exponent_bits=8, mantissa_bits=10),
         NumberFormat("bf16", exponent_bits=8, mantissa_bits=7),
@@ -270,7 +270,7 @@ FORMATS = {
 
 
 def _places(steps: int) -> int:
-    """How many numbers of a format to go up, or down."""
+    """Check how many numbers of a format to go up, or down."""
     return single("steps", steps, least=-int(LARGEST))
 
 
@@ -294,8 +294,8 @@ class Recipe(Breakdown):
 
 
 RECIPES = {
-    known.name: known
-    for known in (
+    recipe.name: recipe
+    for recipe in (
         Recipe("fp32", 4, 4, 0, 0, 8),
         Recipe("amp", 4, 4, 0, 0, 8),  # autocast: 16-bit copies come and go
         Recipe("bf16", 2, 2, 0, 4, 8),
@@ -353,7 +353,7 @@ def model_state_bytes(
 def smallest_data_parallel(
     parameters: Count[float], recipe: str | Recipe, zero_stage: int, memory: Quantity[float]
 ) -> int:
-    """How many replicas it takes until the model's states fit into each GPU's memory.
+    """The replicas that it takes until the model's states fit into each GPU's memory.
 
     d = ⌈sharded / (memory − unsharded)⌉, in bytes. ValueError if what ZeRO leaves on
     every GPU is already too much; by how much is in the message.
@@ -373,7 +373,7 @@ def smallest_data_parallel(
 
 
 def known_recipe(recipe: object) -> Recipe:
-    """The recipe of this name, or the one that was given.
+    """Return the recipe of this name, or the one that was given.
 
     >>> known_recipe("bf16").total
     16

@@ -25,7 +25,7 @@ from llmtrain_helpers.checks import (
 
 
 def where(condition: object, x: T, y: T) -> T:
-    """The first of two numbers where a condition holds, else the second; or arrays of them.
+    """Return the first of two numbers where a condition holds, else the second; or arrays of them.
 
     Arrays of ints become float64, because an int64 can't be added to a large Python int.
 
@@ -39,17 +39,17 @@ def where(condition: object, x: T, y: T) -> T:
 
 
 def minimum(x: Exact | Array, y: Exact | Array) -> Exact | Array:
-    """The lesser of two numbers, or of each pair of two arrays."""
+    """Return the lesser of two numbers, or of each pair of two arrays."""
     return where(x <= y, x, y)
 
 
 def maximum(x: Exact | Array, y: Exact | Array) -> Exact | Array:
-    """The greater of two numbers, or of each pair of two arrays."""
+    """Return the greater of two numbers, or of each pair of two arrays."""
     return where(x >= y, x, y)
 
 
 def largest(value: Result) -> float:
-    """The largest number of an array, or the number itself.
+    """Return the largest number of an array, or the number itself.
 
     >>> largest(0.5)
     0.5
@@ -58,7 +58,7 @@ def largest(value: Result) -> float:
 
 
 def divide(size: Result, ways: Result) -> Result:
-    """A share of so many ways: an exact int where it is one.
+    """Divide a size by a number of ways: an exact int if it comes out even.
 
     >>> divide(96, 8), divide(97, 8)
     (12, 12.125)
@@ -77,7 +77,7 @@ class Breakdown:
     _beside: ClassVar[tuple[str, ...]] = ()
 
     def parts(self) -> dict[str, Result]:
-        """Each part by its name, in order."""
+        """Return each part by its name, in order."""
         return {name: getattr(self, name) for name in _parts_of(cast(Any, type(self)))}
 
     @property
@@ -86,7 +86,7 @@ class Breakdown:
         return sum(self.parts().values())
 
     def shares(self) -> dict[str, Result]:
-        """Each part as a share of the total."""
+        """Return each part as a share of the total."""
         return {name: part / self.total for name, part in self.parts().items()}
 
 

@@ -118,7 +118,7 @@ Method: TypeAlias = Literal["full", "lora", "qlora"]
 
 
 def _width(name: str, value: object) -> int:
-    """The bytes of a number: 2 or 4."""
+    """Check the bytes of a number: 2 or 4."""
     size = single(name, value)
     if size not in (2, 4):
         refuse(name, value, "is neither 2 nor 4 bytes")
@@ -131,7 +131,7 @@ Width: TypeAlias = Annotated[int, _width]
 @checked
 @dataclass(frozen=True)
 class Tuning:
-    """How a model is adapted: all of its weights, or adapters beside frozen ones.
+    """The way a model is adapted: all of its weights, or adapters beside frozen ones.
 
     method               "full", "lora", or "qlora": the frozen matrices in 4 bits
     rank                 r: an adapter is a matrix of m × r and one of r × n; 0 if "full"
@@ -212,21 +212,21 @@ class Tuning:
 
     @classmethod
     def full(cls, recipe: str = "amp", **options: Any) -> Tuning:
-        """All weights learn, with the bytes of a recipe; options as in `Tuning`."""
+        """Make all weights learn, with the bytes of a recipe; options as in `Tuning`."""
         return cls("full", recipe=recipe, **options)
 
     @classmethod
     def lora(
         cls, rank: int = 16, targets: str | Collection[str] = "all-linear", **options: Any
     ) -> Tuning:
-        """Adapters of a rank beside frozen weights; options as in `Tuning`."""
+        """Make adapters of a rank beside frozen weights; options as in `Tuning`."""
         return cls("lora", rank, targets, **options)
 
     @classmethod
     def qlora(
         cls, rank: int = 16, targets: str | Collection[str] = "all-linear", **options: Any
     ) -> Tuning:
-        """Adapters beside frozen weights in 4 bits; options as in `Tuning`."""
+        """Make adapters beside frozen weights in 4 bits; options as in `Tuning`."""
         return cls("qlora", rank, targets, **options)
 
     @property
@@ -272,8 +272,8 @@ def _targeted(targets: object) -> tuple[str, ...]:
         targets = (targets,)
     if not isinstance(targets, (list, tuple, set, frozenset)):
         refuse("targets", targets, "is no list of matrices, and none of the groups")
-    known = dict.fromkeys((*TARGETS, *TARGETS["all-linear"], HEAD))
-    chosen = [choice("targets", name, known) for name in targets]
+    choices = dict.fromkeys((*TARGETS, *TARGETS["all-linear"], HEAD))
+    chosen = [choice("targets", name, choices) for name in targets]
     names = [name for word in chosen for name in TARGETS.get(word, (word,))]
     if not names:
         refuse("targets", targets, "is empty")
@@ -399,7 +399,7 @@ def check_tuned(model: Transformer) -> None:
 
 
 def matrix_weights(model: Transformer) -> Callable[[Layer], Result]:
-    """Counts the weights in a layer's matrices, without biases."""
+    """Count the weights in a layer's matrices, without biases."""
     h = model.hidden_size
     return lambda layer: sum(m.copies * m.weights for m in layer.matrices(h))
 
@@ -412,7 +412,7 @@ def check_rank(rank: Result, adapted: Iterable[tuple[Result, Result]]) -> None:
 
 
 def _adapter_parameters(model: Transformer, tuning: Tuning) -> Callable[[Layer], Result]:
-    """Counts the weights of a layer's adapters."""
+    """Count the weights of a layer's adapters."""
     r, h = tuning.rank, model.hidden_size
 
     def of(layer: Layer) -> Result:
