@@ -24,7 +24,10 @@ LONGEST_ADDRESS = 8000
 JSON = dict[str, Any]
 """An object as the page's script gets it."""
 
-KNOWN: dict[str, Panel] = {**PANELS, **{f"handle:{name}": it for name, it in HANDLES.items()}}
+PANELS_AND_HANDLES: dict[str, Panel] = {
+    **PANELS,
+    **{f"handle:{name}": it for name, it in HANDLES.items()},
+}
 """What a page can open: panels by their chapter's word, handles as `handle:ring`."""
 
 _STATES: dict[str, State] = {}
@@ -36,7 +39,7 @@ def opened(word: str, address: str = "", narrow: bool = False, name: str = "") -
 
     It is called by `name` from then on, where a page has one twice; else by its word.
     """
-    panel = KNOWN[choice("word", word, KNOWN)]
+    panel = PANELS_AND_HANDLES[choice("word", word, PANELS_AND_HANDLES)]
     panel = panel.on_telephone if narrow else panel
     _STATES[name or word] = state = State(panel)
     problem = follow(state, address)

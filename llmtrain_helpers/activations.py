@@ -256,7 +256,7 @@ class Moment(Breakdown):
     `mark` names the moment.
     """
 
-    _beside = ("step", "micro_batch", "mark")
+    _not_parts = ("step", "micro_batch", "mark")
 
     step: int
     micro_batch: int

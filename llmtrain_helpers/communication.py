@@ -397,7 +397,7 @@ class CommunicationSeconds(Breakdown):
     than that is `visible`, as seconds that the step takes more.
     """
 
-    _beside = ("behind",)
+    _not_parts = ("behind",)
 
     tensor: Result
     sequence: Result

@@ -375,7 +375,7 @@ class TunedMemory(Breakdown):
     out of 4 bits. `phase` names the moment.
     """
 
-    _beside = ("phase",)
+    _not_parts = ("phase",)
 
     phase: str
     weights: Result

@@ -46,7 +46,7 @@ class ParameterCount(Breakdown):
     of a mixture of experts; a tied `head` is 0, for its matrix is the embedding.
     """
 
-    _beside = ("active", "prediction")
+    _not_parts = ("active", "prediction")
 
     embedding: Result
     attention: Result

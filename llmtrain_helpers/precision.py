@@ -290,7 +290,7 @@ class Recipe(Breakdown):
     main_weights: Amount[float]
     optimizer: Amount[float]
 
-    _beside = ("name",)
+    _not_parts = ("name",)
 
 
 RECIPES = {

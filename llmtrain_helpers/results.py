@@ -71,10 +71,10 @@ class Breakdown:
     """A whole that is the sum of its named parts: base of what the counts return.
 
     A subclass is a frozen dataclass; each of its fields is a part, but for those that
-    `_beside` names.
+    `_not_parts` names.
     """
 
-    _beside: ClassVar[tuple[str, ...]] = ()
+    _not_parts: ClassVar[tuple[str, ...]] = ()
 
     def parts(self) -> dict[str, Result]:
         """Return each part by its name, in order."""
@@ -93,7 +93,7 @@ class Breakdown:
 @cache
 def _parts_of(kind: Any) -> tuple[str, ...]:
     names = (item.name for item in fields(kind))
-    return tuple(name for name in names if name not in kind._beside)
+    return tuple(name for name in names if name not in kind._not_parts)
 
 
 @dataclass(frozen=True)

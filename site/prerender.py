@@ -19,7 +19,7 @@ from markup import parse, read
 from reference import PAGE as REFERENCE
 
 from llmtrain_course.kit.drawing import of_saved
-from llmtrain_course.page import KNOWN
+from llmtrain_course.page import PANELS_AND_HANDLES
 
 HERE = Path(__file__).parent
 MATHJAX = HERE / "node_modules" / "mathjax"
@@ -71,7 +71,7 @@ def draw(page: BeautifulSoup) -> None:
 
 def add_narrow(saved: Tag, word: str) -> None:
     """Put beside each saved picture of a panel what a telephone shows in its place."""
-    panel = KNOWN[word].on_telephone
+    panel = PANELS_AND_HANDLES[word].on_telephone
     settings = [panel.default, *(panel.presets[name] for name in panel.static_presets)]
     pictures = parse("".join(panel.answer(setting).html for setting in settings))
     for wide, narrow in zip(saved.select("svg.wt"), pictures.select("svg.wt"), strict=True):

@@ -363,7 +363,7 @@ takes them."""
 
 SPECIAL = {"NumberFormat.round", "NumberFormat.neighbours", "NumberFormat.shifted"}
 SPECIAL |= {"precision.scale_and_store", "precision.update_weight", "precision.sum_of_ones"}
-SPECIAL |= {"NumberFormat.between", "budget.sizes_known"}
+SPECIAL |= {"NumberFormat.between", "budget.fitted_sizes"}
 SPECIAL |= {"train_small_network", "units.read", "units.read_as", "checks.finite", "checks.one"}
 """What may come back infinite, NaN or negative: a format's own, a training gone astray,
 a budget that no run had, and what somebody wrote."""

@@ -35,7 +35,7 @@ class _Rows(NamedTuple):
     below: int  # of a bar below its tensor's name
 
 
-_BESIDE, _BELOW = _Rows(640, 25, 148, 318, 224, 0), _Rows(376, 44, 136, 136, 140, 19)
+_NEXT_TO, _BELOW = _Rows(640, 25, 148, 318, 224, 0), _Rows(376, 44, 136, 136, 140, 19)
 """Bars beside the names of tensors; on a telephone below them."""
 
 
@@ -53,7 +53,7 @@ def kept_by_layer(
     """
     h, a, s = counts(hidden_size=hidden_size, num_heads=num_heads, sequence_length=sequence_length)
     ratio, there = float(a * s / h), saved_tensors(flash, dropout)
-    rows = _BELOW if narrow else _BESIDE
+    rows = _BELOW if narrow else _NEXT_TO
     scale = rows.room / max(8, 2 * ratio)
     whole, all_of_it = _short(bytes_kept(ratio, flash, dropout)), _short(bytes_kept(ratio))
     svg = text(10, 26, "operation", 15, font_weight=600)
@@ -95,7 +95,7 @@ def _row(y: float, kept: SavedTensor, ratio: float, scale: float, there: bool, r
         middle = y + (high - 3) / 2 + 5
         svg += rect(10, y, rows.tensor - 20, high - 3, COLORS[kept.half], rx=3)
         svg += text(
-            18 if rows is _BESIDE else 14, middle, kept.operation, 14, fill=_WHITE, **weight
+            18 if rows is _NEXT_TO else 14, middle, kept.operation, 14, fill=_WHITE, **weight
         )
     wide, bar = size * scale, (rows.bar, y + rows.below + 2)
     if not there:
@@ -196,11 +196,11 @@ def memory_so_far(
         svg += _line_of(smaller, "a smaller one", up, 1, stroke_dasharray="10 5")
     at = f"{MOMENTS[now.mark]}: {units.gigabytes(now.total)}"
     late = x > up.across(1)
-    side, beside = ("end", x - 8) if late else ("start", x + 8)
+    side, label_x = ("end", x - 8) if late else ("start", x + 8)
     svg.append(line(x, above + 6, x, _BASE, stroke_width=2))
     if narrow and not late:  # so far to the left that its words end within the picture
-        beside = min(beside, 150)
-    svg.append(text(beside, above, at, 17, side, font_weight=700))
+        label_x = min(label_x, 150)
+    svg.append(text(label_x, above, at, 17, side, font_weight=700))
     svg += _marks(timeline, 1, up)
     parts = {**_split(now, timeline), "logits": now.logits}
     parts.pop("second logits")

@@ -163,7 +163,7 @@ class OwnBatch(Exercise):
             )
         replicas = data_parallel_size(n, t, p)
         tokens = batch_tokens(global_batch_size(micro, k, replicas), s)
-        right, sentence = _beside_published(tokens, replicas, count_parameters(model).total)
+        right, sentence = _compare_with_published(tokens, replicas, count_parameters(model).total)
         if layers % p:
             sentence += (
                 f" {layers} layers do not come out even over {p} stages: some have one more, "
@@ -172,7 +172,7 @@ class OwnBatch(Exercise):
         return right, sentence
 
 
-def _beside_published(tokens: float, replicas: int, parameters: float) -> tuple[bool, str]:
+def _compare_with_published(tokens: float, replicas: int, parameters: float) -> tuple[bool, str]:
     """Whether models of this size were trained with such batches."""
     batches = published.batches_of_size(parameters)
     (least, small), (most, large) = batches[0], batches[-1]

@@ -142,7 +142,7 @@ class OwnRun(Exercise):
             return False, f"too many tokens: {summary}"
         if taken < USED_AT_LEAST * days:
             return False, f"you leave time: {summary}"
-        return _beside_the_best(name, float(plan.parameters.active), T)
+        return _compare_with_best(name, float(plan.parameters.active), T)
 
 
 def _shape(name: str) -> Transformer:
@@ -164,7 +164,7 @@ def _neighbour(name: str) -> str:
     return f"no shape on the shelf has {name}: the nearest is {near}."
 
 
-def _beside_the_best(name: str, N: float, T: float) -> tuple[bool, str]:
+def _compare_with_best(name: str, N: float, T: float) -> tuple[bool, str]:
     """Whether another size would have made much more of the same work."""
     best = compute_optimal(6 * N * T)
     share = N / float(best.parameters)

@@ -64,14 +64,14 @@ def smallest_share(law: str | Law = "besiroglu") -> float:
     return float((1 + law.alpha / law.beta) ** (-1 / law.alpha))
 
 
-def sizes_known(flops: float, law: str | Law = "besiroglu") -> tuple[float, float]:
+def fitted_sizes(flops: float, law: str | Law = "besiroglu") -> tuple[float, float]:
     """The least and the largest size that a law's own runs cover at this budget.
 
     Neither the size, nor its text C/(6N), nor the work lies more than a tenth beyond the
     runs behind the law; (inf, inf) where the work does, and a least size above the
     largest where no size has both.
 
-    >>> low, high = sizes_known(1e21)
+    >>> low, high = fitted_sizes(1e21)
     >>> f"{low:.2g}, {high:.2g}"
     '3e+08, 1.8e+10'
     """

@@ -9,9 +9,9 @@ from math import ceil, floor, log2, log10
 from typing import Any
 
 from llmtrain_course.budget.formulas import (
+    fitted_sizes,
     losses_of_sizes,
     most_flops,
-    sizes_known,
     smallest_share,
     tokens_for_size,
 )
@@ -55,8 +55,8 @@ def stacked_terms(parameters: float, flops: float, began: float, width: int = HA
 
     A line cuts at one size, with its terms beside it; a hollow dot is where it began.
     """
-    beside = width == HANDLE  # the terms: beside the valley, or below it
-    right = 392 if beside else width - 30
+    at_the_right = width == HANDLE  # the terms: beside the valley, or below it
+    right = 392 if at_the_right else width - 30
 
     def at(parameters: float) -> float:
         """Where a size stands: from 0.1 billion to a trillion parameters."""
@@ -94,7 +94,9 @@ def stacked_terms(parameters: float, flops: float, began: float, width: int = HA
     small, little = map(float, loss_terms(parameters, tokens))
     whole, x = floor + small + little, at(parameters)
     # the terms: where they begin, the baselines of their first line and of the sum, their end
-    left, first, last, end, pitch = (412, 62, 244, 616, 34) if beside else (16, 402, 536, 346, 26)
+    left, first, last, end, pitch = (
+        (412, 62, 244, 616, 34) if at_the_right else (16, 402, 536, 346, 26)
+    )
     if began != parameters:
         was = float(loss(began, tokens_for_size(began, flops)))
         hollow: Style = {"stroke": "currentColor", "stroke_width": 2, "stroke_dasharray": "3 2"}
@@ -124,7 +126,7 @@ def stacked_terms(parameters: float, flops: float, began: float, width: int = HA
         f"{units.count(tokens, 2)} tokens: floor {floor:.3f}, too small {small:.3f}, read too "
         f"little {little:.3f}, loss {whole:.3f}. Over all sizes the sum is a valley."
     )
-    return Drawing(svg, width, 388 if beside else last + 66, description)
+    return Drawing(svg, width, 388 if at_the_right else last + 66, description)
 
 
 # --- loss against size
@@ -256,7 +258,7 @@ def _sizes(axes: Axes, steps: int = 160) -> list[float]:
 
 def _curve(axes: Axes, flops: float, law: str | Law) -> str:
     """The loss that the law expects of each size; dotted beyond the law's runs."""
-    low, high = sizes_known(flops, law)
+    low, high = fitted_sizes(flops, law)
     sizes = _sizes(axes)
     losses = zip(sizes, losses_of_sizes(sizes, flops, law), strict=True)
     visible = [(N, value) for N, value in losses if axes.holds(N, value)]

@@ -70,7 +70,7 @@ def ring_turn(gpus: int, turn: int) -> RingTurn:
 
 
 @dataclass(frozen=True)
-class BesideBackward:
+class BackwardOverlap:
     """Gradients that leave in equal messages while backward still computes.
 
     A message can leave once its layers are done and the message before it has left.
@@ -101,7 +101,7 @@ class BesideBackward:
     def starts(self) -> float:
         """Seconds of `sending` in which messages only begin: a `LATENCY` each.
 
-        >>> round(BesideBackward(backward=6, sending=4, messages=1000).starts, 3)
+        >>> round(BackwardOverlap(backward=6, sending=4, messages=1000).starts, 3)
         0.045
         """
         return self.messages * LATENCY
@@ -110,29 +110,29 @@ class BesideBackward:
     def visible(self) -> float:
         """Seconds by which the step is longer for it: at least those of the last message.
 
-        >>> BesideBackward(backward=6, sending=4, messages=4).visible
+        >>> BackwardOverlap(backward=6, sending=4, messages=4).visible
         1.0
-        >>> BesideBackward(backward=4, sending=6, messages=4).visible
+        >>> BackwardOverlap(backward=4, sending=6, messages=4).visible
         3.0
         """
         return self.end - self.backward
 
 
-def beside_backward(
+def backward_overlap(
     parameters: Number,
     tokens: Number,
     flops_per_gpu: Number,
     data_parallel: Number,
     bandwidth: Number,
     messages: int = 1,
-) -> BesideBackward:
+) -> BackwardOverlap:
     """The last backward pass, and the ring's all-reduce of 16-bit gradients beside it.
 
     Backward takes 4PT/X for T tokens on a GPU of X FLOP/s, the ring 2(d − 1)/d · 2P/W and a
     `LATENCY` for each message. Of many replicas both are equally long at T = X/W tokens,
     whatever the model. ValueError for what is not positive, and more than 1,000 messages.
 
-    >>> last = beside_backward(8e9, 4096, 989.5e12, 64, 400e9, messages=8)
+    >>> last = backward_overlap(8e9, 4096, 989.5e12, 64, 400e9, messages=8)
     >>> round(last.backward, 3), round(last.sending, 3), round(last.visible, 3)
     (0.132, 0.079, 0.01)
     """
@@ -142,4 +142,4 @@ def beside_backward(
     at_most("messages", m, "what is worth showing", 1000)
     d, W = single("data_parallel", data_parallel), one("bandwidth", bandwidth, quantity)
     ring = 2 * all_reduce_seconds(P, d, W)  # of 2 bytes each
-    return BesideBackward(float(4 * P * T / X), float(ring + m * LATENCY), m)
+    return BackwardOverlap(float(4 * P * T / X), float(ring + m * LATENCY), m)

@@ -7,9 +7,9 @@ from functools import partial
 from math import ceil
 
 from llmtrain_course.communication.formulas import (
-    BesideBackward,
+    BackwardOverlap,
     RingTurn,
-    beside_backward,
+    backward_overlap,
     ring_turn,
 )
 from llmtrain_course.communication.pictures import (
@@ -107,11 +107,11 @@ class TimeLine:
     moment: int = LONGEST
 
     @property
-    def last(self) -> BesideBackward:
+    def last(self) -> BackwardOverlap:
         """That pass at the chip's peak, and its gradients by the eight cards of each node."""
         h100 = published.accelerator("H100")
         egress = h100.gpus_per_node * h100.network_bandwidth
-        return beside_backward(
+        return backward_overlap(
             int(GRADIENTS / 2), self.tokens, h100.peak("bf16"), 64, egress, self.messages
         )
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import atan2, cos, log2, sin, tau
 from typing import NamedTuple
 
-from llmtrain_course.communication.formulas import BesideBackward, RingTurn, ring_turn
+from llmtrain_course.communication.formulas import BackwardOverlap, RingTurn, ring_turn
 from llmtrain_course.kit.drawing import COLORS, GREY, Drawing, Style, circle, line, rect, text
 from llmtrain_helpers import units
 
@@ -260,7 +260,7 @@ def milliseconds(seconds: float) -> str:
     return f"{units.digits(1e3 * seconds, 2)} ms"
 
 
-def time_line(last: BesideBackward, moment: float, narrow: bool = False) -> Drawing:
+def time_line(last: BackwardOverlap, moment: float, narrow: bool = False) -> Drawing:
     """Backward and the messages of its gradients on one time line, up to a moment in ms.
 
     What travels beside computing is pale; what the step waits for is full.
@@ -293,8 +293,8 @@ def time_line(last: BesideBackward, moment: float, narrow: bool = False) -> Draw
     if now >= last.end:
         wide = clock.at(last.visible) - left
         svg += line(end, 188, end + wide, 188, stroke=COLORS["data"], stroke_width=4)
-        beside = end + wide < width - 120
-        at, anchor, y = (end + wide + 8, "start", 193) if beside else (end + wide, "end", 212)
+        fits_right = end + wide < width - 120
+        at, anchor, y = (end + wide + 8, "start", 193) if fits_right else (end + wide, "end", 212)
         svg += text(at, y, f"seen: {milliseconds(last.visible)}", 15, anchor, font_weight=600)
     svg += line(left, 232, clock.at(LONGEST / 1e3), 232)
     for ms in range(0, LONGEST + 1, 50):
@@ -338,7 +338,7 @@ _APART = 32
 """Messages up to which each has a box of its own."""
 
 
-def _many_messages(last: BesideBackward, clock: _Clock) -> str:
+def _many_messages(last: BackwardOverlap, clock: _Clock) -> str:
     """Backward as one bar, all that hides as one path, and what shows in one piece."""
     svg = clock.until(52, 0, last.backward, COLORS["matrix products"], "backward")
     way = ""

@@ -222,7 +222,7 @@ class Rented(Exercise):
             return False, f"there are {AT_HAND} of each chip, and not {n:,}."
         days, dollars = of_offer(chip, n)
         summary = (
-            f"at {_whole_percent(LOW)} of the peak it takes {_beside(days, MOST_DAYS)} and "
+            f"at {_whole_percent(LOW)} of the peak it takes {_days_next_to(days, MOST_DAYS)} and "
             f"{units.dollars(dollars)}"
         )
         limits = (("too dear", dollars > BUDGET), ("too late", days > MOST_DAYS))
@@ -235,7 +235,7 @@ class Rented(Exercise):
         days, dollars = of_offer(chip, n, LIKELY)
         if days > MOST_DAYS or dollars > BUDGET:
             return False, f"{problem}: {summary}. {HINT}"
-        hope = _hope(f"{_beside(days, MOST_DAYS)} and {units.dollars(dollars)}")
+        hope = _hope(f"{_days_next_to(days, MOST_DAYS)} and {units.dollars(dollars)}")
         return False, f"{problem}: {summary}. {hope} {HINT}"
 
 
@@ -278,11 +278,11 @@ class OwnRun(Exercise):
             for share in (LOW, LIKELY)
         )
         summary = (
-            f"at {_whole_percent(LOW)} of the peak it takes {_beside(low, limit)}, "
+            f"at {_whole_percent(LOW)} of the peak it takes {_days_next_to(low, limit)}, "
             f"and you have {limit:g}"
         )
         if low > limit:
-            hope = f" {_hope(_beside(likely, limit))}" if likely <= limit else ""
+            hope = f" {_hope(_days_next_to(likely, limit))}" if likely <= limit else ""
             return False, f"too few: {summary}.{hope} {HINT}"
         mine = own_run()
         least = NODE * ceil(low * n / limit / NODE)
@@ -306,7 +306,7 @@ def _whole(days: float) -> str:
     return f"{days:,.0f} days" if days >= 10 else f"{units.digits(days, 2)} days"
 
 
-def _beside(days: float, limit: float) -> str:
+def _days_next_to(days: float, limit: float) -> str:
     """Days in whole ones, or in more digits where those would hide which is more."""
     short = _whole(days)
     value = float(short.split()[0].replace(",", ""))

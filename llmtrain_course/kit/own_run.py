@@ -181,7 +181,7 @@ def own_run(**changes: Value | None) -> OwnRun:
         for name, value in changes.items()
     }
     path, text, written, problems = None, "", dict[str, Any](), list[str]()
-    if not _example_alone():
+    if not _example_only():
         try:
             path = _path()
             text, written = _read(path)
@@ -367,8 +367,8 @@ def _write(path: Path, text: str) -> None:
         new.unlink(missing_ok=True)
 
 
-def _example_alone() -> bool:
-    """Whether no file is to be read or written."""
+def _example_only() -> bool:
+    """Return whether no file is to be read or written."""
     asked = os.environ.get("LLMTRAIN_RUN", "")
     if asked not in ("", "example"):
         choice("LLMTRAIN_RUN", asked, ["example"])

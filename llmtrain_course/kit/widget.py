@@ -51,7 +51,7 @@ PLAY, PAUSE = ("Play", "play"), ("Pause", "pause")
 _LETTER = 8
 """Pixels of a letter of a label, at the most on average."""
 
-_BESIDE = {False: ("1 1 270px", "1 1 700px"), True: ("1 1 225px", "3 1 575px")}
+_FLEX = {False: ("1 1 270px", "1 1 700px"), True: ("1 1 225px", "3 1 575px")}
 """How wide controls and picture are at least beside each other, for panels and handles:
 with their gap 1,000 pixels, or 830. Where there is less, the picture stands below."""
 
@@ -210,7 +210,7 @@ class NotebookPanel(widgets.Box):
         self._folds: dict[str, Any] = {}
         self.advice.add_class("llmtrain-advice")
         self.folded: Any = None
-        beside = _BESIDE[self.small]
+        flex = _FLEX[self.small]
         for part in (self.status, self.offers):
             part.layout.flex = "1 1 100%" if self.small else "0 0 auto"
         refused = [self.status, self.offers]
@@ -218,9 +218,9 @@ class NotebookPanel(widgets.Box):
         by_controls, by_picture = (refused, []) if self.small else ([], refused)
         top = {"align_items": "flex-start", "min_width": "0px"}
         controls = [*self._rows(), *by_controls]
-        rows = widgets.Box(controls, layout=_ROW | top | {"flex": beside[0]})
+        rows = widgets.Box(controls, layout=_ROW | top | {"flex": flex[0]})
         answer = widgets.VBox(
-            [*by_picture, self.output, self.advice, self.folds], layout={"flex": beside[1]}
+            [*by_picture, self.output, self.advice, self.folds], layout={"flex": flex[1]}
         )
         answer.layout.min_width = "0px"
         layout = {"flex_flow": "row wrap", "align_items": "flex-start", "grid_gap": "6px 30px"}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, TypeVar
 
-from llmtrain_course.communication.formulas import BesideBackward
+from llmtrain_course.communication.formulas import BackwardOverlap
 from llmtrain_helpers.batch import StepTime
 from llmtrain_helpers.checks import amount, flag, instance, one, quantity, refuse, single
 from llmtrain_helpers.results import Breakdown
@@ -190,7 +190,7 @@ class StepClock:
             end = accumulation * one_pass
             return [(end, end + self.exchange)]
         begin = accumulation * one_pass - backward
-        spans = BesideBackward(backward, self.exchange, BUCKETS).spans
+        spans = BackwardOverlap(backward, self.exchange, BUCKETS).spans
         return [(begin + start, begin + end) for start, end in spans]
 
     def throughput(self, micro_batch_size: int, accumulation: int = 1) -> float:

@@ -48,7 +48,7 @@ class StepSpent(Breakdown):
     the operators) and the `update`. `ideal` is what the step's FLOPs take at the peak.
     """
 
-    _beside = ("ideal",)
+    _not_parts = ("ideal",)
 
     products: float
     others: float

@@ -232,14 +232,14 @@ def _key(layout: Layout, x: float, y: float) -> list[str]:
     half = _CELL / 2
     if not layout.replicas:
         note = f"one takes {units.plural(layout.a_replica, 'GPU')}"
-        return [_idle_cell(x, y), _beside(x, y, "DP: no whole replica", note)]
+        return [_idle_cell(x, y), _key_text(x, y, "DP: no whole replica", note)]
     edge: Style = {"stroke": "currentColor", "rx": 6}
     bold: Style = {**edge, "stroke_width": 4}
     svg = [_shaded(x, y, 0, layout.pipeline), rect(x - 3, y - 3, 42, 42, **bold)]
     svg.append(text(x + half, y + 24, "A1", 16, "middle", "#FFFFFF", font_weight=600))
     copies = units.plural(layout.replicas, "replica")
     note = f"of {units.plural(layout.a_replica, 'GPU')}; bold: A"
-    svg.append(_beside(x, y, f"DP: {copies}", note))
+    svg.append(_key_text(x, y, f"DP: {copies}", note))
 
     y += 46
     style: Style = {**edge, "stroke_width": 1.5}
@@ -247,33 +247,33 @@ def _key(layout: Layout, x: float, y: float) -> list[str]:
         style["stroke_dasharray"] = "2 3"
     svg.append(rect(x, y, _CELL, _HIGH, **style))
     if layout.tensor == 1:
-        svg.append(_beside(x, y, "TP 1: no frames", "no matrix is shared"))
+        svg.append(_key_text(x, y, "TP 1: no frames", "no matrix is shared"))
     else:
         note = "leave the node: slow" if layout.crosses else "share each matrix"
-        svg.append(_beside(x, y, f"TP: frames of {layout.tensor} GPUs", note))
+        svg.append(_key_text(x, y, f"TP: frames of {layout.tensor} GPUs", note))
 
     y += 46
     if layout.pipeline == 1:
-        svg += [_shaded(x, y, 0, 1), _beside(x, y, "PP: one stage", "with all the layers")]
+        svg += [_shaded(x, y, 0, 1), _key_text(x, y, "PP: one stage", "with all the layers")]
     else:
         for stage, left in ((0, x), (layout.pipeline - 1, x + half)):
             shade = _shade(stage, layout.pipeline)
             svg.append(rect(left, y, half, _HIGH, shade))
             svg.append(text(left + 9, y + 24, f"{stage + 1}", 14, "middle", _ink(shade)))
         label = f"PP: {layout.pipeline} stages, by shade"
-        svg.append(_beside(x, y, label, "some of the layers each"))
+        svg.append(_key_text(x, y, label, "some of the layers each"))
 
     y += 46
     if layout.left_over:
         svg.append(_idle_cell(x, y))
         label = f"{units.plural(layout.left_over, 'GPU')} left over"
-        svg.append(_beside(x, y, label, f"a replica takes {layout.a_replica:,}"))
+        svg.append(_key_text(x, y, label, f"a replica takes {layout.a_replica:,}"))
     elif layout.context > 1:
-        svg.append(_beside(x, y, f"CP: c1 to c{layout.context}", "share each sequence"))
+        svg.append(_key_text(x, y, f"CP: c1 to c{layout.context}", "share each sequence"))
     return svg
 
 
-def _beside(x: float, y: float, first: str, second: str) -> str:
+def _key_text(x: float, y: float, first: str, second: str) -> str:
     """Two lines of words beside a mark of the key."""
     return text(x + 50, y + 15, first, 15, font_weight=600) + text(x + 50, y + 33, second, 15)
 

@@ -129,20 +129,20 @@ def neighbour_grid(
             svg += _numbered(gpu, kinds.get(gpu, ""), 72 + 36 * i, y)
     parts = of_first_stage(plan, spread_over_nodes(plan) if replicas else sending(plan))
     old = of_first_stage(before, sending(before)) if before else {}
-    listed, beside = [], text(376, 26, "bytes it sends in a step", 16, font_weight=600)
+    listed, legend = [], text(376, 26, "bytes it sends in a step", 16, font_weight=600)
     square, places = _SQUARES[narrow]
     for name, y in zip(("tensor", "data", "pipeline"), places, strict=True):
         sides = [square * sqrt(x[name].sent / most) if name in x else 0 for x in (parts, old)]
-        beside += rect(376, y, sides[0], sides[0], COLORS[name], name) if sides[0] else ""
+        legend += rect(376, y, sides[0], sides[0], COLORS[name], name) if sides[0] else ""
         if old and abs(sides[1] - sides[0]) > 1:
-            beside += ghost(376, y, sides[1], sides[1], "at the start")
-        beside += text(510, y + 14, name, 16, font_weight=600, fill=COLORS[name])
+            legend += ghost(376, y, sides[1], sides[1], "at the start")
+        legend += text(510, y + 14, name, 16, font_weight=600, fill=COLORS[name])
         part = parts.get(name)
         lines = [units.about(part.sent, units.gigabytes), _partners(name, part)] if part else []
         lines += _way(part) if part else ["nothing"]
-        beside += "".join(text(510, y + 34 + 20 * k, x, 15) for k, x in enumerate(lines))
+        legend += "".join(text(510, y + 34 + 20 * k, x, 15) for k, x in enumerate(lines))
         listed.append(f"{name}: {', '.join(lines)}")
-    svg += f'<g transform="translate(-366 382)">{beside}</g>' if narrow else beside
+    svg += f'<g transform="translate(-366 382)">{legend}</g>' if narrow else legend
     svg += text(70, 374, _product(plan), 15)
     words = f"{_product(plan)}. In a step GPU 1 sends, {'; '.join(listed)}."
     return Drawing(svg, *((376, 742) if narrow else (664, 396)), words)

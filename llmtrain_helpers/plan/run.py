@@ -303,12 +303,14 @@ class Run:
         return by_default if self.fused_mlp is None else self.fused_mlp
 
     @property
-    def beside_products(self) -> tuple[str, ...]:
-        """What travels beside the products of the layers: see `overlap`."""
+    def overlapped_traffic(self) -> tuple[str, ...]:
+        """Name the traffic that overlaps with the layers' products: see `overlap`."""
         if self.overlap is None:
             of_tensors = self.software == "megatron-core"
             return ("context", "expert", *(("tensor", "sequence") if of_tensors else ()))
         return ("context", "expert", "tensor", "sequence") if self.overlap else ("context",)
+
+    beside_products = OldName("overlapped_traffic")
 
     @property
     def excess(self) -> Result:

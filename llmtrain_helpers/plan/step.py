@@ -138,19 +138,19 @@ def travel_seconds(
     replicas = split.data_parallel * split.context_parallel
     all_reduces = m * split.layers(run.model.num_layers) * (run.layer_passes - 1) * 2
     backward = computing * 2 / run.layer_passes
-    beside_gradients = {2: m * backward, 3: m * computing}.get(run.zero_stage, backward)
+    overlap_seconds = {2: m * backward, 3: m * computing}.get(run.zero_stage, backward)
     calls = {
         "sequence" if run.sequence_parallel else "tensor": where(t > 1, all_reduces, 0),
         "pipeline": where(p > 1, m * 2 * split.interleave, 0),
         "data": where(replicas > 1, 1, 0),
     }
-    behind = dict.fromkeys(run.beside_products, m * matmuls)
+    behind = dict.fromkeys(run.overlapped_traffic, m * matmuls)
     seconds = traffic_seconds(sent, run.accelerator, split, calls, behind)
     assert seconds is not None  # the links are known here
     if run.shard_size is not None:
         seconds = replace(seconds, data=hybrid_seconds(run, sent.data, replicas))
     of_weights = seconds.data * share_after_update(run)
-    hidden = minimum(seconds.data - of_weights, beside_gradients)
+    hidden = minimum(seconds.data - of_weights, overlap_seconds)
     hidden = hidden + minimum(of_weights, computing / run.layer_passes)
     return replace(seconds, behind=behind | {"data": hidden})
 

@@ -216,7 +216,9 @@ def test_a_telephone_has_a_drawing_of_its_own_where_there_is_one(monkeypatch) ->
     [[page_wide], [telephone]] = (pictures(one["html"]) for one in (wide, narrow))
     assert page_wide.width > telephone.width
     assert page_wide.words == telephone.words
-    monkeypatch.setitem(page.KNOWN, "start_here", replace(PANELS["start_here"], narrow=None))
+    monkeypatch.setitem(
+        page.PANELS_AND_HANDLES, "start_here", replace(PANELS["start_here"], narrow=None)
+    )
     assert opened("start_here", "", True)["html"] == wide["html"]
 
 

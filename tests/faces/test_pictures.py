@@ -17,7 +17,7 @@ import pytest
 
 from llmtrain_course.kit.drawing import NIGHT, as_images
 from llmtrain_course.kit.panel import Handle, Panel
-from llmtrain_course.page import KNOWN
+from llmtrain_course.page import PANELS_AND_HANDLES
 from llmtrain_course.panels import PANELS
 from llmtrain_course.parallelism.grid import _shade
 from tests.faces.svg import Box, Picture, pictures
@@ -59,7 +59,7 @@ SHADES = {_shade(stage, stages) for stages in range(1, 17) for stage in range(st
 PAINT = {*NIGHT, *SHADES, "white", "none", "currentColor"}
 
 every_picture = pytest.mark.parametrize("form", ["page", "phone"])
-every_panel = pytest.mark.parametrize("word", KNOWN)
+every_panel = pytest.mark.parametrize("word", PANELS_AND_HANDLES)
 
 
 def settings(panel: Panel) -> Iterator[dict[str, Any]]:
@@ -75,7 +75,7 @@ def settings(panel: Panel) -> Iterator[dict[str, Any]]:
 
 def drawn(word: str, form: str) -> Iterator[tuple[str, Picture]]:
     """The pictures of a panel and of its page in one form, each with its HTML."""
-    panel = KNOWN[word].on_telephone if form == "phone" else KNOWN[word]
+    panel = PANELS_AND_HANDLES[word].on_telephone if form == "phone" else PANELS_AND_HANDLES[word]
     alone = DRAWINGS.get(word, {}) if form == "page" else {}
     for html in (draw().inline_svg() for draw in alone.values()):
         yield from ((html, picture) for picture in pictures(html))
@@ -151,14 +151,17 @@ OUTLINED = {*PANELS} - {"batch"} | {
 @every_panel
 def test_a_change_leaves_an_outline_of_what_was_there_and_nothing_else_does(word: str) -> None:
     def outlines(values: dict[str, Any], before: dict[str, Any] | None) -> int:
-        shown = pictures(KNOWN[word].answer(values, before).html)
+        shown = pictures(PANELS_AND_HANDLES[word].answer(values, before).html)
         return sum(len(picture.dashed) for picture in shown)
 
-    start = dict(KNOWN[word].default)
+    start = dict(PANELS_AND_HANDLES[word].default)
     assert outlines(start, start) == outlines(start, None)
-    moved = (outlines(values, start) > outlines(values, None) for values in settings(KNOWN[word]))
+    moved = (
+        outlines(values, start) > outlines(values, None)
+        for values in settings(PANELS_AND_HANDLES[word])
+    )
     assert word not in OUTLINED or any(moved)
 
 
 def test_the_exceptions_are_of_pictures_that_exist() -> None:
-    assert {word for word, _ in [*CUT_OFF, *CROSSING]} | OUTLINED <= {*KNOWN}
+    assert {word for word, _ in [*CUT_OFF, *CROSSING]} | OUTLINED <= {*PANELS_AND_HANDLES}

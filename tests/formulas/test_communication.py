@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_course.communication.formulas import BesideBackward, beside_backward, ring_turn
+from llmtrain_course.communication.formulas import BackwardOverlap, backward_overlap, ring_turn
 from llmtrain_course.parallelism.formulas import (
     Exchange,
     SharedMlp,
@@ -573,7 +573,7 @@ def test_shared_matrices_give_what_whole_ones_give(gpus: int) -> None:
 
 @given(st.floats(0.01, 10), st.floats(0.01, 10), st.integers(1, 40))
 def test_messages_leave_once_they_exist_and_one_after_the_other(backward, sending, m) -> None:
-    last = BesideBackward(backward, sending, m)
+    last = BackwardOverlap(backward, sending, m)
     for k, (start, end) in enumerate(last.spans, 1):
         assert start >= backward * k / m - 1e-9
         assert end - start == pytest.approx(sending / m)
@@ -586,9 +586,9 @@ def test_messages_leave_once_they_exist_and_one_after_the_other(backward, sendin
 def test_backward_and_the_ring_are_equally_long_at_x_over_w_tokens() -> None:
     X, W = H100.peak("bf16"), 8 * H100.network_bandwidth
     for P in (1e9, 70e9):
-        last = beside_backward(P, round(X / W), X, 100_000, W)
+        last = backward_overlap(P, round(X / W), X, 100_000, W)
         assert last.backward == pytest.approx(4 * P / W, rel=1e-3)
         assert last.sending == pytest.approx(last.backward + LATENCY, rel=1e-3)
-    many = beside_backward(8e9, 3072, X, 64, W, 32)
+    many = backward_overlap(8e9, 3072, X, 64, W, 32)
     assert many.sending - all_reduce_seconds(16e9, 64, W) == pytest.approx(32 * LATENCY)
-    assert beside_backward(8e9, 4096, X, 1, W).sending == pytest.approx(LATENCY)
+    assert backward_overlap(8e9, 4096, X, 1, W).sending == pytest.approx(LATENCY)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llmtrain_course.budget.formulas import sizes_known, smallest_share, tokens_for_size
+from llmtrain_course.budget.formulas import fitted_sizes, smallest_share, tokens_for_size
 from llmtrain_helpers import (
     LAWS,
     Accelerator,
@@ -255,10 +255,10 @@ def test_the_work_of_a_laws_runs_bounds_the_sizes_that_it_knows(law: str) -> Non
     """A tenth beyond the least and the most is as good as inside."""
     least, most = LAWS[law].fitted["flops"]
     for flops in (least / 1.09, least, most, 1.09 * most):
-        assert sizes_known(flops, law) != (math.inf, math.inf)
+        assert fitted_sizes(flops, law) != (math.inf, math.inf)
         assert "FLOP" not in compute_optimal(flops, law).outside
     for flops in (least / 1.11, 1.11 * most):
-        assert sizes_known(flops, law) == (math.inf, math.inf)
+        assert fitted_sizes(flops, law) == (math.inf, math.inf)
         assert "times the FLOP" in compute_optimal(flops, law).outside
 
 
@@ -348,13 +348,13 @@ def test_a_size_by_a_rule_spends_the_whole_compute(ratio: float) -> None:
 
 
 def test_a_law_knows_the_sizes_around_its_best_one() -> None:
-    low, high = sizes_known(1e21, "hoffmann")
+    low, high = fitted_sizes(1e21, "hoffmann")
     best = compute_optimal(1e21, "hoffmann")
     assert low < best.parameters < high
     assert tokens_for_size(best.parameters, 1e21) == pytest.approx(best.tokens)
-    assert sizes_known(1e30, "llama3") == (math.inf, math.inf)
+    assert fitted_sizes(1e30, "llama3") == (math.inf, math.inf)
     for law in LAWS:
-        low, high = sizes_known(1e30, law)  # far more work than any law has seen
+        low, high = fitted_sizes(1e30, law)  # far more work than any law has seen
         assert low == math.inf or low > high
 
 

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from llmtrain_course.communication.formulas import beside_backward
+from llmtrain_course.communication.formulas import backward_overlap
 from llmtrain_course.communication.pictures import LONGEST, time_line
 from llmtrain_course.kit.drawing import COLORS, STEP_PARTS
 from llmtrain_course.parallelism.formulas import SharedMlp
@@ -118,7 +118,7 @@ def test_a_node_of_replicas_sends_its_sums_by_network() -> None:
 @pytest.mark.parametrize("tokens", [256, 2560, 3072, 4096])
 @pytest.mark.parametrize("messages", [1, 8, 32, 512])
 def test_the_time_line_is_to_scale_and_what_shows_is_full(tokens: int, messages: int) -> None:
-    last = beside_backward(8e9, tokens, 989.5e12, 64, 400e9, messages)
+    last = backward_overlap(8e9, tokens, 989.5e12, 64, 400e9, messages)
     picture = drawn(time_line(last, LONGEST))
     unit = picture.unit("0", "200", "across") * 1e3
     sent = [x for x in picture.of_kind("rect") if x.words.startswith("message")]

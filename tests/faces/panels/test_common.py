@@ -17,7 +17,7 @@ from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.panel import Control, Panel
 from llmtrain_course.kit.state import State
 from llmtrain_course.kit.widget import OWN, NotebookPanel
-from llmtrain_course.page import KNOWN
+from llmtrain_course.page import PANELS_AND_HANDLES
 from llmtrain_course.panels import HANDLES, PANELS, in_notebook
 from llmtrain_helpers import units
 from tests.faces.svg import pictures
@@ -310,10 +310,10 @@ def test_that_controls_were_changed_is_said_while_it_is_so_and_is_no_choice() ->
     assert (panel.values(), panel.preset.options) == ({"num_gpus": 32}, ("first", "a", "b"))
 
 
-@pytest.mark.parametrize("word", KNOWN)
+@pytest.mark.parametrize("word", PANELS_AND_HANDLES)
 def test_no_shape_has_a_negative_size(word: str) -> None:
     """At some stops of each control, and at presets compared with the others; narrow as well."""
-    for panel in (KNOWN[word], KNOWN[word].on_telephone):
+    for panel in (PANELS_AND_HANDLES[word], PANELS_AND_HANDLES[word].on_telephone):
         presets = [*panel.presets.values()]
         pairs = [*product(presets, repeat=2)]
         for name, control in panel.controls.items():
