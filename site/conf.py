@@ -73,4 +73,5 @@ def word_of(docname):
 
 def setup(app):
     """Add what the pages need beside the notebooks."""
+    app.add_builder(Pages, override=True)
     cells.setup(app)
