@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 from llmtrain_course import cells as in_page
 from llmtrain_course.kit import ids
@@ -28,8 +27,6 @@ new PerformanceObserver(list => {
     for (const one of list.getEntries()) if (!one.hadRecentInput) moved += one.value;
 }).observe({ type: "layout-shift", buffered: true });"""
 """Sums up how far a page shifts by itself."""
-
-every_chapter = pytest.mark.parametrize("name", CHAPTERS)
 
 
 def watched(page: Page, address: str) -> Page:
@@ -78,6 +75,12 @@ def painted(page: Page) -> None:
     page.evaluate(
         "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
     )
+
+
+def middle(place: Locator) -> tuple[float, float]:
+    """Find the middle of something in the window."""
+    box = place.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 def same(page: Page, html: str) -> bool:

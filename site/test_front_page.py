@@ -18,7 +18,7 @@ import front_page
 import lite
 import nbformat
 import pytest
-from driver import AXE, SITE, painted
+from driver import AXE, SITE, middle, painted
 from nbclient import NotebookClient
 from playwright.sync_api import Browser, Page, expect
 
@@ -197,14 +197,8 @@ def test_the_bar_of_a_guess_that_is_much_too_long_is_cut(page: Page) -> None:
     assert page.locator("#bars .cut").count() == 1
 
 
-def middle(page: Page, place: str) -> tuple[float, float]:
-    """Find the middle of something in the window."""
-    box = page.locator(place).bounding_box()
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-
-
 def test_the_dot_can_be_dragged_and_the_sliders_keep_step(page: Page) -> None:
-    x, y = middle(page, "#you")
+    x, y = middle(page.locator("#you"))
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x + 100, y - 40, steps=4)
@@ -217,7 +211,7 @@ def test_the_dot_can_be_dragged_and_the_sliders_keep_step(page: Page) -> None:
     assert places[2] > was[2]  # a larger model
     setting = put(page, tuple(places))
     assert page.inner_text("#tokens") == f"{units.count(setting.tokens, 2)} tokens"
-    now = middle(page, "#you")
+    now = middle(page.locator("#you"))
     assert now[0] == pytest.approx(x + 100, abs=25)
     assert now[1] == pytest.approx(y - 40, abs=25)
 
@@ -227,7 +221,7 @@ def test_every_ring_says_its_name_to_pointer_and_keys(page: Page) -> None:
     labels = [one.get_attribute("aria-label") for one in rings.all()]
     assert len(set(labels)) == len(labels) == len(front_page.runs())
     for place in (0, 19, 34, 57):
-        page.mouse.move(*middle(page, f"#plane .run >> nth={place}"))
+        page.mouse.move(*middle(rings.nth(place)))
         assert name.inner_text().split("\n")[0] == labels[place]
     page.mouse.move(5, 5)
     assert not name.is_visible()
@@ -259,7 +253,7 @@ def telephone(browser: Browser, address: str) -> Any:
 def test_a_finger_gets_the_nearest_ring_and_those_about_it(telephone: Page) -> None:
     labels = [one.get_attribute("aria-label") for one in telephone.locator(".run").all()]
     place = next(i for i, one in enumerate(labels) if one.startswith("Chinchilla"))
-    x, y = middle(telephone, f"#plane .run >> nth={place}")
+    x, y = middle(telephone.locator(".run").nth(place))
     name = telephone.locator("#name")
     for _ in range(2):  # the second tap does not take the names away
         telephone.touchscreen.tap(x, y)
@@ -284,7 +278,7 @@ BOXES = """() => {
     const line = document.getElementById("line"), plane = box(document.querySelector(".plane svg"));
     return { rings: [...document.querySelectorAll(".run")].map(box), plane,
         names: [...document.querySelectorAll(".run span.seen")].map(box),
-        you: box(document.querySelector("#you span")),
+        you: box(document.querySelector("#you span")), dot: box(document.getElementById("you"))[0],
         line: ["y1", "y2"].map(end => Number(line.getAttribute(end))) };
 }"""
 
@@ -306,6 +300,7 @@ def test_no_name_lies_on_a_ring_the_line_or_another(page: Page, width: int) -> N
                 below = seen["line"][0] * (1 - part) + seen["line"][1] * part
                 sides.append(top + (bottom - top) / 100 * below)
             assert max(sides) <= name[1] + 4 or min(sides) >= name[3] - 4, places
+        assert seen["dot"] > left, places  # inside the frame
         if places in USUAL:  # elsewhere there may be no room
             assert all(apart(seen["you"], ring) for ring in seen["rings"]), places
 
@@ -315,12 +310,6 @@ def apart(one: list[float], other: list[float]) -> bool:
     left, top, right, bottom = one
     aside = right <= other[0] + 1 or other[2] <= left + 1
     return aside or bottom <= other[1] + 1 or other[3] <= top + 1
-
-
-def test_the_smallest_model_stands_inside_the_frame(page: Page) -> None:
-    put(page, (3, 8, 0))
-    left = page.locator(".plane svg").bounding_box()["x"]
-    assert page.locator("#you").bounding_box()["x"] > left
 
 
 def test_the_buttons_go_on_where_one_is(page: Page) -> None:
@@ -334,33 +323,26 @@ def test_the_buttons_go_on_where_one_is(page: Page) -> None:
         assert page.locator(place).get_attribute("href").endswith("/communication.html")
 
 
-def test_the_theme_can_be_chosen_and_else_follows_the_system(page: Page, address: str) -> None:
-    theme = "() => document.documentElement.dataset.theme"
+def test_the_theme_can_be_chosen_here_and_in_a_chapter_and_else_follows_the_system(
+    page: Page, address: str
+) -> None:
+    html, button = page.locator("html"), page.get_by_role("button", name="Light or dark")
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function(f"{theme} === 'dark'")
-    page.get_by_role("button", name="Light or dark").click()
-    assert page.evaluate(theme) == "light"
-    page.goto(f"{address}/notebooks/start_here.html")
-    page.wait_for_function(f"{theme} === 'light'")
-
-
-def test_a_chapter_has_the_same_button_of_the_theme(page: Page, address: str) -> None:
-    """Of the same two states; what it chooses holds for the front page."""
-    theme = "() => document.documentElement.dataset.theme"
-    button = page.get_by_role("button", name="Light or dark")
+    expect(html).to_have_attribute("data-theme", "dark")
     drawn = button.inner_html()
-    page.emulate_media(color_scheme="dark")
-    page.goto(f"{address}/notebooks/duration.html")
-    page.wait_for_function(f"{theme} === 'dark'")  # nothing chosen: the system's
-    page.wait_for_load_state("networkidle")
+    page.goto(f"{address}/notebooks/duration.html", wait_until="networkidle")
+    expect(html).to_have_attribute("data-theme", "dark")
     assert button.inner_html() == drawn
-    for seen in ("light", "dark", "light"):
+    for theme in ("light", "dark", "light"):
         button.click()
-        assert page.evaluate(theme) == seen
+        expect(html).to_have_attribute("data-theme", theme)
     page.reload()
-    page.wait_for_function(f"{theme} === 'light'")
+    expect(html).to_have_attribute("data-theme", "light")
     page.goto(f"{address}/index.html")
-    assert page.evaluate(theme) == "light"
+    expect(html).to_have_attribute("data-theme", "light")
+    button.click()
+    page.goto(f"{address}/notebooks/start_here.html")
+    expect(html).to_have_attribute("data-theme", "dark")
 
 
 def test_the_notebooks_can_be_taken_along() -> None:
@@ -427,6 +409,8 @@ def test_each_chapter_has_a_card_that_knows_how_far_one_is(page: Page, address: 
     expect(page.locator("article h1")).to_contain_text("03")
     page.locator(".brand").click()
     expect(page).to_have_url(f"{address}/index.html")
+    page.locator("#start").click()
+    expect(page.locator("article h1")).to_contain_text("03")
 
 
 def test_what_is_looked_up_is_a_line_and_no_card(page: Page) -> None:

@@ -106,6 +106,7 @@ def test_a_guess_is_answered_at_once_and_counts_when_python_comes(page: Page, ad
         form.locator("input").fill(written)
         form.locator("input").press("Enter")
         expect(verdict).to_contain_text(answer)
+        assert form.get_attribute("data-id") not in verdict.inner_text()
     assert not [url for url in page.asked if "pyodide" in url]
     page.reload()
     expect(form.locator("input")).to_have_value("40")

@@ -10,7 +10,7 @@ import cells
 import markup
 import prerender
 import pytest
-from driver import AXE, CHAPTERS, SITE, TELEPHONE, painted, same, wait_for_panel
+from driver import AXE, CHAPTERS, SITE, TELEPHONE, middle, painted, same, wait_for_panel
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from llmtrain_course.kit.state import State
@@ -290,12 +290,6 @@ def drawn_at(live: Locator, slider: Locator, stop: int) -> tuple[float, float]:
     slider.fill(str(stop))
     expect(live).not_to_have_class(re.compile("live-busy"))
     return middle(live.locator("[data-moves]:visible").first)
-
-
-def middle(mark: Locator) -> tuple[float, float]:
-    """Find the middle of a mark in the window."""
-    box = mark.bounding_box()
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 def test_every_mark_names_a_control_of_its_handle() -> None:
