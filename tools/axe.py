@@ -1,11 +1,10 @@
-"""What axe-core finds in each page with a panel, live and as saved.
+"""Find what a screen reader can't use on each page in JupyterLab, live and as saved.
 
-    npm install --prefix /tmp/axe --no-save axe-core
-    .venv/bin/python tools/axe.py /tmp/axe/node_modules/axe-core/axe.min.js
+    .venv/bin/python tools/axe.py [03_duration.ipynb …]
 
-Prints a line for each rule that is broken inside the notebook's outputs and panels.
-JupyterLab's own chrome is left aside, and so are the handles of ipywidgets' sliders,
-which have no name of their own (upstream).
+Runs axe-core, which `make site` installs, on all pages or those named, and prints a line for
+each rule that is broken inside the notebook's outputs and panels. JupyterLab's own chrome is
+left out, and so are the handles of ipywidgets' sliders, which have no name (upstream).
 """
 
 from __future__ import annotations
@@ -19,24 +18,25 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.browser import lab
 from tools.notebooks import chapters
 
+AXE = Path(__file__).parents[1] / "site/node_modules/axe-core/axe.min.js"
+
 PLACES = [".llmtrain-panel", ".jp-OutputArea-output", ".jp-MarkdownOutput"]
 UPSTREAM = {"aria-input-field-name": ".noUi-handle"}
 """Rules that the widgets' own parts break, and which parts."""
 
 RUN = """
 async places => {
-    const found = await axe.run({include: places.filter(
+    const result = await axe.run({include: places.filter(
         place => document.querySelector(place)).map(place => [place])});
-    return found.violations.flatMap(rule => rule.nodes.map(
+    return result.violations.flatMap(rule => rule.nodes.map(
         node => [rule.id, rule.help, node.target.join(' '), node.html.slice(0, 120)]));
 }
 """
 
 
 def main() -> None:
-    """Walk all pages that have a panel, or those named."""
-    script, *names = sys.argv[1:]
-    pages = names or [path.name for path in chapters()]
+    """Walk all pages, or those named."""
+    pages = sys.argv[1:] or [path.name for path in chapters()]
     with (
         tempfile.TemporaryDirectory() as folder,
         lab.jupyterlab(Path(folder)) as address,
@@ -45,15 +45,15 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 1000})
         for name in pages:
             lab.open_notebook(page, address, name)
-            report(name, "saved", page, script)
+            report(name, "saved", page)
             if "_panel()" in (lab.NOTEBOOKS / name).read_text("utf-8"):
                 lab.run_panel(page)
-                report(name, "live", page, script)
+                report(name, "live", page)
 
 
-def report(name: str, state: str, page: lab.Page, script: str) -> None:
+def report(name: str, state: str, page: lab.Page) -> None:
     """Print what is broken on this page."""
-    page.add_script_tag(path=script)
+    page.add_script_tag(path=AXE)
     violations = [row for row in page.evaluate(RUN, PLACES) if not upstream(*row)]
     print(f"{name}, {state}: {len(violations)} violations")
     for rule in sorted({(row[0], row[1], row[3]) for row in violations})[:20]:
