@@ -51,60 +51,60 @@ def test_a_panel_outlives_any_text_in_a_field_or_a_link(text: str) -> None:
 @every_panel
 def test_page_and_notebook_show_the_same(word: str) -> None:
     """After each of the same deeds: fields, picture, refusal, offers, advice."""
-    notebook, told = in_notebook(word), opened(word)
-    agree(notebook, told)
+    notebook, page_state = in_notebook(word), opened(word)
+    agree(notebook, page_state)
     for name, control in PANELS[word].controls.items():
         if control.kind != "number":
             continue
         if control.stops:
-            told = act(word, "slide", name, len(control.stops) - 1)
+            page_state = act(word, "slide", name, len(control.stops) - 1)
             notebook.controls[name].slider.value = len(control.stops) - 1
-            agree(notebook, told)
+            agree(notebook, page_state)
         for written in ("97", "a lot", "1e300"):
-            told = act(word, "write", name, written)
+            page_state = act(word, "write", name, written)
             notebook.controls[name].input.value = written
-            agree(notebook, told)
-        if told["set_all"]:
-            told = act(word, "set_all", 0)
+            agree(notebook, page_state)
+        if page_state["set_all"]:
+            page_state = act(word, "set_all", 0)
             notebook.offers.children[0].click()
-            agree(notebook, told)
-        told = act(word, "reset")
+            agree(notebook, page_state)
+        page_state = act(word, "reset")
         notebook.reset.click()
-        agree(notebook, told)
+        agree(notebook, page_state)
     for preset in PANELS[word].presets:
-        told = act(word, "choose", preset)
+        page_state = act(word, "choose", preset)
         notebook.set(**PANELS[word].presets[preset])
-        agree(notebook, told)
-        if told["take"]:
-            told = act(word, "take", 0)
+        agree(notebook, page_state)
+        if page_state["take"]:
+            page_state = act(word, "take", 0)
             notebook.advice.children[0].click()
-            agree(notebook, told)
+            agree(notebook, page_state)
 
 
 @pytest.mark.parametrize("name", HANDLES)
 def test_page_and_notebook_show_the_same_of_a_handle(name: str) -> None:
     """At every stop, and after what cannot be read; nothing of it stands in the address."""
-    small, told = handle(name), opened(f"handle:{name}")
-    layout = told["layout"]
+    small, page_state = handle(name), opened(f"handle:{name}")
+    layout = page_state["layout"]
     assert (layout["presets"], layout["small"]) == ([], True)
-    agree_of_handles(small, told)
+    agree_of_handles(small, page_state)
     for key, control in HANDLES[name].controls.items():
         assert layout["controls"][key]["play"] == control.play
         for place in range(small.controls[key].slider.max + 1 if control.stops else 0):
-            told = act(f"handle:{name}", "slide", key, place)
+            page_state = act(f"handle:{name}", "slide", key, place)
             small.controls[key].slider.value = place
-            agree_of_handles(small, told)
+            agree_of_handles(small, page_state)
         others = control.options or (False, True)
         for written in ("5", "a lot", "1e300") if control.stops else others:
-            told = act(f"handle:{name}", "write", key, written)
+            page_state = act(f"handle:{name}", "write", key, written)
             small.controls[key].input.value = written
-            agree_of_handles(small, told)
+            agree_of_handles(small, page_state)
 
 
-def agree_of_handles(small: Any, told: dict[str, Any]) -> None:
-    assert told["html"] == small.html
-    assert bool(told["status"]) == bool(small.status.value)
-    for key, field in told["fields"].items():
+def agree_of_handles(small: Any, page_state: dict[str, Any]) -> None:
+    assert page_state["html"] == small.html
+    assert bool(page_state["status"]) == bool(small.status.value)
+    for key, field in page_state["fields"].items():
         widget = small.controls[key]
         assert str(field["text"]) == str(widget.input.value)
         assert field["shown"] == (widget.box.layout.visibility != "hidden")
@@ -124,17 +124,17 @@ def test_a_page_may_have_a_handle_twice_and_each_has_its_own_state() -> None:
         page.opened("handle:rings")
 
 
-def agree(notebook: Any, told: dict[str, Any]) -> None:
-    assert told["html"] == notebook.html
-    assert f'<div role="status">{told["status"]}</div>' in (
+def agree(notebook: Any, page_state: dict[str, Any]) -> None:
+    assert page_state["html"] == notebook.html
+    assert f'<div role="status">{page_state["status"]}</div>' in (
         notebook.status.value or '<div role="status"></div>'
     )
-    assert told["old"] == ("llmtrain-old" in notebook.output._dom_classes)
-    assert told["preset"] == notebook.preset.value
+    assert page_state["old"] == ("llmtrain-old" in notebook.output._dom_classes)
+    assert page_state["preset"] == notebook.preset.value
     offers = [button.description for button in notebook.offers.children]
     advice = [button.description for button in notebook.advice.children]
-    assert (told["set_all"], told["take"]) == (offers, advice)
-    for name, field in told["fields"].items():
+    assert (page_state["set_all"], page_state["take"]) == (offers, advice)
+    for name, field in page_state["fields"].items():
         widget = notebook.controls[name]
         assert str(field["text"]) == str(widget.input.value)
         assert field["shown"] == (widget.box.layout.display != "none")
@@ -161,10 +161,10 @@ def test_a_percentage_means_the_same_in_field_and_link(written: str) -> None:
     """What stands in the field is read as it is, and so is what stands in the link."""
     state = State(PANELS["duration"])
     state.write("percent", written)
-    told, meant = page.view(state), state.values["percent"]
-    page.follow(again := State(PANELS["duration"]), told["address"])
+    page_state, meant = page.view(state), state.values["percent"]
+    page.follow(again := State(PANELS["duration"]), page_state["address"])
     assert again.values["percent"] == meant
-    again.write("percent", told["fields"]["percent"]["text"])
+    again.write("percent", page_state["fields"]["percent"]["text"])
     assert again.values["percent"] == meant
     page.follow(again, "percent=0.5")
     assert again.values["percent"] == 0.5
@@ -186,10 +186,10 @@ def test_a_percentage_means_the_same_in_field_and_link(written: str) -> None:
     ],
 )
 def test_a_hostile_link_is_told_in_words_and_sets_nothing(word: str, address: str) -> None:
-    told = opened(word, address)
-    assert told["html"] == PANELS[word].render() or told["status"]
-    assert "<img src=x" not in json.dumps(told)
-    assert len(told["status"]) < 1000
+    page_state = opened(word, address)
+    assert page_state["html"] == PANELS[word].render() or page_state["status"]
+    assert "<img src=x" not in json.dumps(page_state)
+    assert len(page_state["status"]) < 1000
 
 
 @every_panel
@@ -197,8 +197,8 @@ def test_no_text_field_brings_markup_into_the_page(word: str) -> None:
     opened(word)
     for name, control in PANELS[word].controls.items():
         if control.kind == "text":
-            told = act(word, "write", name, '{"a": "<img src=x onerror=alert(1)>"}')
-            assert "<img src=x" not in told["status"] + told["html"]
+            page_state = act(word, "write", name, '{"a": "<img src=x onerror=alert(1)>"}')
+            assert "<img src=x" not in page_state["status"] + page_state["html"]
 
 
 def test_what_is_no_panel_no_deed_and_no_choice_is_refused() -> None:
@@ -207,8 +207,8 @@ def test_what_is_no_panel_no_deed_and_no_choice_is_refused() -> None:
     opened("duration")
     with pytest.raises(ValueError, match="deed"):
         page.act("duration", "delete")
-    told = act("duration", "write", "model", "GPT-5")
-    assert "Model: 'GPT-5' is none of its choices." in told["status"].replace("&#x27;", "'")
+    page_state = act("duration", "write", "model", "GPT-5")
+    assert "Model: 'GPT-5' is none of its choices." in page_state["status"].replace("&#x27;", "'")
 
 
 def test_a_telephone_has_a_drawing_of_its_own_where_there_is_one(monkeypatch) -> None:
@@ -250,14 +250,14 @@ for before, source in json.load(sys.stdin):
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_every_exercise_runs_where_only_the_standard_library_is(path: Path) -> None:
     asked = judged(path)
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-X", "utf8", "-c", BARE],
         input=json.dumps(asked),
         capture_output=True,
         encoding="utf-8",
     )
-    assert found.stdout.count("○") == len(asked), found.stdout + found.stderr
-    assert found.stdout.count("<p style") == len(asked)
+    assert process.stdout.count("○") == len(asked), process.stdout + process.stderr
+    assert process.stdout.count("<p style") == len(asked)
 
 
 def test_what_a_cell_needs_is_what_it_reads_and_no_more() -> None:
@@ -275,7 +275,7 @@ def test_a_cell_rests_on_earlier_ones_as_they_stand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "shown"),
+    ("source", "output"),
     [
         ("6 * 7", "<pre>42</pre>"),
         ("print('<b>')", "<pre>&lt;b&gt;\n</pre>"),
@@ -292,10 +292,10 @@ def test_a_cell_rests_on_earlier_ones_as_they_stand() -> None:
     ],
     ids=lambda text: text[:40],
 )
-def test_a_cell_shows_what_it_would_in_a_notebook(source: str, shown: str) -> None:
-    told = json.loads(cells.run("[]", source))["html"]
-    assert shown in told
-    assert bool(told) == bool(shown)
+def test_a_cell_shows_what_it_would_in_a_notebook(source: str, output: str) -> None:
+    html = json.loads(cells.run("[]", source))["html"]
+    assert output in html
+    assert bool(html) == bool(output)
 
 
 @pytest.mark.parametrize(
@@ -322,14 +322,14 @@ def test_a_cell_shows_what_it_would_in_a_notebook(source: str, shown: str) -> No
 def test_a_line_that_is_no_python_hears_of_quotes_where_they_would_help(
     source: str, quotes: bool
 ) -> None:
-    shown = json.loads(cells.run("[]", source))["html"]
-    assert shown.startswith("<pre>Line 1: ")
-    assert ("in quotes" in shown) == quotes, shown
+    html = json.loads(cells.run("[]", source))["html"]
+    assert html.startswith("<pre>Line 1: ")
+    assert ("in quotes" in html) == quotes, html
 
 
 def test_curly_quotes_are_answered_with_the_line_in_straight_ones() -> None:
-    shown = json.loads(cells.run("[]", "answer = “10.9B”  # parameters"))["html"]
-    assert unescape(shown) == '<pre>Line 1: Python needs straight quotes, answer = "10.9B"</pre>'
+    html = json.loads(cells.run("[]", "answer = “10.9B”  # parameters"))["html"]
+    assert unescape(html) == '<pre>Line 1: Python needs straight quotes, answer = "10.9B"</pre>'
 
 
 @pytest.mark.parametrize("error", ["ValueError", "GeneratorExit", "SystemExit"])
@@ -355,9 +355,9 @@ def test_an_earlier_cell_that_is_nested_too_deeply_is_left_out() -> None:
     ],
 )
 def test_the_page_outlives_a_cell_that_spoils_what_is_kept(source: str) -> None:
-    told = json.loads(cells.run("[]", f"from llmtrain_course import exercises\n{source}"))
-    assert told["html"] == ""
-    assert not told.get("tries")
+    reply = json.loads(cells.run("[]", f"from llmtrain_course import exercises\n{source}"))
+    assert reply["html"] == ""
+    assert not reply.get("tries")
 
 
 @pytest.fixture
@@ -374,9 +374,9 @@ def chosen(id: str, option: str) -> str:
 def test_what_is_done_is_kept_and_taken_up_again() -> None:
     id = next(iter(PREDICTIONS))
     assert "→" in json.loads(cells.guess(id, "30"))["html"]
-    told = json.loads(chosen("start_here-b", "A"))
-    assert told["done"] == {"start_here-b": False, id: True}
-    kept = json.dumps(told)
+    reply = json.loads(chosen("start_here-b", "A"))
+    assert reply["done"] == {"start_here-b": False, id: True}
+    kept = json.dumps(reply)
     restart()
     cells.restore(kept)
     assert cells.kept()["tries"] == {"start_here-b": [False]}
@@ -418,10 +418,10 @@ def test_an_empty_guess_says_so() -> None:
 @pytest.mark.usefixtures("nothing_done")
 def test_a_verdict_in_a_page_links_to_the_pages_solutions() -> None:
     source = "from llmtrain_course.exercises import check\ncheck('duration-a', 12)"
-    told = [json.loads(cells.run("[]", source)) for _ in range(3)]
-    assert "<a href" not in told[1]["html"]
-    assert '<a href="solutions/03_duration.html#duration-a">the solutions</a>' in told[2]["html"]
-    assert told[2]["hints"] == {"duration-a": 3}
+    reply = [json.loads(cells.run("[]", source)) for _ in range(3)]
+    assert "<a href" not in reply[1]["html"]
+    assert '<a href="solutions/03_duration.html#duration-a">the solutions</a>' in reply[2]["html"]
+    assert reply[2]["hints"] == {"duration-a": 3}
 
 
 @pytest.mark.usefixtures("nothing_done")

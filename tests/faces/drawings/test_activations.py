@@ -101,7 +101,7 @@ def test_the_head_comes_at_the_end_of_forward() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "text"),
     [
         (small(), "gradients of the log"),
         (small(1, 2), "gradients of the log"),
@@ -109,9 +109,9 @@ def test_the_head_comes_at_the_end_of_forward() -> None:
         (step_timeline(LARGER, 1, "pure_bf16", "full", 2), "all gradients"),
     ],
 )
-def test_the_callout_is_above_the_peak_and_off_the_line(line, said) -> None:
+def test_the_callout_is_above_the_peak_and_off_the_line(line, text) -> None:
     picture = drawn(step_memory(line, 70e9))
-    callout = picture.text(said)
+    callout = picture.text(text)
     assert callout.bottom < min(band.top for band in picture.of_kind("polygon"))
     assert not callout.top < the_line(picture).top < callout.bottom
 
@@ -161,8 +161,12 @@ def test_the_drawing_of_a_layer_adds_up_to_the_formula() -> None:
     assert sum(kept.size for kept in SAVED_TENSORS if kept.scores) == 5
     assert sum(kept.size for kept in SAVED_TENSORS if kept.learns) == 18
     gpt = Transformer.gpt(1, 768, 12, 50257, 1024)
-    held = count_activations(gpt, 1, "none", "unfused", dropout=True)
-    by_half = {"attention": held.attention, "MLP": held.mlp, "norms": held.norms}
+    activations = count_activations(gpt, 1, "none", "unfused", dropout=True)
+    by_half = {
+        "attention": activations.attention,
+        "MLP": activations.mlp,
+        "norms": activations.norms,
+    }
     for half, counted in by_half.items():
         rows = [kept.size for kept in SAVED_TENSORS if kept.half == half and not kept.scores]
         assert sum(rows) * 768 * 1024 == counted

@@ -61,8 +61,8 @@ def test_each_gpu_that_is_drawn_is_in_its_place(layout: Layout) -> None:
 
 def test_a_large_grid_says_how_much_of_it_is_shown() -> None:
     picture = drawn(gpu_grid(16384, 8, 16))
-    shown = {x.words.split(": ")[1] for x in picture.titled("GPU ")}
-    assert shown == {f"replica {r}, stage {s}" for r in "AB" for s in (1, 2, 16)}
+    gpus = {x.words.split(": ")[1] for x in picture.titled("GPU ")}
+    assert gpus == {f"replica {r}, stage {s}" for r in "AB" for s in (1, 2, 16)}
     for left_out in ("nodes 3 to 128", "nodes 131 to 1,920"):
         assert f"⋮  {left_out}, not drawn" in picture.texts
     count = len(picture.titled("GPU "))

@@ -89,17 +89,17 @@ class Images(HTMLParser):
 
     def __init__(self, html: str) -> None:
         super().__init__()
-        self.found: dict[str, dict[str, str]] = {}
+        self.tags: dict[str, dict[str, str]] = {}
         self.feed(html)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attributes}
         if tag == "img":
-            self.found[values["class"]] = values
+            self.tags[values["class"]] = values
 
 
 def themes() -> tuple[dict[str, str], dict[str, str]]:
-    images = Images(DRAWING.saved()).found
+    images = Images(DRAWING.saved()).tags
     assert [*images] == ["day", "night"]
     return images["day"], images["night"]
 
@@ -121,8 +121,8 @@ def test_a_saved_drawing_is_two_images_with_the_same_words() -> None:
 
 def test_the_page_says_which_image_shows_and_the_light_one_where_nobody_says() -> None:
     """A sanitizer takes the rules away; the dark image is hidden by its own style."""
-    shown = f"{DARK} .wt .night{{display:inline!important}}"
-    assert rules(DRAWING.saved()) == f"{DARK} .wt .day{{display:none!important}}{shown}"
+    night = f"{DARK} .wt .night{{display:inline!important}}"
+    assert rules(DRAWING.saved()) == f"{DARK} .wt .day{{display:none!important}}{night}"
     assert 'body[data-jp-theme-light="false"]' in DARK
 
 

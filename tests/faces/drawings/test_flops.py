@@ -54,17 +54,17 @@ def test_the_words_of_the_passes_are_what_is_drawn() -> None:
 def test_symbols_stand_in_the_picture_where_they_are_asked_for() -> None:
     counted = count_flops(GPT3, 64, "full")
     for symbols in (True, False):
-        told = " ".join(drawn(passes(counted, 96, symbols=symbols)).texts)
+        text = " ".join(drawn(passes(counted, 96, symbols=symbols)).texts)
         for size in ("4h² weights", "8h² weights", "hV weights"):
-            assert (size in told) == symbols
+            assert (size in text) == symbols
 
 
 @pytest.mark.parametrize("layers", [96, 105, 13])
 def test_layers_are_drawn_in_equal_groups(layers: int) -> None:
-    [told] = [
+    [caption] = [
         x for x in drawn(passes(count_flops(GPT3, 64, "full"), layers)).texts if "layers" in x
     ]
-    count, _, groups = told.partition(" layers")
+    count, _, groups = caption.partition(" layers")
     times, _, each = groups.removeprefix(", drawn as ").partition(" × ")
     assert int(count) == layers == int(times or layers) * int(each or 1)
 
@@ -124,8 +124,8 @@ def test_the_bar_is_filled_to_mfu_and_hfu() -> None:
 
 def test_nothing_recomputed_is_one_share() -> None:
     counted = count_flops(GPT3, 64, "none")
-    [told] = [x for x in drawn(filled(counted, 150e12, 312e12)).texts if "FU" in x]
-    assert told.startswith("MFU 48.1 %: HFU is the same")
+    [caption] = [x for x in drawn(filled(counted, 150e12, 312e12)).texts if "FU" in x]
+    assert caption.startswith("MFU 48.1 %: HFU is the same")
     with pytest.raises(ValueError, match="more than the whole peak"):
         filled(counted, 350e12, 312e12)
 

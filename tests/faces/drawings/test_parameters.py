@@ -157,25 +157,25 @@ def test_any_model_can_be_drawn(model: Transformer) -> None:
 
 def test_what_changed_leaves_a_ghost_and_its_number() -> None:
     model = published.architecture("Llama-3.1-8B")
-    shown = drawn(stack.stack(model, before=replace(model, num_kv_heads=32)))
-    bar, outline = (x for x in shown.of_kind("rect") if x.top == shown.dashed[0].top)
+    picture = drawn(stack.stack(model, before=replace(model, num_kv_heads=32)))
+    bar, outline = (x for x in picture.of_kind("rect") if x.top == picture.dashed[0].top)
     wider = count_parameters(replace(model, num_kv_heads=32)).total
     assert bar.width / outline.width == pytest.approx(
         count_parameters(model).total / wider, abs=0.01
     )
-    assert {"dashed: 8.84 billion", "was 2.15 billion"} < {*shown.texts}
+    assert {"dashed: 8.84 billion", "was 2.15 billion"} < {*picture.texts}
 
 
 def test_every_family_that_is_read_can_be_drawn() -> None:
     read = [r["name"] for r in published.rows("families") if r["read"] == "exact"]
     for family in read:
         model = Transformer.from_config({"model_type": family})
-        shown = stack.stack(model, family)
-        assert "of another kind" not in shown.words, family
-        assert sane(drawn(shown))
+        drawing = stack.stack(model, family)
+        assert "of another kind" not in drawing.words, family
+        assert sane(drawn(drawing))
     long = Transformer.from_config({"model_type": "gemma3_text", "num_hidden_layers": 900})
-    told = drawn(stack.stack(long)).texts
-    assert any("900 layers, from first to last, one in 6 drawn" in x for x in told)
+    captions = drawn(stack.stack(long)).texts
+    assert any("900 layers, from first to last, one in 6 drawn" in x for x in captions)
 
 
 @pytest.mark.parametrize("name", ["DeepSeek-V3", "Jamba-v0.1", "Gemma-3-1B", "gpt2"])

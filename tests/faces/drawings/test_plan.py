@@ -102,12 +102,12 @@ def test_what_is_computed_again_is_no_logits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("days", "said"),
+    ("days", "text"),
     [(36, "✓ 35 days: in time"), (30, "○ 35 days: perhaps too late"), (20, "✗ 35 days: too late")],
 )
-def test_the_promise_is_held_against_the_days_there_are(days: int, said: str) -> None:
+def test_the_promise_is_held_against_the_days_there_are(days: int, text: str) -> None:
     picture = drawn(answers(plan_of(), days))
-    assert {said, f"you have {days} days"} < {*picture.texts}
+    assert {text, f"you have {days} days"} < {*picture.texts}
     bar = picture.titled("a first run")[0]
     lines = [x for x in picture.of_kind("line") if x.top < bar.top and x.bottom > bar.bottom]
     line = max(lines, key=lambda x: x.thick)

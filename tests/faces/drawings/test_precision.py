@@ -62,8 +62,12 @@ def test_bits_that_flip_are_outlined() -> None:
 # --- updates
 
 
-def drawn_updates(known, update: float, updates: int) -> Picture:
-    return drawn(update_lines(known, 1, update, updates, update_weight(known, 1, update, updates)))
+def drawn_updates(number_format, update: float, updates: int) -> Picture:
+    return drawn(
+        update_lines(
+            number_format, 1, update, updates, update_weight(number_format, 1, update, updates)
+        )
+    )
 
 
 def test_each_update_is_a_dot_and_the_copy_stands_on_a_mark() -> None:
@@ -75,11 +79,13 @@ def test_each_update_is_a_dot_and_the_copy_stands_on_a_mark() -> None:
 
 
 def test_a_format_with_more_fraction_has_more_marks() -> None:
-    for known in (bf16, fp16):
-        picture = drawn_updates(known, 0.003, 0)
+    for number_format in (bf16, fp16):
+        picture = drawn_updates(number_format, 0.003, 0)
         [dot] = picture.titled("1", "circle")[:1]
         lines = [x for x in picture.of_kind("line") if x.down == dot.down and not x.width]
-        assert len({x.left for x in lines if x.thick < 2}) == len(known.between(0.995, 1.0825))
+        assert len({x.left for x in lines if x.thick < 2}) == len(
+            number_format.between(0.995, 1.0825)
+        )
 
 
 # --- gradients
@@ -88,8 +94,11 @@ def test_a_format_with_more_fraction_has_more_marks() -> None:
 @pytest.mark.parametrize("name", ["fp16", "bf16", "fp8_e4m3"])
 @pytest.mark.parametrize("scale", [1, 1024, 2**24, 2**28])
 def test_bars_show_what_becomes_of_the_gradients(name: str, scale: int) -> None:
-    known = FORMATS[name]
-    picture, fates = drawn(gradient_bars(known, scale)), gradient_fates(known, scale)
+    number_format = FORMATS[name]
+    picture, fates = (
+        drawn(gradient_bars(number_format, scale)),
+        gradient_fates(number_format, scale),
+    )
     bars = [x for x in picture.of_kind("rect") if x.words]
     assert [x.words for x in bars] == [*fates.values()]
     assert len({x.fill for x in bars}) == len({*fates.values()})
@@ -103,7 +112,7 @@ def test_bars_show_what_becomes_of_the_gradients(name: str, scale: int) -> None:
     assert bool(picture.dashed) == (scale > 1)  # where the bars began
     assert ("become 0" in picture.texts) == (name != "bf16")
     [window] = picture.filled(COLORS["saving"])
-    assert window == drawn(gradient_bars(known, 1)).filled(COLORS["saving"])[0]
+    assert window == drawn(gradient_bars(number_format, 1)).filled(COLORS["saving"])[0]
 
 
 # --- a sum
@@ -120,9 +129,9 @@ def test_bars_show_what_becomes_of_the_gradients(name: str, scale: int) -> None:
     ],
 )
 def test_the_sum_ends_at_the_number_of_ones_or_where_it_stalls(name, ones, total, after) -> None:
-    known = FORMATS[name]
-    assert sum_of_ones(known, ones) == total
-    drawing = sum_line(known, ones, total)
+    number_format = FORMATS[name]
+    assert sum_of_ones(number_format, ones) == total
+    drawing = sum_line(number_format, ones, total)
     assert f"make {total:,}." in drawing.words
     assert f"one more makes {after:,}." in drawing.words
 
@@ -209,5 +218,5 @@ def test_the_memory_line_stands_still_and_the_bar_ends_there_when_it_is_full() -
     assert not any("far beyond" in x for x in gpu(150e9).texts)
     [outline] = gpu(40e9, 20e9).dashed
     assert outline.width == pytest.approx((line - start) / 4, abs=0.2)
-    told = on_a_gpu({"weights": 2}, {"weights": 90e9}, 80e9).words
-    assert "90.0 GB is more than its 80.0 GB" in told
+    description = on_a_gpu({"weights": 2}, {"weights": 90e9}, 80e9).words
+    assert "90.0 GB is more than its 80.0 GB" in description

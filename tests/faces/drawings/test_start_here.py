@@ -28,8 +28,8 @@ def machine(num_gpus: int = 8, days: float = 30, tokens: float = 47e9, **more: A
 def test_a_square_stands_for_one_gpu_or_for_as_many_as_it_says(n: int, layout) -> None:
     picture = machine(n, 1, layout=layout)
     squares = [x for x in picture.of_kind("rect") if x.width == x.height and not x.words]
-    told = [x for x in picture.texts if x.startswith("a square: ")]
-    each = int(told[0].split()[2].replace(",", "")) if told else 1
+    captions = [x for x in picture.texts if x.startswith("a square: ")]
+    each = int(captions[0].split()[2].replace(",", "")) if captions else 1
     assert len(squares) - 1 == -(-n // each)  # one is the day's
     assert len(squares) - 1 <= 32
 
@@ -113,7 +113,7 @@ def test_the_map_has_every_chapter_and_says_what_is_done() -> None:
     assert [row[0] for row in drawings.STOPS] == [f"{number:02}" for number in range(len(CHAPTERS))]
     assert all(title in plain.words for _, title, *_ in drawings.STOPS)
     assert "done)" not in plain.words
-    told = drawings.course_map({"03": (2, 5), "05": (6, 6)})
-    assert [x.words for x in drawn(told).filled(COLORS["useful"])] == ["Precision"]
-    assert {"2 of 5", "6 of 6"} < {*drawn(told).texts}
+    course = drawings.course_map({"03": (2, 5), "05": (6, 6)})
+    assert [x.words for x in drawn(course).filled(COLORS["useful"])] == ["Precision"]
+    assert {"2 of 5", "6 of 6"} < {*drawn(course).texts}
     assert [x.words for x in drawn(plain).dashed] == ["Fine-tuning"]

@@ -9,17 +9,21 @@ import pytest
 from llmtrain_course.exercises import EXERCISES, check
 from tests.faces.exercises.answers import ANSWERS
 
-RIGHT = [(id, answer, "") for id, known in ANSWERS.items() for answer in known.right]
-RIGHT += [(id, answer, words) for id, known in ANSWERS.items() for answer, words in known.told]
-MISTAKES = [
-    (id, answer, words) for id, known in ANSWERS.items() for answer, words in known.common_mistakes
+RIGHT = [(id, answer, "") for id, answers in ANSWERS.items() for answer in answers.right]
+RIGHT += [
+    (id, answer, words) for id, answers in ANSWERS.items() for answer, words in answers.replies
 ]
-UNANSWERED = [(id, answer) for id, known in ANSWERS.items() for answer in known.unanswered]
+MISTAKES = [
+    (id, answer, words)
+    for id, answers in ANSWERS.items()
+    for answer, words in answers.common_mistakes
+]
+UNANSWERED = [(id, answer) for id, answers in ANSWERS.items() for answer in answers.unanswered]
 
 
 def test_each_exercise_has_its_answers() -> None:
     assert [*ANSWERS] == [*EXERCISES]
-    assert all(known.right and known.common_mistakes for known in ANSWERS.values())
+    assert all(answers.right and answers.common_mistakes for answers in ANSWERS.values())
 
 
 @pytest.mark.parametrize(("id", "answer", "words"), RIGHT)

@@ -26,20 +26,20 @@ def test_the_best_micro_batch_of_04_c_is_four() -> None:
 
 
 def test_the_batches_that_04_d_names_are_those_of_the_table() -> None:
-    known = {row["name"]: row for row in published.rows("batch_sizes")}
-    told = {"GPT-3 125M": 0.5, "Pythia 1.4B": 2.1, "Llama 2 7B": 4}
-    told |= {"DeepSeek LLM 7B": 9.4, "Llama 2 70B": 4, "DeepSeek LLM 67B": 19}
-    told |= {"Llama 3.1 405B": 16}
-    for name, millions in told.items():
-        size = float(known[name]["batch_tokens_end"])
+    rows = {row["name"]: row for row in published.rows("batch_sizes")}
+    batches = {"GPT-3 125M": 0.5, "Pythia 1.4B": 2.1, "Llama 2 7B": 4}
+    batches |= {"DeepSeek LLM 7B": 9.4, "Llama 2 70B": 4, "DeepSeek LLM 67B": 19}
+    batches |= {"Llama 3.1 405B": 16}
+    for name, millions in batches.items():
+        size = float(rows[name]["batch_tokens_end"])
         assert float(units.digits(size / 1e6, 2)) == millions
     assert published.batches_of_size(8_030_261_248)[0] == (2e6, "GPT-3 6.7B")
 
 
 def test_a_batch_is_held_against_models_of_like_size() -> None:
-    known = published.batches_of_size(69e9)
-    assert known[0] == (3e6, "Chinchilla 70B")
-    assert known[-1] == (18_874_368, "DeepSeek LLM 67B")
+    neighbors = published.batches_of_size(69e9)
+    assert neighbors[0] == (3e6, "Chinchilla 70B")
+    assert neighbors[-1] == (18_874_368, "DeepSeek LLM 67B")
     assert [name for _, name in published.batches_of_size(355e6)] == ["GPT-3 350M", "Pythia 410M"]
     assert len(published.batches_of_size(1.01e12)) == 4  # half to twice as large
     assert len(published.batches_of_size(1e15)) > 40  # any
@@ -57,6 +57,6 @@ def test_the_prediction_names_the_belief() -> None:
 
 @pytest.mark.parametrize("guess", [1, "2", 4, "8"])
 def test_of_blooms_micro_batches_four_was_the_fastest(guess: int | str) -> None:
-    told = PREDICTIONS["batch-bloom"].reveal(guess)
-    assert ("and so it is" in told) == (guess == 4)
-    assert " s with" not in told  # the picture below shows it
+    reply = PREDICTIONS["batch-bloom"].reveal(guess)
+    assert ("and so it is" in reply) == (guess == 4)
+    assert " s with" not in reply  # the picture below shows it

@@ -18,9 +18,9 @@ def test_the_guess_is_told_in_its_parts() -> None:
     whole = 1 + once.total
     saving = 100 * (once.saving - twice.saving) / whole
     lost = 100 * (twice.lost - once.lost) / whole
-    told = f"Writes cost {saving:.2f} points less, lost work {lost:.2f} more: together"
+    sentence = f"Writes cost {saving:.2f} points less, lost work {lost:.2f} more: together"
     assert (round(saving, 2), round(lost, 2)) == (0.37, 0.75)
-    assert f"{told} {lost - saving:.2f}." in str(predict("calendar-guess", 3))
+    assert f"{sentence} {lost - saving:.2f}." in str(predict("calendar-guess", 3))
 
 
 def test_per_cent_may_be_written_as_such() -> None:
@@ -47,14 +47,14 @@ def test_a_promise_follows_the_rule_of_the_page(set_run: Callable[..., OwnRun], 
     design |= {"write_seconds": 40, "restart_minutes": 30, "save_minutes": 180}
     design |= {"spare_nodes": 0 if mine.gpus == 8 else 4}
 
-    def told(days: float, measured: bool) -> str:
+    def reply(days: float, measured: bool) -> str:
         answer = design | {"promised_days": days, "measured": measured}
         return EXERCISES["calendar-d"].grade(answer)[1]
 
-    assert told(first, False).startswith("right: ")
-    assert f"and up to {first:.3g}" in told(first, False).replace(".0 ", " ")
-    assert "no step is measured yet" in told(0.9 * first, False)
-    assert "are after your last one" in told(mine.days + 1, False)
-    assert told(1.2 * steps, True).startswith("right: ")
-    assert "as a first run" not in told(1.2 * steps, True)
-    assert "cannot be promised" in told(steps, True)
+    assert reply(first, False).startswith("right: ")
+    assert f"and up to {first:.3g}" in reply(first, False).replace(".0 ", " ")
+    assert "no step is measured yet" in reply(0.9 * first, False)
+    assert "are after your last one" in reply(mine.days + 1, False)
+    assert reply(1.2 * steps, True).startswith("right: ")
+    assert "as a first run" not in reply(1.2 * steps, True)
+    assert "cannot be promised" in reply(steps, True)

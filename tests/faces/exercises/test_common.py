@@ -71,7 +71,7 @@ ASKED_AGAIN = [
 ]
 """Choices that come back as another question."""
 
-NUMERIC = dict(found for item in EXERCISES.items() for found in numbers(*item))
+NUMERIC = dict(question for item in EXERCISES.items() for question in numbers(*item))
 
 
 def verdict_on(id: str, number: object) -> Verdict:
@@ -117,9 +117,9 @@ def test_a_unit_that_looks_like_a_power_of_ten_is_no_wrong_answer() -> None:
 
 @pytest.mark.parametrize("id", [id for id, one in PREDICTIONS.items() if not one.options])
 def test_a_guess_may_be_written_as_its_truth_is_printed(id: str) -> None:
-    known = PREDICTIONS[id]
-    for text, value in printed(known.truth(), known.asked).items():
-        assert known._read(text).number == pytest.approx(value, rel=0.0501), text
+    prediction = PREDICTIONS[id]
+    for text, value in printed(prediction.truth(), prediction.asked).items():
+        assert prediction._read(text).number == pytest.approx(value, rel=0.0501), text
 
 
 @pytest.mark.parametrize("name", UNITS)
@@ -135,8 +135,8 @@ def test_each_slip_is_named_exactly_and_in_three_digits(id: str) -> None:
     for ratio, mistake in exercise.all_mistakes().items():
         value = ratio * exercise.key()
         assert verdict_on(id, value).text == mistake
-        told = verdict_on(id, float(f"{value:.2e}"))
-        assert told.text == mistake or told.ok or told.text.startswith("nearly")
+        verdict = verdict_on(id, float(f"{value:.2e}"))
+        assert verdict.text == mistake or verdict.ok or verdict.text.startswith("nearly")
 
 
 @pytest.mark.parametrize("id", NUMERIC)
@@ -150,9 +150,9 @@ def test_no_slip_lies_near_the_key_or_another_slip(id: str) -> None:
     mistakes = [(ratio * key, text) for ratio, text in exercise.all_mistakes().items()]
     for value, _ in mistakes:
         assert abs(value - key) > margin(key, exercise.tolerance) + margin(value, near)
-    for (one, said), (other, told) in combinations(mistakes, 2):
+    for (one, reply), (other, other_reply) in combinations(mistakes, 2):
         gap = abs(one - other)
-        assert said == told or gap > margin(one, near) + margin(other, near)
+        assert reply == other_reply or gap > margin(one, near) + margin(other, near)
 
 
 @pytest.mark.parametrize("id", NUMERIC)
@@ -199,32 +199,32 @@ EXACT = Numeric(
 )
 
 
-def said(answer: object, exercise: object = EXACT, tries: int = 0):
+def verdict_for(answer: object, exercise: object = EXACT, tries: int = 0):
     return grade("x", answer, exercise, tries)
 
 
 def test_an_exact_count_takes_what_rounds_to_it_and_a_rounding() -> None:
     key = EXACT.key()
     for answer in (key, 18437658624.000004, key + 0.4, np.float64(key)):
-        assert said(answer).text == "right, 18,437,658,624 parameters."
+        assert verdict_for(answer).text == "right, 18,437,658,624 parameters."
     for rounded in (18.44e9, 18.438e9, 18_437_700_000, "18.44B", "18,437,658,624"):
-        assert said(rounded).ok is True
+        assert verdict_for(rounded).ok is True
     for wrong in (18.4e9, 18.43e9, key + 1, key * 1.0005):
-        assert said(wrong).ok is False
-        assert said(wrong).text.startswith("nearly")
-    assert "rounded; please" in said(18.4e9).text
-    assert "18,437,658,624" not in said(18.4e9).text
-    assert said(key + 2 * 6144).text == "this includes the last LayerNorm."
+        assert verdict_for(wrong).ok is False
+        assert verdict_for(wrong).text.startswith("nearly")
+    assert "rounded; please" in verdict_for(18.4e9).text
+    assert "18,437,658,624" not in verdict_for(18.4e9).text
+    assert verdict_for(key + 2 * 6144).text == "this includes the last LayerNorm."
 
 
 def test_hints_come_in_steps() -> None:
-    assert said(20e9).text == "too high. Which part is off?"
-    assert said(20e9, tries=1).text == "too high. It is the tables."
-    assert said(20e9, tries=7).text == "too high. (V + s)h"
+    assert verdict_for(20e9).text == "too high. Which part is off?"
+    assert verdict_for(20e9, tries=1).text == "too high. It is the tables."
+    assert verdict_for(20e9, tries=7).text == "too high. (V + s)h"
 
 
 @pytest.mark.parametrize(
-    ("text", "hint", "told"),
+    ("text", "hint", "reply"),
     [
         ("too low. <hint>", "first the work.", "too low. First the work."),
         ("a part missing? <hint>", "an MFU does.", "a part missing? An MFU does."),
@@ -236,12 +236,12 @@ def test_hints_come_in_steps() -> None:
         ("right.", "first the work.", "right."),
     ],
 )
-def test_a_hint_after_a_full_stop_begins_with_a_capital(text, hint, told) -> None:
+def test_a_hint_after_a_full_stop_begins_with_a_capital(text, hint, reply) -> None:
     class Told(Numeric):
         def grade(self, answer: object) -> tuple[bool, str]:
             return False, text
 
-    assert grade("x", 1, Told(lambda: 2, str, hint), 0).text == told
+    assert grade("x", 1, Told(lambda: 2, str, hint), 0).text == reply
 
 
 @pytest.mark.parametrize("id", EXERCISES)
@@ -251,9 +251,9 @@ def test_no_hint_begins_with_a_small_word_behind_a_full_stop(id: str) -> None:
             return False, "too low. <hint>"
 
     for tries, hint in enumerate(filter(None, EXERCISES[id].hints())):
-        told = grade(id, 1, Told(lambda: 2, str, EXERCISES[id].hints()), tries).text
-        assert told.casefold() == f"too low. {hint}".casefold()
-        assert not re.match(r"too low\. [a-z]+ [a-z]", told)
+        reply = grade(id, 1, Told(lambda: 2, str, EXERCISES[id].hints()), tries).text
+        assert reply.casefold() == f"too low. {hint}".casefold()
+        assert not re.match(r"too low\. [a-z]+ [a-z]", reply)
 
 
 @pytest.mark.parametrize("id", NUMERIC)
@@ -377,17 +377,17 @@ def test_another_order_of_operations_is_as_right() -> None:
         cases=[{"n": 1024, "days": 34}, {"n": 16, "days": 200}],
         hint="",
     )
-    assert said(lambda n, days: days * 24 * (n * 2.5), price).ok
-    assert said(lambda n, days: days * 86400 * n * (2.5 / 3600), price).ok
-    assert said(lambda n, days: days * n * 2.5, price).ok is False
+    assert verdict_for(lambda n, days: days * 24 * (n * 2.5), price).ok
+    assert verdict_for(lambda n, days: days * 86400 * n * (2.5 / 3600), price).ok
+    assert verdict_for(lambda n, days: days * n * 2.5, price).ok is False
 
 
 def test_a_choice_is_judged_by_its_option_in_any_case() -> None:
     rate = MultipleChoice(lambda: "rate", {"rate": "right.", "count": "a count has no time."})
-    assert said(" Rate ", rate).ok is True
-    assert said("count", rate).text == "a count has no time."
-    assert 'none of the choices: "rate", "count"' in said("speed", rate).text
-    assert said(3, rate).ok is False
+    assert verdict_for(" Rate ", rate).ok is True
+    assert verdict_for("count", rate).text == "a count has no time."
+    assert 'none of the choices: "rate", "count"' in verdict_for("speed", rate).text
+    assert verdict_for(3, rate).ok is False
 
 
 # --- predictions and progress
@@ -397,7 +397,7 @@ CHOSEN = Prediction(lambda: "same", "Why.", options={"same": "Yes.", "more": "No
 
 
 @pytest.mark.parametrize(
-    ("guess", "told"),
+    ("guess", "reply"),
     [
         (25, "you said 25; it is 2.5 days: 10 times too much. Why it is so."),
         ("1", "you said 1; it is 2.5 days: 2.5 times too little. Why it is so."),
@@ -405,8 +405,8 @@ CHOSEN = Prediction(lambda: "same", "Why.", options={"same": "Yes.", "more": "No
         (2.55, "you said 2.55; it is 2.5 days: 2.0 % too much. Why it is so."),
     ],
 )
-def test_a_guess_is_told_its_gap(guess: object, told: str) -> None:
-    assert GUESS.reveal(guess) == told
+def test_a_guess_is_told_its_gap(guess: object, reply: str) -> None:
+    assert GUESS.reveal(guess) == reply
 
 
 @pytest.mark.parametrize("id", [id for id, it in PREDICTIONS.items() if not it.options])
@@ -463,7 +463,7 @@ DAYS = Numeric(
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reply"),
     [
         ("22.4", "right, 22.4 days."),
         ("22.4 days", "right, 22.4 days."),
@@ -476,35 +476,38 @@ DAYS = Numeric(
         ("2**10**9", "'2**10**9' is no number: write 7B, 300e9, 15T, 8k, 1,024 or 2.5."),
     ],
 )
-def test_an_answer_has_its_unit(answer: object, told: str) -> None:
-    assert said(answer, DAYS).text == told
+def test_an_answer_has_its_unit(answer: object, reply: str) -> None:
+    assert verdict_for(answer, DAYS).text == reply
 
 
 def test_where_no_unit_is_asked_none_is_left_out_silently() -> None:
     bare = Numeric(lambda: 22.4, str, "h.")
-    assert said("22.4", bare).ok
-    assert said("22.4 days", bare).text == "'22.4 days': give the number alone, without its unit."
+    assert verdict_for("22.4", bare).ok
+    assert (
+        verdict_for("22.4 days", bare).text
+        == "'22.4 days': give the number alone, without its unit."
+    )
 
 
 def test_where_the_unit_is_the_question_nothing_is_converted() -> None:
     bytes_of_it = Numeric(lambda: 2**34, str, "h.", asked="bytes", converts=False)
-    told = said("16 GiB", bytes_of_it).text
-    assert told == "these are GiB; bytes are asked, as a number without a unit."
-    assert said(f"{2**34} bytes", bytes_of_it).ok
+    reply = verdict_for("16 GiB", bytes_of_it).text
+    assert reply == "these are GiB; bytes are asked, as a number without a unit."
+    assert verdict_for(f"{2**34} bytes", bytes_of_it).ok
 
 
 def test_a_number_in_two_digits_is_no_slip_that_lies_there() -> None:
     key = Numeric(lambda: 58.21, str, "h.", tolerance=3e-4, wrong_values={57.96: "other."})
-    assert said(58, key).text == "nearly: this is rounded; please give one digit more."
-    assert said(57.96, key).text == "other."
+    assert verdict_for(58, key).text == "nearly: this is rounded; please give one digit more."
+    assert verdict_for(57.96, key).text == "other."
 
 
 def test_entries_of_a_design_are_read_with_their_units_and_said_back() -> None:
     run = {"model": "Llama-3.1-8B", "days": "720 hours", "chip": "A100", "gpus": "40 GPUs"}
-    told = check("duration-d", run).text
-    assert told.startswith("days: you wrote 720 hours, that is 30 days. right: at 25 %")
-    told = check("duration-d", run | {"days": "30 GB"}).text
-    assert told == "days='30 GB': these are GB; days are asked."
+    reply = check("duration-d", run).text
+    assert reply.startswith("days: you wrote 720 hours, that is 30 days. right: at 25 %")
+    reply = check("duration-d", run | {"days": "30 GB"}).text
+    assert reply == "days='30 GB': these are GB; days are asked."
 
 
 def test_a_guess_has_its_unit() -> None:
@@ -523,13 +526,13 @@ def test_a_guess_has_its_unit() -> None:
 
 
 def test_a_named_slip_uses_up_no_hint() -> None:
-    told = [check("start_here-a", 22.65 * 24).text for _ in range(3)]
-    assert len({*told}) == 1
-    told = [check("start_here-a", answer).text for answer in (30, "30 GB", 22.65 * 24, 30, 30)]
+    replies = [check("start_here-a", 22.65 * 24).text for _ in range(3)]
+    assert len({*replies}) == 1
+    replies = [check("start_here-a", answer).text for answer in (30, "30 GB", 22.65 * 24, 30, 30)]
     first, second = EXERCISES["start_here-a"].hints()
-    assert first in told[0]
-    assert second in told[3]
-    assert told[4] == "too high. The worked answer is in solutions/00_start_here.ipynb."
+    assert first in replies[0]
+    assert second in replies[3]
+    assert replies[4] == "too high. The worked answer is in solutions/00_start_here.ipynb."
 
 
 @pytest.mark.parametrize("id", EXERCISES)
@@ -569,9 +572,9 @@ def test_a_folder_that_is_gone_has_links_all_the_same(monkeypatch, tmp_path) -> 
 
 
 def test_what_a_learner_wrote_is_no_markup_in_a_verdict() -> None:
-    told = html(check("start_here-b", "<img src=x> solutions/00_start_here.ipynb"))
-    assert "&lt;img" in told
-    assert "<img" not in told
+    markup = html(check("start_here-b", "<img src=x> solutions/00_start_here.ipynb"))
+    assert "&lt;img" in markup
+    assert "<img" not in markup
 
 
 # --- a choice that was wrong
@@ -584,14 +587,14 @@ def test_a_wrong_choice_comes_back_as_another_question() -> None:
         f"22.4 PFLOP/s. A second question, in place of the first: {question}"
     )
     for option in "ACD":
-        told = check("start_here-b", option)
-        assert told.ok is False
+        verdict = check("start_here-b", option)
+        assert verdict.ok is False
         stands = f"The second question still stands: {question}"
-        assert told.text == f"{EXERCISES['start_here-b'].grade(option)[1]} {stands}"
-    told = check("start_here-b", "B")  # the right one, but it may have been tried
-    assert told.ok is None
-    assert told.text.startswith("right this time: what is done in a day")
-    assert told.text.endswith(f"The second question still stands: {question}")
+        assert verdict.text == f"{EXERCISES['start_here-b'].grade(option)[1]} {stands}"
+    verdict = check("start_here-b", "B")  # the right one, but it may have been tried
+    assert verdict.ok is None
+    assert verdict.text.startswith("right this time: what is done in a day")
+    assert verdict.text.endswith(f"The second question still stands: {question}")
     assert check("start_here-b", "E").text.endswith(f"The second question still stands: {question}")
     assert check("start_here-b", None).text.endswith(
         f"The second question still stands: {question}"
@@ -647,11 +650,11 @@ def test_several_questions_come_one_after_the_other(monkeypatch) -> None:
         followups=[Question("X or y?", second), Question("How many?", number)],
     )
     monkeypatch.setattr(exercises, "EXERCISES", {"00-x": first})
-    told = [exercises.check("00-x", answer).text for answer in ("b", "y", "x", 4, 5)]
-    assert told[0] == "no, b. A second question, in place of the first: X or y?"
-    assert told[1] == "no, y. A second question, in place of the first: How many?"
-    assert told[2].endswith("The second question still stands: How many?")
-    assert told[3:] == ["too low. h.", "right, 5."]
+    replies = [exercises.check("00-x", answer).text for answer in ("b", "y", "x", 4, 5)]
+    assert replies[0] == "no, b. A second question, in place of the first: X or y?"
+    assert replies[1] == "no, y. A second question, in place of the first: How many?"
+    assert replies[2].endswith("The second question still stands: How many?")
+    assert replies[3:] == ["too low. h.", "right, 5."]
 
 
 # --- a function whose arguments have other names
@@ -668,25 +671,25 @@ def test_a_function_may_name_its_arguments_otherwise() -> None:
         lambda *each: each[0] * each[1] ** 2,
         lambda **each: each["n"] * each["days"] ** 2,
     ):
-        assert said(right, price).ok, right
-    assert said(lambda n: 1, price).text == "it takes n; it should take n, days."
-    assert said(lambda: 1, price).text == "it takes nothing; it should take n, days."
+        assert verdict_for(right, price).ok, right
+    assert verdict_for(lambda n: 1, price).text == "it takes n; it should take n, days."
+    assert verdict_for(lambda: 1, price).text == "it takes nothing; it should take n, days."
 
 
 def test_a_long_error_is_cut_between_words() -> None:
     def answer(n: int) -> float:
         raise TypeError("a word " * 40)
 
-    told = said(answer, Function(key=lambda n: n, cases=[{"n": 8}], hint="")).text
-    assert told.startswith("with n=8 it raised TypeError: a word a word")
-    assert re.search(r" (a|word) …$", told)
+    reply = verdict_for(answer, Function(key=lambda n: n, cases=[{"n": 8}], hint="")).text
+    assert reply.startswith("with n=8 it raised TypeError: a word a word")
+    assert re.search(r" (a|word) …$", reply)
 
 
 def test_where_there_are_no_hints_the_second_wrong_answer_gets_the_link() -> None:
-    told = [
+    replies = [
         check("calendar-b", answer).text for answer in ("faster restarts", *2 * ["better nodes"])
     ]
-    assert told[0].endswith("does, twice.")
-    assert told[1].endswith("hardware. The worked answer is in solutions/09_calendar.ipynb.")
-    assert told[2] == told[1]
+    assert replies[0].endswith("does, twice.")
+    assert replies[1].endswith("hardware. The worked answer is in solutions/09_calendar.ipynb.")
+    assert replies[2] == replies[1]
     assert check("calendar-b", "faster writes").text.startswith("right")

@@ -37,9 +37,9 @@ def test_07_c_is_the_split_that_llama_took() -> None:
 def test_07_d_says_by_how_much_another_split_is_faster() -> None:
     """ "Too near to tell" isn't enough of a step that takes a fifth more."""
     run = MINE | {"gpus": 64, "batch": 512, "recompute": "none"}
-    told = {tensor: check("communication-d", run | {"tensor": tensor}).text for tensor in (1, 2)}
-    assert "no usual split that fits is faster" in told[1]
-    assert "the fastest that fits takes 6.0 s, and yours 19 % more. Up to 30 %, a mo" in told[2]
+    replies = {tensor: check("communication-d", run | {"tensor": tensor}).text for tensor in (1, 2)}
+    assert "no usual split that fits is faster" in replies[1]
+    assert "the fastest that fits takes 6.0 s, and yours 19 % more. Up to 30 %, a mo" in replies[2]
 
 
 def test_07_d_is_held_against_the_best_split() -> None:

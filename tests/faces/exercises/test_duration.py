@@ -14,11 +14,11 @@ from tests.pages import words
 @pytest.mark.parametrize("id", ["duration-a", "duration-b"])
 def test_hints_come_in_steps_and_the_solution_last(id: str) -> None:
     odd = 77 if id == "duration-a" else (800e9, X_B, 77)
-    told = [grade(id, odd, EXERCISES[id], tries).text for tries in range(4)]
-    assert len(set(told)) == 3
-    assert told[2] == told[3]
-    assert told[2].endswith("The worked answer is in solutions/03_duration.ipynb.")
-    assert "solutions" not in told[0] + told[1]
+    replies = [grade(id, odd, EXERCISES[id], tries).text for tries in range(4)]
+    assert len(set(replies)) == 3
+    assert replies[2] == replies[3]
+    assert replies[2].endswith("The worked answer is in solutions/03_duration.ipynb.")
+    assert "solutions" not in replies[0] + replies[1]
 
 
 def test_the_offers_are_the_pages_and_one_chip_alone_will_do() -> None:
@@ -42,19 +42,21 @@ def test_an_offer_is_hoped_for_only_if_it_is_likely_to_keep_both_limits(chip: st
     """Eight A100s keep within the money at the likely share, and need 556 days of 45."""
     for n in range(8, AT_HAND + 1, 8):
         (days, dollars), likely = (of_offer(chip, n, share) for share in (0.25, 0.35))
-        told = grade("duration-c", {"chip": chip, "gpus": n}, EXERCISES["duration-c"], 0).text
-        assert ("too dear" in told, "too late" in told) == (dollars > BUDGET, days > MOST_DAYS)
-        hoped = likely[0] <= MOST_DAYS and likely[1] <= BUDGET and "right" not in told
-        assert ("likely share" in told) == hoped, told
+        reply = grade("duration-c", {"chip": chip, "gpus": n}, EXERCISES["duration-c"], 0).text
+        assert ("too dear" in reply, "too late" in reply) == (dollars > BUDGET, days > MOST_DAYS)
+        hoped = likely[0] <= MOST_DAYS and likely[1] <= BUDGET and "right" not in reply
+        assert ("likely share" in reply) == hoped, reply
 
 
 def test_the_gpus_that_somebody_has_already_are_not_too_many(set_run) -> None:
     run = dict(set_run(gpus=64, days=14, chip="H100 SXM"))
     design = {name: run[name] for name in ("model", "days", "chip", "gpus")}
-    told = check("duration-d", design)
-    assert told.ok
-    assert "it takes 5.7 days, and you have 14. You have these 64 already." in told.text
-    assert "32 are enough for 20 tokens for each parameter, and all of yours get to 49" in told.text
+    verdict = check("duration-d", design)
+    assert verdict.ok
+    assert "it takes 5.7 days, and you have 14. You have these 64 already." in verdict.text
+    assert (
+        "32 are enough for 20 tokens for each parameter, and all of yours get to 49" in verdict.text
+    )
     assert check("duration-d", design | {"gpus": 32}).ok
     for more in ({"gpus": 72}, {"gpus": 40}, {"chip": "B200"}):
         assert "more than it takes" in check("duration-d", design | more).text
@@ -68,8 +70,8 @@ def test_a_run_of_ones_own_by_the_formula(run) -> None:
     assert float(run["gpus"]) == 8 * nodes
     verdict = check("duration-d", run)
     assert verdict.ok is True
-    told = f"Write down: {8 * nodes:.0f} {run['chip']}, 161 billion tokens"
-    assert told in verdict.text
+    sentence = f"Write down: {8 * nodes:.0f} {run['chip']}, 161 billion tokens"
+    assert sentence in verdict.text
 
 
 def test_the_slowest_run_is_met_as_a_number_and_as_a_percentage() -> None:
@@ -80,6 +82,6 @@ def test_the_slowest_run_is_met_as_a_number_and_as_a_percentage() -> None:
 
 @pytest.mark.parametrize("guess", ["half", "a fifth less", "same", "longer"])
 def test_the_doubling_names_the_belief_behind_each_option(guess: str) -> None:
-    told = PREDICTIONS["duration-twice"].reveal(guess)
-    assert ("and so it is" in told) == (guess == "same")
-    assert "not a day less" in told
+    reply = PREDICTIONS["duration-twice"].reveal(guess)
+    assert ("and so it is" in reply) == (guess == "same")
+    assert "not a day less" in reply

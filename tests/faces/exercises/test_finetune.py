@@ -38,16 +38,16 @@ def test_another_run_of_ones_own_is_judged_by_its_own_machine(
 @pytest.mark.parametrize("gpus", [9, 16, 64])
 def test_no_more_gpus_than_a_machine_has(gpus: int) -> None:
     own_run(gpus=64)
-    told = check("finetune-d", {"gpus": gpus, "way": "lora", "length": 2048, "texts": 1000})
-    assert not told.ok
-    assert told.text.startswith(f"{gpus} GPUs are more than the 8 of one machine")
-    assert "take at most 8 of yours" in told.text
+    verdict = check("finetune-d", {"gpus": gpus, "way": "lora", "length": 2048, "texts": 1000})
+    assert not verdict.ok
+    assert verdict.text.startswith(f"{gpus} GPUs are more than the 8 of one machine")
+    assert "take at most 8 of yours" in verdict.text
 
 
 def test_rows_longer_than_the_models_positions_are_refused_in_its_name() -> None:
     own_run(model="GPT-3 175B")
-    told = check("finetune-d", {"gpus": 8, "way": "lora", "length": 4096, "texts": 10**6}).text
-    assert told.startswith("GPT-3 175B has positions for 2,048 tokens: shorter rows.")
+    reply = check("finetune-d", {"gpus": 8, "way": "lora", "length": 4096, "texts": 10**6}).text
+    assert reply.startswith("GPT-3 175B has positions for 2,048 tokens: shorter rows.")
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -18,10 +18,10 @@ def test_a_guess_gets_the_truth_and_the_belief_behind_it() -> None:
     assert PREDICTIONS["flops-guess"].truth() == "less than twice"
     assert work_ratio() == pytest.approx(1.404, abs=0.001)
     for guess, why in PREDICTIONS["flops-guess"].options.items():
-        told = PREDICTIONS["flops-guess"].reveal(guess.upper())
-        assert why in told
-        assert "The factor is 1.40" in told
-        assert ("and so it is" in told) == (guess == "less than twice")
+        reply = PREDICTIONS["flops-guess"].reveal(guess.upper())
+        assert why in reply
+        assert "The factor is 1.40" in reply
+        assert ("and so it is" in reply) == (guess == "less than twice")
 
 
 def test_the_colleague_changes_the_length_alone() -> None:
@@ -35,8 +35,8 @@ def test_the_colleague_changes_the_length_alone() -> None:
 
 def test_equally_busy_and_not_equally_fast() -> None:
     assert PREDICTIONS["flops-busy"].truth() == "equally"
-    told = PREDICTIONS["flops-busy"].reveal("full")
-    assert "full: MFU 39.0 %, HFU 51.9 %; selective: MFU 51.4 %, HFU 51.8 %" in told
+    reply = PREDICTIONS["flops-busy"].reveal("full")
+    assert "full: MFU 39.0 %, HFU 51.9 %; selective: MFU 51.4 %, HFU 51.8 %" in reply
 
 
 def test_the_layers_hints_come_in_steps() -> None:
@@ -45,18 +45,18 @@ def test_the_layers_hints_come_in_steps() -> None:
     def odd(h, f, k, s):
         return 7
 
-    told = [grade("flops-a", odd, exercise, tries).text for tries in range(4)]
-    assert "it returned 7, too little. Look at the parts one by one" in told[0]
-    assert "which weights" in told[1]
-    assert told[2].endswith("The worked answer is in solutions/02_flops.ipynb.")
-    assert told[3] == told[2]
+    replies = [grade("flops-a", odd, exercise, tries).text for tries in range(4)]
+    assert "it returned 7, too little. Look at the parts one by one" in replies[0]
+    assert "which weights" in replies[1]
+    assert replies[2].endswith("The worked answer is in solutions/02_flops.ipynb.")
+    assert replies[3] == replies[2]
 
 
 def test_the_hints_of_the_mfu_come_in_steps() -> None:
-    told = [grade("flops-b", 0.5, EXERCISES["flops-b"], tries).text for tries in range(3)]
-    assert "First the work" in told[0]
-    assert "MFU counts nothing twice" in told[1]
-    assert "in solutions/02_flops.ipynb" in told[2]
+    replies = [grade("flops-b", 0.5, EXERCISES["flops-b"], tries).text for tries in range(3)]
+    assert "First the work" in replies[0]
+    assert "MFU counts nothing twice" in replies[1]
+    assert "in solutions/02_flops.ipynb" in replies[2]
 
 
 def test_the_colleagues_figure_is_that_of_the_sparse_peak_and_of_nothing_else() -> None:
@@ -67,17 +67,17 @@ def test_the_colleagues_figure_is_that_of_the_sparse_peak_and_of_nothing_else() 
 
 
 def test_another_question_follows_a_wrong_slip_and_no_wrong_number() -> None:
-    def told(answer: object, turn: int = 0) -> tuple[bool | None, int]:
+    def outcome(answer: object, turn: int = 0) -> tuple[bool | None, int]:
         verdict = grade("flops-c", answer, EXERCISES["flops-c"], 0, turn)
         assert "hint>" not in verdict.text
         return verdict.ok, verdict.turn
 
-    assert told((0.184, "length")) == (False, 0)
-    assert told((0.368, "length")) == (False, 1)
-    assert told((0.368, "sparse"), 1) == (None, 1)  # and still the number is asked
-    assert told((0.368, None), 1) == (None, 1)
-    assert told((0.3, "sparse"), 1) == (False, 1)
-    assert told(readings()["recomputation"] / 2, 1) == (True, 1)
+    assert outcome((0.184, "length")) == (False, 0)
+    assert outcome((0.368, "length")) == (False, 1)
+    assert outcome((0.368, "sparse"), 1) == (None, 1)  # and still the number is asked
+    assert outcome((0.368, None), 1) == (None, 1)
+    assert outcome((0.3, "sparse"), 1) == (False, 1)
+    assert outcome(readings()["recomputation"] / 2, 1) == (True, 1)
 
 
 def test_the_colleagues_share_is_what_runs_that_recompute_everything_reach() -> None:
@@ -99,7 +99,7 @@ def test_ones_own_model_may_be_a_file(tmp_path: Path) -> None:
 
 def test_the_hints_of_ones_own_batch_come_in_steps() -> None:
     short = ("Llama-3.1-8B", 8, 1)
-    told = [grade("flops-d", short, EXERCISES["flops-d"], tries).text for tries in range(3)]
-    assert told[0].endswith("0.543 s, less than 5. The seconds are proportional to the batch.")
-    assert told[1].endswith("with X 35.0 % of the peak.")
-    assert "in solutions/02_flops.ipynb" in told[2]
+    replies = [grade("flops-d", short, EXERCISES["flops-d"], tries).text for tries in range(3)]
+    assert replies[0].endswith("0.543 s, less than 5. The seconds are proportional to the batch.")
+    assert replies[1].endswith("with X 35.0 % of the peak.")
+    assert "in solutions/02_flops.ipynb" in replies[2]

@@ -11,7 +11,7 @@ from llmtrain_course.kit.exercise import Exercise, Verdict, grade
 from llmtrain_course.kit.kinds import Estimate, FillIn, Recommendation
 
 
-def said(answer: object, exercise: Exercise, tries: int = 0) -> Verdict:
+def verdict_for(answer: object, exercise: Exercise, tries: int = 0) -> Verdict:
     return grade("x", answer, exercise, tries)
 
 
@@ -26,7 +26,7 @@ GUESS = Estimate(
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reply"),
     [
         (2e9, "right: it is 2 billion tokens, and you are nearly there. That is a small library."),
         (5e9, "right: it is 2 billion tokens, and yours is 2.5 times too high."),
@@ -43,18 +43,22 @@ GUESS = Estimate(
         ("lots", "'lots' is no number: write 7B"),
     ],
 )
-def test_an_estimate_is_told_its_factor(answer: object, told: str) -> None:
-    verdict = said(answer, GUESS)
-    assert told in verdict.text
-    assert verdict.ok is told.startswith(("right", "and yours"))
-    assert verdict.hinted == ("near enough" in told)
+def test_an_estimate_is_told_its_factor(answer: object, reply: str) -> None:
+    verdict = verdict_for(answer, GUESS)
+    assert reply in verdict.text
+    assert verdict.ok is reply.startswith(("right", "and yours"))
+    assert verdict.hinted == ("near enough" in reply)
 
 
 def test_an_estimate_names_its_factor_and_says_what_it_understood() -> None:
     days = Estimate(lambda: 10, lambda days: f"{days:g} days", within=2, asked="days")
-    assert said("336 h", days).text.startswith("you wrote 336 h, that is 14 days: right: it is 10")
-    assert said(21, days).text.startswith("2.1 times too high; within 2 times is near enough.")
-    assert said(None, days).ok is None
+    assert verdict_for("336 h", days).text.startswith(
+        "you wrote 336 h, that is 14 days: right: it is 10"
+    )
+    assert verdict_for(21, days).text.startswith(
+        "2.1 times too high; within 2 times is near enough."
+    )
+    assert verdict_for(None, days).ok is None
 
 
 LAYER = FillIn(
@@ -109,24 +113,24 @@ def test_a_line_that_people_round_by_hand() -> None:
 
 def test_a_blank_agrees_with_the_helper_or_names_the_slip() -> None:
     h = 4096
-    assert said(4 * h * h + 2 * h * 4 * h, LAYER).text == "right, 201,326,592 weights."
-    assert said(12.0 * h**2 * (1 + 1e-10), LAYER).ok
-    assert said(np.int64(12 * h**2), LAYER).ok
+    assert verdict_for(4 * h * h + 2 * h * 4 * h, LAYER).text == "right, 201,326,592 weights."
+    assert verdict_for(12.0 * h**2 * (1 + 1e-10), LAYER).ok
+    assert verdict_for(np.int64(12 * h**2), LAYER).ok
     for wrong in (12 * h**2 + 1, 12 * h**2 * (1 + 1e-8), 201e6):
-        assert said(wrong, LAYER).ok is False
-    assert said(4 * h**2, LAYER).text == "the MLP is missing: 8h² more."
-    assert not said(4 * h**2, LAYER).hinted
-    told = said(6 * h**2, LAYER)
-    assert told.text == ("this gives 2 times too little. Which matrices are there?")
+        assert verdict_for(wrong, LAYER).ok is False
+    assert verdict_for(4 * h**2, LAYER).text == "the MLP is missing: 8h² more."
+    assert not verdict_for(4 * h**2, LAYER).hinted
+    verdict = verdict_for(6 * h**2, LAYER)
+    assert verdict.text == ("this gives 2 times too little. Which matrices are there?")
 
 
 def test_a_blank_is_empty_without_complaint() -> None:
-    told = said(None, LAYER)
-    assert told.ok is None
-    assert told.text == "nothing is here yet. Write the line, and run the cell again."
+    verdict = verdict_for(None, LAYER)
+    assert verdict.ok is None
+    assert verdict.text == "nothing is here yet. Write the line, and run the cell again."
     for odd in ("201,326,592", np.ones(2), [], -1, float("nan"), lambda: 3):
-        assert said(odd, LAYER).ok is False
-        assert said(odd, LAYER).text.endswith(".")
+        assert verdict_for(odd, LAYER).ok is False
+        assert verdict_for(odd, LAYER).text.endswith(".")
 
 
 def test_the_solution_of_a_blank_is_the_cell_of_its_name() -> None:
@@ -143,14 +147,14 @@ ADVICE = Recommendation(
 
 
 def test_a_recommendation_is_shown_another_and_not_judged() -> None:
-    told = said("Do not buy more of them, since those that we have are busy.", ADVICE)
-    assert told.ok is True
-    assert told.text == (
+    verdict = verdict_for("Do not buy more of them, since those that we have are busy.", ADVICE)
+    assert verdict.ok is True
+    assert verdict.text == (
         "this does not seem to name: what the share is measured against; what would change it. "
         "One could also say: “Keep the GPUs: they are as busy as others'. Recompute less.”"
     )
-    assert "→" in repr(told)
-    assert "✓" not in repr(told) + told._repr_mimebundle_()["text/html"]
+    assert "→" in repr(verdict)
+    assert "✓" not in repr(verdict) + verdict._repr_mimebundle_()["text/html"]
 
 
 @pytest.mark.parametrize(
@@ -158,14 +162,14 @@ def test_a_recommendation_is_shown_another_and_not_judged() -> None:
     [("as busy as those of Others", 1, 1), ("busy as usual and compute less", 2, 0)],
 )
 def test_a_recommendation_is_told_what_it_names(answer: str, there: int, missing: int) -> None:
-    told = said(f"Keep all of them, they are {answer}.", ADVICE).text
-    first = told.partition(" One could also say")[0]
+    reply = verdict_for(f"Keep all of them, they are {answer}.", ADVICE).text
+    first = reply.partition(" One could also say")[0]
     assert ("yours seems to name: what the share is" in first) == bool(there)
     assert ("It does not seem to name: what would change it." in first) == bool(missing)
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reply"),
     [
         ("Buy.", "1 word so far"),
         ("", "0 words so far"),
@@ -173,17 +177,17 @@ def test_a_recommendation_is_told_what_it_names(answer: str, there: int, missing
         ("keep the ones that we have now", "7 words so far"),
     ],
 )
-def test_before_there_is_a_sentence_nothing_is_shown(answer: str, told: str) -> None:
-    verdict = said(answer, ADVICE)
+def test_before_there_is_a_sentence_nothing_is_shown(answer: str, reply: str) -> None:
+    verdict = verdict_for(answer, ADVICE)
     assert verdict.ok is None
-    assert told in verdict.text
+    assert reply in verdict.text
     assert "Keep the GPUs" not in verdict.text
 
 
 def test_what_is_no_text_is_no_recommendation() -> None:
     for odd in (3, ["Keep them"], {}, lambda: "Keep"):
-        assert said(odd, ADVICE).ok is False
-        assert "Keep the GPUs" not in said(odd, ADVICE).text
+        assert verdict_for(odd, ADVICE).ok is False
+        assert "Keep the GPUs" not in verdict_for(odd, ADVICE).text
 
 
 def test_a_recommendation_counts_as_done(monkeypatch) -> None:

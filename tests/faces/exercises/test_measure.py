@@ -36,10 +36,10 @@ def test_11_d_says_what_it_predicts() -> None:
 def test_the_peak_of_the_solution_adds_up_as_it_is_told() -> None:
     shape = replace(published.architecture("Llama-3.1-8B", 8192), num_layers=4)
     P, kept = count_parameters(shape).total, count_activations(shape, 1).total
-    told = [P, 14 * P, kept, 2 * 4 * 8192 * 128256]
-    assert [f"{x / 1e9:.3g}" for x in told] == ["1.92", "26.9", "9.84", "8.41"]
+    sizes = [P, 14 * P, kept, 2 * 4 * 8192 * 128256]
+    assert [f"{x / 1e9:.3g}" for x in sizes] == ["1.92", "26.9", "9.84", "8.41"]
     peak = step_timeline(shape, 1, "bf16_fp32_grads", "none").peak.total
-    assert peak == sum(told[1:])
+    assert peak == sum(sizes[1:])
     eight, sixteen = (own({"layers": n}) for n in (8, 16))
     assert check("measure-d", eight).ok
     assert not check("measure-d", sixteen).ok

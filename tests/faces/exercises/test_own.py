@@ -93,7 +93,7 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ('days = "soon"', "days='soon' is no number"),
         ("gpus = 2.5", "gpus=2.5 is not a whole number"),
@@ -114,11 +114,11 @@ UNREADABLE = [
         *UNREADABLE,
     ],
 )
-def test_what_cannot_be_understood_is_named(notebooks: Path, text: str, said: str) -> None:
+def test_what_cannot_be_understood_is_named(notebooks: Path, text: str, problem: str) -> None:
     (notebooks / own.NAME).write_text(text, "utf-8")
     run = own_run()
     assert run == own.OwnRun(tokens=run.tokens)
-    assert said in repr(run)
+    assert problem in repr(run)
     assert (notebooks / own.NAME).read_text("utf-8") == text
 
 
@@ -131,14 +131,14 @@ def test_a_file_that_is_no_text_is_no_run(notebooks: Path) -> None:
         assert (notebooks / own.NAME).read_bytes() == content
 
 
-@pytest.mark.parametrize(("text", "said"), UNREADABLE)
+@pytest.mark.parametrize(("text", "problem"), UNREADABLE)
 def test_a_file_that_cannot_be_read_is_never_written_to(
-    notebooks: Path, text: str, said: str
+    notebooks: Path, text: str, problem: str
 ) -> None:
     (notebooks / own.NAME).write_text(text, "utf-8")
     with pytest.raises(ValueError, match=r" Nothing has been changed\.$") as refused:
         own_run(gpus=64)
-    assert said in str(refused.value)
+    assert problem in str(refused.value)
     assert (notebooks / own.NAME).read_text("utf-8") == text
 
 
@@ -354,8 +354,8 @@ PAGES = {
 
 @pytest.mark.parametrize("id", PAGES)
 def test_a_config_json_is_a_model_on_each_page(mine: own.OwnRun, id: str) -> None:
-    right, told = EXERCISES[id].grade(PAGES[id](mine))
-    assert right, told
+    right, reply = EXERCISES[id].grade(PAGES[id](mine))
+    assert right, reply
 
 
 def test_what_a_small_model_is_promised_the_plan_keeps(mine: own.OwnRun) -> None:

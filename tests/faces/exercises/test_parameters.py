@@ -26,24 +26,24 @@ def test_the_pages_first_try_of_a_design_fails_by_its_tables() -> None:
 def test_guesses_are_told_how_far_they_were_and_why() -> None:
     guess = PREDICTIONS["parameters-guess"]
     assert guess.truth() == pytest.approx(0.354, abs=0.001)
-    told = guess.reveal("10 %")
-    assert "you said 10 %; it is 0.35 %: 28 times too much" in told
-    assert "In GPT-2 it is 31 %" in told
-    told = [PREDICTIONS["parameters-llama"].reveal(x) for x in ("right", "too many", "Too few")]
-    assert [("and so it is" in text) for text in told] == [False, False, True]
-    assert len({text.split(".")[1] for text in told}) == 3
+    reply = guess.reveal("10 %")
+    assert "you said 10 %; it is 0.35 %: 28 times too much" in reply
+    assert "In GPT-2 it is 31 %" in reply
+    reply = [PREDICTIONS["parameters-llama"].reveal(x) for x in ("right", "too many", "Too few")]
+    assert [("and so it is" in text) for text in reply] == [False, False, True]
+    assert len({text.split(".")[1] for text in reply}) == 3
 
 
 @pytest.mark.parametrize(
-    ("layers", "wide", "heads", "told"),
+    ("layers", "wide", "heads", "reply"),
     [
         (1, 440_000, 32, "nobody trains one with 1 layer: take 6 to 128"),
         (20, 440_000, 32, "an MLP of 440,000 does not suit h = 2,048"),
         (20, 8192, 512, "its heads make 32,768 numbers, h is 2,048"),
     ],
 )
-def test_what_is_no_model_is_no_design(layers: int, wide: int, heads: int, told: str) -> None:
+def test_what_is_no_model_is_no_design(layers: int, wide: int, heads: int, reply: str) -> None:
     monster = Transformer.llama(layers, 2048, heads, 8, wide, 128256, 8192, head_dim=64)
     verdict = check("parameters-d", monster)
     assert not verdict
-    assert told in verdict.text
+    assert reply in verdict.text

@@ -24,13 +24,13 @@ def test_08_c_has_one_proposal_that_helps() -> None:
 
 def test_08_d_names_both_parts_of_the_memory() -> None:
     sized = {"sequence": 8192, "batch": 512}
-    told = check("plan-d", MINE | sized | {"zero": 1}).text
-    assert "largest part is activations, 48.4 GB; the model's states take 44.2" in told
-    assert "Raise zero, shorten the sequence, or recompute." in told
-    told = check("plan-d", MINE | sized | {"micro": 2}).text
-    assert "Lower micro or sequence, or recompute." in told
-    told = check("plan-d", MINE | sized | {"zero": 0}).text
-    assert "largest part is the model's states, 128 GB" in told
+    reply = check("plan-d", MINE | sized | {"zero": 1}).text
+    assert "largest part is activations, 48.4 GB; the model's states take 44.2" in reply
+    assert "Raise zero, shorten the sequence, or recompute." in reply
+    reply = check("plan-d", MINE | sized | {"micro": 2}).text
+    assert "Lower micro or sequence, or recompute." in reply
+    reply = check("plan-d", MINE | sized | {"zero": 0}).text
+    assert "largest part is the model's states, 128 GB" in reply
 
 
 def test_08_d_has_no_word_of_too_little_text_where_there_is_enough() -> None:
@@ -55,13 +55,13 @@ def test_08_d_speaks_of_the_entries_of_the_dictionary() -> None:
     bad = [{"zero": 7}, {"micro": 3}, {"gpus": 12, "tensor": 8}, {"gpus": 0}]
     bad += [{"pipeline": 5, "gpus": 40}, {"sequence": 0}, {"batch": 1}, {"tensor": 0}]
     for change in bad:
-        told = check("plan-d", MINE | change).text
-        assert not re.search(r"num_gpus|_size|_parallel|_length|zero_stage", told), told
+        reply = check("plan-d", MINE | change).text
+        assert not re.search(r"num_gpus|_size|_parallel|_length|zero_stage", reply), reply
 
 
 def test_the_prediction_says_what_is_not_shared_out() -> None:
     prediction = PREDICTIONS["plan-guess"]
     assert round(prediction.truth()) == 248
-    told = prediction.reveal("514")
-    assert "it is 248 GB: 2.1 times too much. ZeRO 3 leaves 17.6 GB" in told
-    assert "222 GB of activations, 4.6 times those of the 8B" in told
+    reply = prediction.reveal("514")
+    assert "it is 248 GB: 2.1 times too much. ZeRO 3 leaves 17.6 GB" in reply
+    assert "222 GB of activations, 4.6 times those of the 8B" in reply

@@ -19,9 +19,11 @@ def test_the_format_of_05_a_is_one_of_ml_dtypes() -> None:
 
 
 def test_the_update_of_05_b_is_the_largest_that_is_lost() -> None:
-    held = bf16.round(0.02)
-    assert bf16.round(held + 2**-14) == held < bf16.round(held + 2**-14 * 1.001)
-    assert bf16.round(held + 3e-5) == held  # the end of many learning rates, as the verdict says
+    weight = bf16.round(0.02)
+    assert bf16.round(weight + 2**-14) == weight < bf16.round(weight + 2**-14 * 1.001)
+    assert (
+        bf16.round(weight + 3e-5) == weight
+    )  # the end of many learning rates, as the verdict says
 
 
 def test_the_scale_of_05_c_keeps_both_ends() -> None:
@@ -37,10 +39,10 @@ def test_05_d_hints_at_the_sums_of_the_recipe_that_was_chosen(recipe: str) -> No
     *first, last = exercise.hints_for(MINE | {"recipe": recipe})
     assert first == list(exercise.hints()[:-1])
     [sums] = re.findall(f"With recipe {recipe}: (.*) bytes a parameter", last)
-    for stage, told in enumerate(sums.split(", ")):
+    for stage, formula in enumerate(sums.split(", ")):
         for d in (2, 8, 64):
             weighs = model_state_bytes(64, recipe, stage, d).total / 64
-            assert eval(told, {"d": d}) == weighs, (told, d)
+            assert eval(formula, {"d": d}) == weighs, (formula, d)
     assert exercise.hints_for(None) == exercise.hints()
     if recipe == "amp":
         assert sums == "16, 8 + 8/d, 4 + 12/d, 16/d"
@@ -53,9 +55,9 @@ def test_the_prediction_names_the_belief() -> None:
     assert (after.direct, after.main) == (1, pytest.approx(4, rel=1e-4))
     assert "On paper" in prediction.reveal("four")
     for option in prediction.options:  # the picture below explains it
-        said = prediction.reveal(option)
-        assert said.endswith("Where do the updates go? Play the first ten below.")
-        assert not re.search("alike|like the first|spacing|lost", said)
+        reply = prediction.reveal(option)
+        assert reply.endswith("Where do the updates go? Play the first ten below.")
+        assert not re.search("alike|like the first|spacing|lost", reply)
     assert "and so it is" in prediction.reveal("one")
 
 

@@ -11,9 +11,9 @@ from llmtrain_course.kit.ids import chapter_of
 from llmtrain_course.kit.saved import saved_answers
 
 
-def page(*told: str) -> str:
+def page(*texts: str) -> str:
     """A saved page whose cells said these things."""
-    outputs = [{"data": {"text/plain": [words]}} for words in told]
+    outputs = [{"data": {"text/plain": [words]}} for words in texts]
     return json.dumps({"cells": [{"cell_type": "code", "outputs": outputs}]})
 
 
@@ -25,14 +25,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_right_answers_and_guesses_count_and_nothing_else(folder: Path) -> None:
-    told = [
+    texts = [
         "\x1b[32m✓ duration-a\x1b[0m: right.",
         "✗ duration-b: no.",
         "→ duration-guess: you said",
         "what a cell printed before\n✓ duration-days: right.",
         "✓ batch-a: right.",
     ]
-    (folder / "03_duration.ipynb").write_text(page(*told), "utf-8")
+    (folder / "03_duration.ipynb").write_text(page(*texts), "utf-8")
     (folder / "03_duration-Copy1.ipynb").write_text(page("✓ duration-d: right."), "utf-8")
     assert saved_answers(folder) == {"duration-a", "duration-guess", "duration-days"}
 

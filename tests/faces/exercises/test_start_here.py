@@ -13,10 +13,10 @@ from llmtrain_helpers.published import architecture
 
 def test_hints_come_in_steps() -> None:
     id = "start_here-a"
-    said = [check(id, 7).text for _ in range(4)]
-    assert len(set(said)) == 3
-    assert said[2] == said[3]
-    assert EXERCISES[id].unit(EXERCISES[id].key()) not in " ".join(said)
+    replies = [check(id, 7).text for _ in range(4)]
+    assert len(set(replies)) == 3
+    assert replies[2] == replies[3]
+    assert EXERCISES[id].unit(EXERCISES[id].key()) not in " ".join(replies)
 
 
 def test_the_largest_size_is_the_root_of_a_120th_of_the_work() -> None:
@@ -32,10 +32,10 @@ def test_a_guess_is_judged_by_the_formula_and_shows_nothing_before() -> None:
     years = 6 * 15e12 * size / (8 * 109e12) / units.YEAR
     assert PREDICTIONS["start_here-guess"].truth() == pytest.approx(years)
     assert not re.search(r"\d{2}", predict("start_here-guess", None).text)
-    told = predict("start_here-guess", 2).text
-    assert told.startswith("you said 2; it is 26 years: 13 times too little")
+    reply = predict("start_here-guess", 2).text
+    assert reply.startswith("you said 2; it is 26 years: 13 times too little")
     months = years * units.YEAR / (30 * units.DAY)
-    assert f"{units.digits(months, 2)} times as many" in told
+    assert f"{units.digits(months, 2)} times as many" in reply
 
 
 def test_the_first_guess_counts() -> None:
@@ -60,5 +60,5 @@ def test_in_a_browser_jupyterlab_is_the_page(monkeypatch: pytest.MonkeyPatch) ->
     assert sum("is missing" in line for line in check_environment()) == 6
     monkeypatch.setattr("sys.platform", "emscripten")
     assert not any("pip" in line for line in check_environment())  # nobody can there
-    told = [line for line in check_environment() if "is missing" not in line]
-    assert [line.split()[-1] for line in told[1:]] == ["jupyterlab"]
+    lines = [line for line in check_environment() if "is missing" not in line]
+    assert [line.split()[-1] for line in lines[1:]] == ["jupyterlab"]

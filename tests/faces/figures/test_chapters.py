@@ -35,8 +35,8 @@ def test_the_figures_show_the_data() -> None:
         subset=["batch_tokens_start", "batch_tokens_end", "parameters"]
     )
     rows = table.to_dict("records")
-    told = describe(published_batches(rows, "parameters"))
-    assert f"greatest 67,000,000; {len(rows)} points" in told
+    description = describe(published_batches(rows, "parameters"))
+    assert f"greatest 67,000,000; {len(rows)} points" in description
     rows = published.measured_passes().query("hidden_size == 32")
     step = fit_step_time(rows["micro_batch_size"], rows["seconds_min"])
     assert "measured: " in describe(throughput(rows["micro_batch_size"], rows["seconds_min"], step))
@@ -57,9 +57,9 @@ def test_more_tensor_parallelism_was_slower_each_time() -> None:
 
 def test_the_figures_show_the_measurements() -> None:
     table = measured_splits("vtrain_a100_multi_node")
-    told = describe(layouts({"mine": table}, a_3_6b()))
-    assert "47 points" in told
-    assert "- measured: 3.64 at x = 1 to 12.0 at x = 16" in told
+    description = describe(layouts({"mine": table}, a_3_6b()))
+    assert "47 points" in description
+    assert "- measured: 3.64 at x = 1 to 12.0 at x = 16" in description
 
 
 def test_the_figure_shows_the_reported_days() -> None:
@@ -88,18 +88,18 @@ def test_the_figure_of_shares_shows_what_was_counted() -> None:
 
 
 def test_the_figure_of_errors_is_in_order() -> None:
-    told = describe(formula_errors({"low": -0.4, "high": 0.1, "none": 0.0}))
-    assert "high 10, none 0, low -40" in told
+    description = describe(formula_errors({"low": -0.4, "high": 0.1, "none": 0.0}))
+    assert "high 10, none 0, low -40" in description
 
 
 def test_the_figures_show_the_formats() -> None:
     assert "mantissa: fp8_e5m2 2, fp8_e4m3 3, fp16 10" in describe(bit_layouts())
     assert "normal numbers: fp8_e5m2 29.8" in describe(ranges())
     assert "bf16: " in describe(spacings())
-    told = describe(losses([3.0, 2.0, 0.5], {"One": {"mine": [3.0, 2.0, 1.0]}}))
-    assert told.startswith("Figure: One")
-    assert "fp32: 3 at x = 0 to 0.500 at" in told
-    assert "mine: 3 at x = 0 to 1 at" in told
+    description = describe(losses([3.0, 2.0, 0.5], {"One": {"mine": [3.0, 2.0, 1.0]}}))
+    assert description.startswith("Figure: One")
+    assert "fp32: 3 at x = 0 to 0.500 at" in description
+    assert "mine: 3 at x = 0 to 1 at" in description
 
 
 def test_the_band_of_fp32_is_broader_than_what_lies_on_it() -> None:
@@ -113,25 +113,25 @@ def test_the_band_of_fp32_is_broader_than_what_lies_on_it() -> None:
 def test_the_figures_tell_plans_and_runs() -> None:
     rows = {"low": [0.3, 0.2], "likely": [0.4, 0.3], "high": [0.5, 0.6]}
     table = pd.DataFrame(rows | {"utilization": [0.45, 0.25]}, index=["mine", "yours"])
-    told = describe(shares_of_peak(table))
-    assert "reached: 45 at x = 0 to 25 at x = 1" in told
+    description = describe(shares_of_peak(table))
+    assert "reached: 45 at x = 0 to 25 at x = 1" in description
     point = {"micro_batch_size": 2, "gpus_a_copy": 8, "throughput": 5.0, "mfu": 0.4}
     points = [point, {**point, "throughput": 9.0, "mfu": 0.5}]
-    told = describe(sweep_maps({"one": points, "two": points}))
-    assert told.count("colour 40 to 50") == 2
-    assert told.count("Figure: ") == 1
+    description = describe(sweep_maps({"one": points, "two": points}))
+    assert description.count("colour 40 to 50") == 2
+    assert description.count("Figure: ") == 1
 
 
 def test_figures_of_times_have_words_without_numbers() -> None:
     steps = [measure.Operator("mm", p, 0.0, 1e-3, True) for p in measure.PHASES]
-    told = describe(operators(measure.StepProfile(tuple(steps))))
-    assert told.startswith("Figure: A training step on this machine")
-    told += describe(throughputs([1, 2], {"here": [0.1, 0.1], "record": [0.2, 0.3]}))
-    assert not re.search(r"\d", told)
+    description = describe(operators(measure.StepProfile(tuple(steps))))
+    assert description.startswith("Figure: A training step on this machine")
+    description += describe(throughputs([1, 2], {"here": [0.1, 0.1], "record": [0.2, 0.3]}))
+    assert not re.search(r"\d", description)
 
 
 @pytest.mark.parametrize("seconds", [0.1, 1.0, 9.0])
 def test_the_words_of_a_prediction_are_the_same_on_every_machine(seconds: float) -> None:
-    told = describe(prediction(0.5, times([seconds] * 5)))
-    assert "written: predicted, measured" in told
-    assert not re.search(r"\d", told)
+    description = describe(prediction(0.5, times([seconds] * 5)))
+    assert "written: predicted, measured" in description
+    assert not re.search(r"\d", description)

@@ -127,12 +127,12 @@ def test_what_is_written_is_told_but_for_names_and_times() -> None:
 def test_bars_and_the_colour_bar_are_told() -> None:
     axes = empty()
     axes.bar(["a", "b"], [1, 2], label="part")
-    shown = axes.scatter([1, 2], [3, 4], c=[0.5, 7], label="dots")
-    axes.figure.colorbar(shown, label="MFU (%)")
-    told = lines_of(axes)
-    assert "- part: a 1, b 2" in told
-    assert told[2].endswith("; 2 points; colour 0.500 to 7")
-    assert told[-1] == "colour: MFU (%)"
+    dots = axes.scatter([1, 2], [3, 4], c=[0.5, 7], label="dots")
+    axes.figure.colorbar(dots, label="MFU (%)")
+    lines = lines_of(axes)
+    assert "- part: a 1, b 2" in lines
+    assert lines[2].endswith("; 2 points; colour 0.500 to 7")
+    assert lines[-1] == "colour: MFU (%)"
 
 
 # --- all figures
@@ -270,9 +270,9 @@ def rows(axes: Axes) -> dict[str, float]:
     """Where the last piece of each row ends, by the name beside the row."""
     ticks = zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
     names = {round(y, 3): label.get_text() for y, label in ticks}
-    found = {}
+    ends = {}
     for item in axes.collections:
         for path in item.get_paths():
             box = path.get_extents()
-            found[names[round((box.y0 + box.y1) / 2, 3)]] = box.x1
-    return {name: pytest.approx(end) for name, end in found.items()}
+            ends[names[round((box.y0 + box.y1) / 2, 3)]] = box.x1
+    return {name: pytest.approx(end) for name, end in ends.items()}

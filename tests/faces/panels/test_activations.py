@@ -23,8 +23,8 @@ LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
 
 def test_each_panel_still_says_something_else() -> None:
     html = activations_panel().static_html()
-    for said in ("42.1 GB", "111 GB", "70.1 GB"):
-        assert said in html
+    for size in ("42.1 GB", "111 GB", "70.1 GB"):
+        assert size in html
     settings = re.findall(r"<p>(Model .*?)</p>", html)
     assert settings[1] == (
         "Model Llama-3.2-1B · Sequence 8,192 tokens · Micro-batch 1 at a time · "
@@ -35,7 +35,7 @@ def test_each_panel_still_says_something_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("control", "value", "said"),
+    ("control", "value", "text"),
     [
         ("model", "gpt2", "sequences have 1,024 tokens here and not 8,192"),
         ("sequence_length", "4,096", "29.7 GB"),
@@ -51,13 +51,13 @@ def test_each_panel_still_says_something_else() -> None:
         ("chip", "RTX 3090", "not fit</b> into the 24.0 GB of RTX 3090"),
     ],
 )
-def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
+def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
     panel = activations_panel()
     before = panel.html + panel.status.value
     panel.controls[control].value = value
-    shown = panel.status.value + panel.html
-    assert shown != before
-    assert re.search(said, shown)
+    html = panel.status.value + panel.html
+    assert html != before
+    assert re.search(text, html)
 
 
 @pytest.mark.parametrize("model", PANELS["activations"].controls["model"].options)
@@ -79,10 +79,10 @@ def test_the_panels_code_gives_what_it_shows_for_as_many_passes(name, passes) ->
     panel = activations_panel()
     panel.set(**{**panel.presets[name], "accumulation_steps": passes})
     assert f"accumulation_steps={passes}," in code_of(panel.html)
-    told = units.gigabytes(value_of(panel.html).total)
-    assert f"<b>{told}</b> at the peak" in panel.html
-    shown = {1: "update", 2: "pass 2", 16: "pass 16", 100: "pass 100"}[passes]
-    assert shown in pictures(panel.html)[0].texts
+    size = units.gigabytes(value_of(panel.html).total)
+    assert f"<b>{size}</b> at the peak" in panel.html
+    label = {1: "update", 2: "pass 2", 16: "pass 16", 100: "pass 100"}[passes]
+    assert label in pictures(panel.html)[0].texts
 
 
 def test_key_and_table_have_the_parts_that_are_drawn() -> None:
@@ -93,16 +93,16 @@ def test_key_and_table_have_the_parts_that_are_drawn() -> None:
     assert parts["main weights"] == states.main_weights
     assert parts["weights"] == states.weights
     assert "main weights" not in parts_at_peak(step_timeline(LLAMA, 1, "amp", "none"))
-    shown = PANELS["activations"].render(model="Llama-3.1-8B")
+    html = PANELS["activations"].render(model="Llama-3.1-8B")
     for part, size in parts.items():
         name = LEGEND.get(part, part)
-        assert f">{name}</td>" in shown
+        assert f">{name}</td>" in html
         key = f"{name} {units.gigabytes(size) if size else 0}"
-        assert any(key in picture.texts for picture in pictures(shown))
+        assert any(key in picture.texts for picture in pictures(html))
 
 
 def test_the_panels_code_gives_what_it_shows() -> None:
     panel = activations_panel()
     panel.preset.value = "GPT-2 on a small card"
-    told = units.gigabytes(value_of(panel.html).total)
-    assert f"<b>{told}</b>" in panel.html
+    size = units.gigabytes(value_of(panel.html).total)
+    assert f"<b>{size}</b>" in panel.html

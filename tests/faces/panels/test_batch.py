@@ -12,7 +12,7 @@ from tests.faces.svg import pictures
 
 
 @pytest.mark.parametrize(
-    ("control", "value", "said"),
+    ("control", "value", "text"),
     [
         ("num_gpus", 32, "131 thousand tokens"),
         ("num_gpus", 100, "4 GPUs of 100 have nothing to do</b>, and you pay for all of them."),
@@ -30,11 +30,11 @@ from tests.faces.svg import pictures
         ("tokens", "1M", ">16<"),
     ],
 )
-def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
+def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
     panel = batch_panel()
     assert "<b>65.5 thousand tokens</b> a step: 16 sequences" in panel.html
     panel.controls[control].value = value
-    assert said in panel.status.value + panel.html
+    assert text in panel.status.value + panel.html
 
 
 @pytest.mark.parametrize("name", PANELS["batch"].presets)
@@ -44,9 +44,9 @@ def test_the_panels_numbers_agree_with_each_other(name: str) -> None:
     assert batch.passes == batch.updates * values["accumulation"]
     assert (batch.updates - 1) * batch.tokens < values["tokens"]
     assert values["tokens"] <= batch.updates * batch.tokens
-    shown = PANELS["batch"].render(**values)
+    html = PANELS["batch"].render(**values)
     for number in (batch.tokens, batch.updates, batch.passes, batch.replicas):
-        assert f">{number:,}<" in shown
+        assert f">{number:,}<" in html
 
 
 def test_what_does_not_divide_is_drawn_and_no_older_preset() -> None:
@@ -64,9 +64,9 @@ def test_what_does_not_divide_is_drawn_and_no_older_preset() -> None:
 
 def test_the_405b_says_that_its_waiting_is_of_a_plain_schedule() -> None:
     values = PANELS["batch"].presets["Llama 3.1 405B, stages not interleaved"]
-    shown = PANELS["batch"].render(**values)
-    assert "In this plain schedule a stage waits <b>48.4 %</b>" in shown
-    assert "16.8 million tokens" in shown
+    html = PANELS["batch"].render(**values)
+    assert "In this plain schedule a stage waits <b>48.4 %</b>" in html
+    assert "16.8 million tokens" in html
     assert "interleave" not in PANELS["batch"].render(**PANELS["batch"].presets["BLOOM-176B"])
 
 

@@ -34,7 +34,7 @@ CASES_OF_PAGE = {
 }
 
 
-def shown(preset: str, **changes: object) -> tuple[str, str, str]:
+def summary(preset: str, **changes: object) -> tuple[str, str, str]:
     """What the panel says: from stop to stop, the useful share, the days."""
     setting = Setting(**{**PANELS["calendar"].presets[preset], **changes})
     share = units.percent(1 / (1 + setting.days.losses.total))
@@ -43,12 +43,12 @@ def shown(preset: str, **changes: object) -> tuple[str, str, str]:
 
 def offers(preset: str, **changes: object) -> list[str]:
     values = {**PANELS["calendar"].presets[preset], **changes}
-    return [told for told, _ in PANELS["calendar"].answer(values).offers]
+    return [sentence for sentence, _ in PANELS["calendar"].answer(values).offers]
 
 
 def test_what_should_have_been_seen() -> None:
     first = "1,024 A100 for two months"
-    assert [shown(first, num_gpus=n)[:2] for n in (1024, 2048, 4096)] == [
+    assert [summary(first, num_gpus=n)[:2] for n in (1024, 2048, 4096)] == [
         ("1.56 days", "96.3 %"),
         ("18.8 hours", "94.1 %"),
         ("9.38 hours", "90.3 %"),
@@ -58,9 +58,9 @@ def test_what_should_have_been_seen() -> None:
     assert offers(large)[1] == "A third fewer failures: saves 4.44 days"
     assert offers(large, restart=5)[0].startswith("Writes that block a tenth")
     by_hand = "Restarted by hand"
-    assert shown(by_hand) == ("12.9 hours", "60.0 %", "56.6")
+    assert summary(by_hand) == ("12.9 hours", "60.0 %", "56.6")
     assert "Save at the best interval: saves 4.40 days" in offers(by_hand)
-    assert shown(by_hand, save_every="1 day")[2] == "146"
+    assert summary(by_hand, save_every="1 day")[2] == "146"
     best = Setting(**{**PANELS["calendar"].presets[by_hand], "save_every": BEST})
     assert 16.5 < best.days.parts()["restarting"] < 17
     assert round(best.days.stops) == 97

@@ -39,10 +39,10 @@ print(*(f"{word}:{len(panel.render())}" for word, panel in (PANELS | HANDLES).it
 
 
 def test_every_panel_is_made_and_drawn_by_the_standard_library_alone() -> None:
-    told = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, encoding="utf-8")
-    found = dict(pair.split(":") for pair in told.stdout.split())
-    assert set(found) == {*PANELS, *HANDLES}, told.stderr
-    assert all(int(size) > 1000 for size in found.values())
+    process = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, encoding="utf-8")
+    sizes = dict(pair.split(":") for pair in process.stdout.split())
+    assert set(sizes) == {*PANELS, *HANDLES}, process.stderr
+    assert all(int(size) > 1000 for size in sizes.values())
 
 
 @every_panel
@@ -135,8 +135,8 @@ def test_the_code_of_an_answer_runs_as_it_is_copied(word: str) -> None:
 @every_panel
 def test_a_saved_page_shows_three_settings_and_images_in_place_of_svg(word: str) -> None:
     html = PANELS[word].static_html()
-    told = re.findall(r"<h3>(.*?)</h3>", html)
-    assert [unescape(name) for name in told] == [
+    titles = re.findall(r"<h3>(.*?)</h3>", html)
+    assert [unescape(name) for name in titles] == [
         next(iter(PANELS[word].presets)),
         *PANELS[word].static_presets,
     ]
@@ -442,8 +442,8 @@ def test_the_notebook_shows_the_panel_and_leaves_it_for_a_page(word: str) -> Non
 
 
 def test_a_table_has_its_head_first_and_figures_to_the_right() -> None:
-    shown = common.table(["part", "size"], [["a < b", "1"]])
-    cells = re.findall(r"<(t[hd]) [^>]*align:(\w+)\">(.*?)</", shown)
+    html = common.table(["part", "size"], [["a < b", "1"]])
+    cells = re.findall(r"<(t[hd]) [^>]*align:(\w+)\">(.*?)</", html)
     assert cells == [
         ("th", "left", "part"),
         ("th", "right", "size"),

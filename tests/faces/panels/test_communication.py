@@ -13,7 +13,7 @@ PLAN = plan_run(LLAMA, published.accelerator("H100"), 64, 1e12, 256, **SPLIT)
 
 
 @pytest.mark.parametrize(
-    ("control", "value", "said"),
+    ("control", "value", "text"),
     [
         ("tensor_parallel", 4, "A step takes <b>38 s</b> (dashed: 49 s)"),
         ("tensor_parallel", 16, "Key-value heads 8 is not divisible"),
@@ -31,11 +31,11 @@ PLAN = plan_run(LLAMA, published.accelerator("H100"), 64, 1e12, 256, **SPLIT)
         ("context_parallel", 2, "context: "),
     ],
 )
-def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
+def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
     panel = communication_panel()
     assert "A step takes <b>49 s</b>, <b>29 %</b> of it sending" in panel.html
     panel.controls[control].value = units.read(value) if value == "4k" else value
-    assert said in panel.status.value + panel.html
+    assert text in panel.status.value + panel.html
 
 
 def test_experts_pieces_and_gradients_are_asked_for_where_there_are_any() -> None:
@@ -63,14 +63,14 @@ def test_what_one_should_have_seen_is_what_is_seen() -> None:
     assert seconds("70B on 64 H100")[0] == "49 s"
     two = {"tensor_parallel": 4, "pipeline_parallel": 2}
     assert seconds("70B on 64 H100", **two)[0] == "39 s"
-    told, parts = seconds("70B on 64 H100", tensor_parallel=2)
-    assert (told, round(parts["held"] / 1e9)) == ("32 s", 166)
+    whole_model, parts = seconds("70B on 64 H100", tensor_parallel=2)
+    assert (whole_model, round(parts["held"] / 1e9)) == ("32 s", 166)
     sharded, parts = seconds("70B on 64 H100", tensor_parallel=2, zero_stage=3)
-    assert (sharded, round(parts["held"] / 1e9)) == (told, 29)
+    assert (sharded, round(parts["held"] / 1e9)) == (whole_model, 29)
     whole, parts = seconds("70B on 64 H100", tensor_parallel=1, zero_stage=3)
     assert (whole, parts["held"] < 62.5e9) == ("29 s", True)
-    told, parts = seconds("A small model, cut fine")
-    assert (told, units.seconds(parts["kernel_launch"])) == ("12 s", "3.9 s")
+    whole_model, parts = seconds("A small model, cut fine")
+    assert (whole_model, units.seconds(parts["kernel_launch"])) == ("12 s", "3.9 s")
     assert units.seconds(parts["tensor"]) == "3.2 s"
     assert seconds("A small model, cut fine", tensor_parallel=1)[0] == "5.5 s"
 
@@ -92,8 +92,8 @@ def test_the_time_line_says_why_the_step_waits() -> None:
 
 def test_sums_that_cross_the_network_are_told_beside_those_that_do_not() -> None:
     near = HANDLES["neighbours"]
-    told = "They take 92 s, and took 14 s inside a node."
-    assert told in near.render(node="are replicas")
+    sentence = "They take 92 s, and took 14 s inside a node."
+    assert sentence in near.render(node="are replicas")
     assert "Over 99 % of its bytes" in near.render(pipeline_parallel=8)
 
 

@@ -23,12 +23,12 @@ def test_published_marks_are_what_was_reported() -> None:
 GPT3 = PANELS["duration"].presets["GPT-3, all recomputed"]
 
 
-def shown(**changes: object) -> str:
+def render(**changes: object) -> str:
     return PANELS["duration"].render(**{**GPT3, **changes})
 
 
 def test_the_panel_gives_days_interval_hours_and_cost() -> None:
-    html = shown()
+    html = render()
     for part in ("<b>33.8 days</b>", "24 to 46 days", "831 thousand", "$1.66"):
         assert part in html
     assert "25 % to 48 %" in html
@@ -36,7 +36,7 @@ def test_the_panel_gives_days_interval_hours_and_cost() -> None:
 
 
 @pytest.mark.parametrize(
-    ("control", "value", "said"),
+    ("control", "value", "text"),
     [
         ("num_gpus", 2048, "<b>16.9 days</b>"),
         ("recompute", "none", "<b>25.4 days</b>"),
@@ -47,8 +47,8 @@ def test_the_panel_gives_days_interval_hours_and_cost() -> None:
         ("model", "Mixtral-8x7B", "12.9 billion"),
     ],
 )
-def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
-    assert said in shown(**{control: value})
+def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
+    assert text in render(**{control: value})
 
 
 def test_the_panel_refuses_in_its_own_words() -> None:
@@ -73,14 +73,14 @@ def test_a_share_is_read_as_people_write_it(written: str, meant: float) -> None:
 
 def test_a_share_outside_is_refused_in_both_ways_to_write_it() -> None:
     control = PANELS["duration"].controls["percent"]
-    said = "outside 0.1 % to 100 %; below 1 and without a % it is a share: 0.5 is 50 %."
+    message = "outside 0.1 % to 100 %; below 1 and without a % it is a share: 0.5 is 50 %."
     for written in ("101", "0.0005", "0", "0.05 %"):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             control.read(written)
 
 
 @pytest.mark.parametrize(
-    ("percent", "said"),
+    ("percent", "text"),
     [
         (1, "none of 14 published runs came out below 22 %."),
         (22.1, "came out below 22 %."),
@@ -89,18 +89,18 @@ def test_a_share_outside_is_refused_in_both_ways_to_write_it() -> None:
         (48.1, "none of 14 published runs came over 48 %."),
     ],
 )
-def test_the_panel_says_what_no_run_did(percent: float, said: str) -> None:
-    told = shown(recompute="none", percent=percent)
-    assert said in told
-    assert ("Look again" in told) == bool(said)
+def test_the_panel_says_what_no_run_did(percent: float, text: str) -> None:
+    html = render(recompute="none", percent=percent)
+    assert text in html
+    assert ("Look again" in html) == bool(text)
 
 
 def test_the_panel_says_whose_shares_the_interval_is_of() -> None:
-    assert "as 13 of 14 published runs had" in shown()
+    assert "as 13 of 14 published runs had" in render()
 
 
 def test_the_nearest_published_run_is_nearest_in_work_and_has_no_blank() -> None:
-    rows = shown().split("published, nearest in work")[1].split("<pre")[0]
+    rows = render().split("published, nearest in work")[1].split("<pre")[0]
     assert rows.count("<td") == 21
     assert "></td>" not in rows
     assert "400 W for an A100" in cell("evidence/03_duration", "figure-reading")
@@ -108,44 +108,44 @@ def test_the_nearest_published_run_is_nearest_in_work_and_has_no_blank() -> None
 
 
 def test_of_three_runs_the_number_of_gpus_is_not_published() -> None:
-    known = {mark.name for mark in published_marks()}
+    names = {mark.name for mark in published_marks()}
     shares = utilizations.model_utilizations()
-    missing = set(shares.index) - known
-    assert len(known) == 11
+    missing = set(shares.index) - names
+    assert len(names) == 11
     assert missing == {"LLaMA-1 7B", "Llama 2 7B", "Llama 2 70B"}
-    told = cell("evidence/03_duration", "interval")
-    assert all(name in told for name in missing)
+    text = cell("evidence/03_duration", "interval")
+    assert all(name in text for name in missing)
     assert {*HANDLES["gpus_and_days"].controls["run"].options} == missing
 
 
 def test_the_panel_leaves_a_ring_where_it_was() -> None:
     before = {**GPT3, "num_gpus": 512}
-    assert "at the start: your run: 67.6 days on 512 GPUs" in shown(before=before)
-    assert "at the start:" not in shown(before=GPT3)
+    assert "at the start: your run: 67.6 days on 512 GPUs" in render(before=before)
+    assert "at the start:" not in render(before=GPT3)
     same = {**before, "num_gpus": 1024, "price": 9.0}
-    assert "at the start:" not in shown(before=same)
+    assert "at the start:" not in render(before=same)
 
 
 def test_the_panels_code_gives_what_it_shows() -> None:
-    assert f"{value_of(shown()):.1f} days" in shown()
+    assert f"{value_of(render()):.1f} days" in render()
 
 
 @pytest.mark.parametrize("name", PANELS["duration"].presets)
 def test_every_preset_is_drawn(name: str) -> None:
-    assert "<svg" in shown(**PANELS["duration"].presets[name])
+    assert "<svg" in render(**PANELS["duration"].presets[name])
 
 
 # --- handles
 
 
-def told(name: str, **values: object) -> str:
+def sentence_of(name: str, **values: object) -> str:
     """The sentence below a handle's picture."""
     [sentence] = re.findall(r"<p [^>]*>(.*?)</p>", HANDLES[name].render(**values))
     return unescape(re.sub("<.*?>", "", sentence))
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "text"),
     [
         ({}, "Llama 2 70B on 1,024 GPUs: 70.0 days, 1.72 million GPU-hours, $3.44 million"),
         ({"num_gpus": 2048}, "on 2,048 GPUs: 35.0 days, 1.72 million GPU-hours, $3.44 million"),
@@ -154,12 +154,12 @@ def told(name: str, **values: object) -> str:
         ({"run": "LLaMA-1 7B", "num_gpus": 32}, "107 days, 82.4 thousand"),
     ],
 )
-def test_twice_the_gpus_take_half_the_days_for_the_same_bill(values, said: str) -> None:
-    assert said in told("gpus_and_days", **values)
+def test_twice_the_gpus_take_half_the_days_for_the_same_bill(values, text: str) -> None:
+    assert text in sentence_of("gpus_and_days", **values)
 
 
 @pytest.mark.parametrize(
-    ("work", "rate", "said", "days"),
+    ("work", "rate", "text", "days"),
     [
         ("6TP", "HFU", "25 % too short", "77.8 days"),
         ("8TP", "MFU", "33 % too long", "138 days"),
@@ -167,8 +167,8 @@ def test_twice_the_gpus_take_half_the_days_for_the_same_bill(values, said: str) 
         ("6TP", "MFU", "The counts agree", "104 days"),
     ],
 )
-def test_work_and_rate_count_the_same_passes(work: str, rate: str, said: str, days: str) -> None:
-    assert said in told("eight_or_six", work=work, rate=rate)
+def test_work_and_rate_count_the_same_passes(work: str, rate: str, text: str, days: str) -> None:
+    assert text in sentence_of("eight_or_six", work=work, rate=rate)
     html = HANDLES["eight_or_six"].render(work=work, rate=rate)
     assert f">{days}<" in html
     bloom = published.run("BLOOM-176B")
@@ -181,14 +181,14 @@ def test_work_and_rate_count_the_same_passes(work: str, rate: str, said: str, da
 def test_more_gpus_are_what_the_paper_measured() -> None:
     zero, shared = HANDLES["more_gpus"].controls["way"].options
     days = {
-        (way, n): told("more_gpus", way=way, num_gpus=n)
+        (way, n): sentence_of("more_gpus", way=way, num_gpus=n)
         for way in (zero, shared)
         for n in (384, 768, 1536)
     }
-    for (way, n), said in days.items():
+    for (way, n), sentence in days.items():
         table = published.megatron_training_days().set_index("name")
         row = table.loc[f"{WAYS[way]} 174.6B on {n} GPUs"]
-        assert f"GPUs: {row['days']} days." in said
+        assert f"GPUs: {row['days']} days." in sentence
     assert "Each GPU computes 1 sequence in a step" in days[zero, 1536]
     assert "Each GPU computes 4 sequences" in days[zero, 384]
     assert "Each group of 96 GPUs computes 96 sequences" in days[shared, 1536]
@@ -217,7 +217,7 @@ def test_another_run_has_no_dot_where_the_first_one_stood() -> None:
 
 
 @pytest.mark.parametrize(
-    ("percent", "said"),
+    ("percent", "text"),
     [
         (10, "No run was slower. Eight A100 would read 13 billion"),
         (25, "1 of 14 runs was slower. Eight A100 would read 34 billion"),
@@ -225,12 +225,12 @@ def test_another_run_has_no_dot_where_the_first_one_stood() -> None:
         (55, "14 of 14 runs were slower."),
     ],
 )
-def test_a_promise_says_how_many_runs_were_slower(percent: int, said: str) -> None:
-    assert told("promise", percent=percent).startswith(said)
+def test_a_promise_says_how_many_runs_were_slower(percent: int, text: str) -> None:
+    assert sentence_of("promise", percent=percent).startswith(text)
 
 
 @pytest.mark.parametrize(
-    ("mended", "said"),
+    ("mended", "text"),
     [
         ("", "203 days, with 3 slips left."),
         ("tokens", "20.3 days, with 2 slips left."),
@@ -240,9 +240,9 @@ def test_a_promise_says_how_many_runs_were_slower(percent: int, said: str) -> No
         ("length", "208 days, with 2 slips left."),
     ],
 )
-def test_two_of_the_slips_cancel(mended: str, said: str) -> None:
+def test_two_of_the_slips_cancel(mended: str, text: str) -> None:
     values = dict.fromkeys(mended.split(), True)
-    assert told("copied", **values) == said
+    assert sentence_of("copied", **values) == text
     html = HANDLES["copied"].render(**values)
     assert (">1.58 PFLOP/s<" in html) == (mended in ("", "tokens"))
     assert "✗" not in html

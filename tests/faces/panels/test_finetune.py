@@ -8,7 +8,7 @@ from llmtrain_course.finetune.handles import flops_ratio
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import Tuning, tuned_memory
 from llmtrain_helpers.published import architecture
-from tests.faces.panels.test_handles import said
+from tests.faces.panels.test_handles import sentence_of
 from tests.faces.svg import pictures
 
 PANEL = PANELS["finetune"]
@@ -40,11 +40,11 @@ def test_both_ends_of_the_time_say_their_unit_or_share_it() -> None:
     assert "(20 hours to 1.5 days)" in panel_with(rows="padded").html
 
 
-@pytest.mark.parametrize(("gpus", "told"), [(2, "90.3 GB"), (3, "66.3 GB"), (4, "54.2 GB")])
-def test_seventy_billion_need_three_cards(gpus: int, told: str) -> None:
+@pytest.mark.parametrize(("gpus", "size"), [(2, "90.3 GB"), (3, "66.3 GB"), (4, "54.2 GB")])
+def test_seventy_billion_need_three_cards(gpus: int, size: str) -> None:
     big = {**PANEL.presets["70B in 4 bits on 80 GB"], "way": "adapters", "num_gpus": gpus}
     html = PANEL.answer(big).html
-    assert f"<b>{told}</b> on each GPU" in html
+    assert f"<b>{size}</b> on each GPU" in html
     assert ("does not fit" in html) == (gpus < 3)
 
 
@@ -78,12 +78,12 @@ def test_the_lines_are_what_flops_let_one_expect() -> None:
 
 def test_the_handles_say_what_the_page_says() -> None:
     ways, layer = HANDLES["three_ways"], HANDLES["frozen_layer"]
-    for told in ("128 GB", "16.7 GB", "6.37 GB"):
-        assert told in ways.render()
+    for size in ("128 GB", "16.7 GB", "6.37 GB"):
+        assert size in ways.render()
     assert "The adapters weigh <b>10.7 GB</b>" in ways.render(rank=256)
     assert "too small for any" in ways.render(model="Llama-3.1-70B")
     assert "Even all weights" in ways.render(model="Llama-3.2-1B")
-    assert said(layer.render()).endswith("That is 26.7 % less than in full training.")
+    assert sentence_of(layer.render()).endswith("That is 26.7 % less than in full training.")
     worst = layer.render(learns="all matrices", adapters="32 bits, dropout")
     assert "27.2 % more" in worst
     assert pictures(worst)[0].texts.count("copy, mask") == 7  # a row for each matrix
@@ -94,11 +94,11 @@ def test_the_handles_say_what_the_page_says() -> None:
 
 def test_the_spike_grows_with_tokens_and_not_with_bits() -> None:
     spike = HANDLES["loss_spike"]
-    assert "goes beyond the 24 GB" in said(spike.render())
+    assert "goes beyond the 24 GB" in sentence_of(spike.render())
     whole, fused = spike.render(tokens=10_240), spike.render(loss="piece by piece")
     assert "<b>18.4 GB</b>, 113 % of what" in whole
     assert "nothing stands on top" in fused
-    assert "stays below" in said(fused)
+    assert "stays below" in sentence_of(fused)
     assert "<b>7.35 GB</b>, 125 % of what" in spike.render(bits="4 bits")
 
 

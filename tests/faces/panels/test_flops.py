@@ -13,11 +13,11 @@ from tests.panel_code import value_of
 
 
 def test_the_panel_shows_rate_and_shares() -> None:
-    shown = PANEL.render()
-    told = "<b>154 TFLOP/s</b> on each GPU, MFU 37.2 %, and another 12.2 % of the peak"
-    assert told in shown
-    assert "HFU 49.4 %: all that" in shown
-    assert shown.index("154 TFLOP/s") < shown.index("<svg") < shown.index("<details")
+    html = PANEL.render()
+    sentence = "<b>154 TFLOP/s</b> on each GPU, MFU 37.2 %, and another 12.2 % of the peak"
+    assert sentence in html
+    assert "HFU 49.4 %: all that" in html
+    assert html.index("154 TFLOP/s") < html.index("<svg") < html.index("<details")
     assert "HFU is the same" in PANEL.render(recompute="none")
     assert "HFU 7.78 %" in PANEL.render(chip="H100 SXM", format="fp8")
 
@@ -39,8 +39,8 @@ def test_what_the_page_tells_of_the_panel_is_so() -> None:
         answer = PANEL.answer({**PANEL.default, "seconds": seconds})
         assert "None of the usual slips is enough to explain this" in answer.html
         assert "stand below" not in answer.html
-        told = f"Seconds 32.09, not {seconds:g}: HFU 49.4 %"
-        assert answer.offers == ((told, {"seconds": 32.09}),)
+        sentence = f"Seconds 32.09, not {seconds:g}: HFU 49.4 %"
+        assert answer.offers == ((sentence, {"seconds": 32.09}),)
     eight = PANEL.answer({**PANEL.default, "seconds": 8})
     assert "stand below" in eight.html
     assert len(eight.offers) > 1
@@ -75,18 +75,18 @@ def test_more_than_the_peak_is_drawn_past_it_and_slips_are_named() -> None:
     assert len(offered) == 5
     for change in offered.values():
         assert "runs past" not in PANEL.answer({**WRONG, **change}).html
-    told = PANEL.answer({**PANEL.default, "format": "fp8"}).problem
-    assert told.startswith("Number format 'fp8' has no peak on A100")
+    problem = PANEL.answer({**PANEL.default, "format": "fp8"}).problem
+    assert problem.startswith("Number format 'fp8' has no peak on A100")
 
 
 def test_pairs_that_a_token_may_see_are_counted_on_demand() -> None:
     values = PANEL.presets["gpt-oss-20b at 32,768 tokens"]
     seen = PANEL.render(**{**values, "attention": SEEN})
     model = published.architecture("gpt-oss-20b", 32768)
-    told = units.flops(count_flops(model, 32, "none", "causal").total)
-    assert told in seen
+    work = units.flops(count_flops(model, 32, "none", "causal").total)
+    assert work in seen
     plain = PANEL.render(**values)
-    assert told not in plain
+    assert work not in plain
     share = re.search(r"on each GPU, MFU ([\d.]+ %)", re.sub("<[^>]*>", "", seen))
     assert share
     assert share[1] not in plain  # it is asked beside the panel
@@ -102,8 +102,8 @@ def test_the_empty_half_and_the_windows_are_left_out_one_after_the_other() -> No
         for pairs in (ALL, BACK, SEEN)
     ]
     assert shares == ["49.9", "33.9", "26.0"]
-    told = cell("02_flops", "panel-answers")
-    assert all(f"{share}" in told for share in shares)
+    text = cell("02_flops", "panel-answers")
+    assert all(f"{share}" in text for share in shares)
 
 
 WINDOWS = {
@@ -134,8 +134,8 @@ def test_what_the_page_says_of_windows_is_so(name: str) -> None:
     assert f"| {title} | {window:,} tokens, {which} | {share} |" in page
     run = {"model": name, "sequence_length": 32768, "recompute": "none", "attention": SEEN}
     work = count_flops(model, 8, "none", "causal", 32768).total
-    shown = PANEL.render(**run, batch_size=8, seconds=60.0, num_gpus=8)
-    assert units.flops_per_second(work / 60 / 8) in shown
+    html = PANEL.render(**run, batch_size=8, seconds=60.0, num_gpus=8)
+    assert units.flops_per_second(work / 60 / 8) in html
     [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     *steps, last = code.replace("Mistral-7B-v0.1", name).strip().splitlines()
     names = {"published": published, "count_flops": count_flops}
@@ -148,16 +148,16 @@ def test_what_the_page_says_of_windows_is_so(name: str) -> None:
 
 def test_a_change_leaves_an_outline_of_the_state_before() -> None:
     before = {**PANEL.default, "seconds": 40}
-    shown = PANEL.render(before=before, **PANEL.default)
-    assert "dashed: MFU 29.8 %, HFU 39.6 %" in shown
+    html = PANEL.render(before=before, **PANEL.default)
+    assert "dashed: MFU 29.8 %, HFU 39.6 %" in html
     assert "dashed" not in PANEL.render(before=PANEL.default, **PANEL.default)
 
 
 @pytest.mark.parametrize("name", PANEL.presets)
 def test_the_panels_code_gives_what_it_shows(name: str) -> None:
     values = PANEL.presets[name]
-    shown = PANEL.render(**values)
-    if "runs past the peak" in shown:
+    html = PANEL.render(**values)
+    if "runs past the peak" in html:
         pytest.skip("no chip does that")
-    share = units.percent(value_of(shown))
-    assert f"HFU {share}" in shown or f"MFU {share}: nothing" in shown
+    share = units.percent(value_of(html))
+    assert f"HFU {share}" in html or f"MFU {share}: nothing" in html

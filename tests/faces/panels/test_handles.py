@@ -18,7 +18,7 @@ from tests.faces.svg import pictures
 every_handle = pytest.mark.parametrize("name", HANDLES)
 
 
-def said(html: str) -> str:
+def sentence_of(html: str) -> str:
     """The sentence below the picture."""
     [sentence] = re.findall(r"<p [^>]*>(.*?)</p>", html)
     return unescape(re.sub("<.*?>", "", sentence))
@@ -40,7 +40,7 @@ def test_a_handle_is_one_picture_and_at_most_three_controls(name: str) -> None:
     html = handle.render()
     assert len(area(html)) == 1
     assert not re.findall("<(table|pre|details|h\\d)", html)
-    assert said(html)
+    assert sentence_of(html)
     assert re.fullmatch("[a-z_]+", name)
     for control in handle.controls.values():
         assert re.fullmatch(r"[A-Z].{5,}[.]", control.help), control.label
@@ -88,7 +88,7 @@ def test_what_is_no_value_is_refused_and_the_picture_stays(name: str, written: s
 def test_where_only_text_can_be_shown_there_are_the_pictures_words(name: str) -> None:
     handle = HANDLES[name]
     [picture] = pictures(handle.render())
-    assert handle.words == f"{picture.words} {said(handle.render())}"
+    assert handle.words == f"{picture.words} {sentence_of(handle.render())}"
     assert "<" not in handle.words
 
 
@@ -117,18 +117,18 @@ def test_a_sentence_gives_its_numbers_and_no_opinion_of_them(name: str) -> None:
     stops = [it.stops or it.options or (False, True) for it in handle.controls.values()]
     settings = [*product(*stops)]
     for values in settings[:: 1 + len(settings) // 300]:
-        told = said(handle.answer(dict(zip(handle.controls, values, strict=True))).html)
+        sentence = sentence_of(handle.answer(dict(zip(handle.controls, values, strict=True))).html)
         for words in MEASURED.get(name, []):
-            told = told.replace(words, "")
-        assert not VAGUE.search(told.lower()), (values, told)
+            sentence = sentence.replace(words, "")
+        assert not VAGUE.search(sentence.lower()), (values, sentence)
 
 
 def test_products_are_as_fast_as_the_sentence_says() -> None:
     """A wide GPT's products are larger than the one that gave the peak, and still slower."""
     for width in WIDTHS:
         step = recorded_step(width)
-        told = said(HANDLES["predicted_step"].render(opened=1, hidden_size=width))
-        assert f"run at {100 * step.ideal / step.products:.0f} % of the peak" in told
+        sentence = sentence_of(HANDLES["predicted_step"].render(opened=1, hidden_size=width))
+        assert f"run at {100 * step.ideal / step.products:.0f} % of the peak" in sentence
 
 
 # --- the ring
@@ -136,15 +136,15 @@ def test_products_are_as_fast_as_the_sentence_says() -> None:
 
 def test_the_ring_begins_in_the_middle_of_adding_up() -> None:
     """So that the saved picture tells it without being moved."""
-    told = said(HANDLES["ring"].render())
-    assert told == (
+    sentence = sentence_of(HANDLES["ring"].render())
+    assert sentence == (
         "Each GPU hands a piece of 2 GB to the next one, which adds it to its own. "
         "GPU 1 has sent 6 GB of 28 GB."
     )
 
 
 @pytest.mark.parametrize(
-    ("gpus", "turn", "told"),
+    ("gpus", "turn", "beginning"),
     [
         (8, 0, "Each GPU holds its own gradients, cut into 8 pieces. By the end each will have"),
         (8, 7, "Each GPU owns one finished piece: the sum over all. GPU 1 has sent 14 GB"),
@@ -155,8 +155,8 @@ def test_the_ring_begins_in_the_middle_of_adding_up() -> None:
         (5, 126, "Every GPU has every finished piece. GPU 1 has sent 25.6 GB of 25.6 GB."),
     ],
 )
-def test_the_ring_says_what_a_turn_does(gpus: int, turn: int, told: str) -> None:
-    assert said(HANDLES["ring"].render(gpus=gpus, turn=turn)).startswith(told)
+def test_the_ring_says_what_a_turn_does(gpus: int, turn: int, beginning: str) -> None:
+    assert sentence_of(HANDLES["ring"].render(gpus=gpus, turn=turn)).startswith(beginning)
 
 
 def test_the_ring_draws_all_pieces_of_eight_gpus_and_one_of_more() -> None:
@@ -187,14 +187,16 @@ def test_before_the_first_turn_nothing_moves() -> None:
 
 def test_the_square_counts_pairs_as_the_formula_does() -> None:
     square = HANDLES["attention_square"]
-    assert said(square.render(causal=True)).startswith("136 of 256 pairs are multiplied: 53 %.")
-    everything = said(square.render(causal=False))
+    assert sentence_of(square.render(causal=True)).startswith(
+        "136 of 256 pairs are multiplied: 53 %."
+    )
+    everything = sentence_of(square.render(causal=False))
     assert everything.startswith("256 of 256 pairs: every token with every token")
-    windowed = said(square.render(causal=True, window=4))
+    windowed = sentence_of(square.render(causal=True, window=4))
     assert windowed.startswith("58 of 256 pairs are multiplied: 23 %. A token sees 4 tokens")
-    assert said(square.render(causal=False, window=4)) == everything
+    assert sentence_of(square.render(causal=False, window=4)) == everything
     everything = square.render(causal=True, window=32)
-    assert said(everything) == said(square.render(causal=True))
+    assert sentence_of(everything) == sentence_of(square.render(causal=True))
 
 
 @pytest.mark.parametrize(
@@ -230,40 +232,40 @@ def test_twice_the_tokens_are_drawn_on_four_times_the_area() -> None:
 )
 def test_the_same_work_takes_its_time_and_its_waiting(stages, micro, ticks, waits) -> None:
     """16 passes of (1 + 1) sequences' time on 4 stages wait for 3 turns more."""
-    told = said(HANDLES["four_gpus"].render(stages=stages, micro_batch=micro, now=0))
-    assert f"The passes take {ticks} ticks" in told
-    assert ("nobody waits" if not waits else f"a GPU waits {waits} % of them") in told
+    sentence = sentence_of(HANDLES["four_gpus"].render(stages=stages, micro_batch=micro, now=0))
+    assert f"The passes take {ticks} ticks" in sentence
+    assert ("nobody waits" if not waits else f"a GPU waits {waits} % of them") in sentence
 
 
 def test_the_step_ends_with_the_average_and_the_update() -> None:
     four = HANDLES["four_gpus"]
-    assert "average their gradients, not their weights" in said(four.render(now=99))
-    assert "changed its weights, all in the same way" in said(four.render(now=120))
-    assert "average" not in said(four.render(stages=4, now=114))
+    assert "average their gradients, not their weights" in sentence_of(four.render(now=99))
+    assert "changed its weights, all in the same way" in sentence_of(four.render(now=120))
+    assert "average" not in sentence_of(four.render(stages=4, now=114))
 
 
 def test_the_tutorials_slip_makes_another_batch() -> None:
     epoch = HANDLES["epoch"]
-    assert said(epoch.render()).startswith("100 updates and 200 passes in an epoch.")
-    slip = said(epoch.render(micro_batch=10))
+    assert sentence_of(epoch.render()).startswith("100 updates and 200 passes in an epoch.")
+    slip = sentence_of(epoch.render(micro_batch=10))
     assert slip.startswith("50 updates and 100 passes")
     assert "activations of 10 samples" in slip
 
 
 def test_a_split_that_leaves_gpus_over_is_shown() -> None:
     split = HANDLES["gpu_split"]
-    assert said(split.render(pipeline=3)) == (
+    assert sentence_of(split.render(pipeline=3)) == (
         "1 replica of 12 GPUs. 4 GPUs of 16 have nothing to do."
     )
-    assert "A replica takes 32 GPUs, and there are 16." in said(split.render(tensor=16))
-    assert "talk over the network" in said(split.render(tensor=16, gpus=32))
+    assert "A replica takes 32 GPUs, and there are 16." in sentence_of(split.render(tensor=16))
+    assert "talk over the network" in sentence_of(split.render(tensor=16, gpus=32))
 
 
 def test_the_loss_decides_whether_a_batch_is_large() -> None:
     cost = HANDLES["batch_cost"]
-    assert "3.6 times the critical one" in said(cost.render())
-    assert "11 % fewer updates and 78 % more tokens" in said(cost.render())
-    late = said(cost.render(loss=2))
+    assert "3.6 times the critical one" in sentence_of(cost.render())
+    assert "11 % fewer updates and 78 % more tokens" in sentence_of(cost.render())
+    late = sentence_of(cost.render(loss=2))
     assert "0.52 times the critical one" in late
     assert "33 % fewer updates and 34 % more tokens" in late
 
@@ -276,5 +278,5 @@ def test_twice_the_batch_costs_what_the_next_stop_shows() -> None:
         for batch, twice in pairwise(stops):
             now, then = (Bought(int(x), loss).cost for x in (batch, twice))
             fewer, more = 1 - then.updates / now.updates, then.samples / now.samples - 1
-            told = f"{100 * fewer:.0f} % fewer updates and {100 * more:.0f} % more tokens."
-            assert said(cost(Bought(int(batch), loss), None)).endswith(told)
+            sentence = f"{100 * fewer:.0f} % fewer updates and {100 * more:.0f} % more tokens."
+            assert sentence_of(cost(Bought(int(batch), loss), None)).endswith(sentence)

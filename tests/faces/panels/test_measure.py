@@ -16,7 +16,7 @@ from tests.faces.svg import pictures
 from tests.panel_code import value_of
 
 
-def shown(**values: Any) -> str:
+def text_of(**values: Any) -> str:
     panel = PANELS["measure"]
     return unescape(re.sub("<[^>]*>", "", panel.render(**{**panel.default, **values})))
 
@@ -45,14 +45,14 @@ def test_the_panel_says_what_the_page_says_of_its_tasks() -> None:
     slow = rate("A slow neighbour")
     assert f"{rate('A slow neighbour', micro_batch_size=64) / slow:.2f}" == "1.09"
     assert f"{rate('A slow neighbour', accumulation=8) / slow:.2f}" == "1.05"
-    said = [verdict(name) for name in presets]
-    assert said == ["fixed costs", "data", "other GPUs", "other GPUs", "computing"]
+    causes = [verdict(name) for name in presets]
+    assert causes == ["fixed costs", "data", "other GPUs", "other GPUs", "computing"]
 
 
 def test_the_panel_speaks_first_and_gives_its_call() -> None:
-    html = shown()
+    html = text_of()
     assert html.startswith("44.4 sequences a second: it pays fixed costs")
-    assert "no single change gains a tenth" in shown(**PANELS["measure"].presets["Busy"])
+    assert "no single change gains a tenth" in text_of(**PANELS["measure"].presets["Busy"])
     assert f"{value_of(PANELS['measure'].render()):.1f} sequences a second" in html
     before = PANELS["measure"].presets["A slow link"]
     assert "(dashed: 33.3)" in PANELS["measure"].render(before=before)
@@ -61,23 +61,23 @@ def test_the_panel_speaks_first_and_gives_its_call() -> None:
 def named(values: dict[str, Any]) -> str:
     """The cause behind "mostly for", or nothing where other GPUs are not it."""
     html = PANELS["measure"].render(**values)
-    found = re.search(r"mostly for <b>(.*?)</b>", html)
-    return found[1] if found else ""
+    match = re.search(r"mostly for <b>(.*?)</b>", html)
+    return match[1] if match else ""
 
 
 def test_the_panel_never_takes_a_neighbour_for_the_link_or_the_link_for_one() -> None:
     panel, seen = PANELS["measure"], set()
-    known = {
+    tasks = {
         "the link": panel.presets["A slow link"],
         "a slow neighbour": panel.presets["A slow neighbour"],
     }
     sizes = [panel.controls[n].stops for n in ("micro_batch_size", "accumulation")]
-    for cause, preset in known.items():
+    for cause, preset in tasks.items():
         for b, k in product(*sizes):
             step = {**preset, "micro_batch_size": b, "accumulation": k}
-            told = named(step)
-            assert told in ("", cause), (b, k)
-            seen.add((told, b, k))
+            verdict = named(step)
+            assert verdict in ("", cause), (b, k)
+            seen.add((verdict, b, k))
     assert ("a slow neighbour", 8, 8) in seen
     assert ("a slow neighbour", 16, 1) in seen
     assert ("the link", 8, 1) in seen
@@ -87,13 +87,13 @@ def test_the_panel_never_takes_a_neighbour_for_the_link_or_the_link_for_one() ->
 def test_without_what_the_panel_names_a_step_is_faster(b, k, exchange, slowest):
     step = {**PANELS["measure"].presets["A slow neighbour"], "slowest": slowest}
     step |= {"micro_batch_size": b, "accumulation": k, "exchange": exchange}
-    told, clock = named(step), Setting(**step).clock
+    verdict, clock = named(step), Setting(**step).clock
     gone = {"the link": {"exchange": 0.0}, "a slow neighbour": {"slowest": 1.0}}
-    if told:
+    if verdict:
         rates = {cause: replace(clock, **change).throughput(b, k) for cause, change in gone.items()}
-        assert rates[told] > clock.throughput(b, k)
+        assert rates[verdict] > clock.throughput(b, k)
         if slowest == 100:
-            assert told == "the link"
+            assert verdict == "the link"
 
 
 def test_accumulation_tells_a_link_from_a_neighbour() -> None:
@@ -119,7 +119,7 @@ def test_of_what_hides_the_last_parcel_stays() -> None:
 # --- handles
 
 
-def told(name: str, **values: Any) -> str:
+def handle_text(name: str, **values: Any) -> str:
     handle = HANDLES[name]
     return unescape(re.sub("<[^>]*>", "", handle.render(**{**handle.default, **values})))
 
@@ -127,13 +127,13 @@ def told(name: str, **values: Any) -> str:
 def test_the_products_are_covered_until_they_are_measured() -> None:
     [picture] = pictures(HANDLES["one_product"].render())
     assert picture.texts.count("?") == len(product_rates()) - 1  # the first one is measured
-    assert "call that the peak" in told("one_product", size=1024)
+    assert "call that the peak" in handle_text("one_product", size=1024)
 
 
 def test_the_step_opens_part_by_part() -> None:
     ratio = f"{units.digits(recorded_step(256).ratio, 2)} times the prediction"
-    assert ratio not in told("predicted_step")
-    assert ratio in told("predicted_step", opened=3)
+    assert ratio not in handle_text("predicted_step")
+    assert ratio in handle_text("predicted_step", opened=3)
 
 
 def test_what_is_reported_depends_on_what_is_timed() -> None:
@@ -144,10 +144,10 @@ def test_what_is_reported_depends_on_what_is_timed() -> None:
 
 
 def test_the_memory_taken_is_covered_at_first() -> None:
-    assert told("step_bytes").endswith("take from its machine?")
+    assert handle_text("step_bytes").endswith("take from its machine?")
     predicted, taken = recorded_memory(512)
     ratio = f"{units.digits(taken / predicted.total, 2)} times"
-    assert ratio in told("step_bytes", measurement=True)
+    assert ratio in handle_text("step_bytes", measurement=True)
 
 
 def test_no_gradient_travels_before_it_exists() -> None:
@@ -155,7 +155,7 @@ def test_no_gradient_travels_before_it_exists() -> None:
         trace = StepMoment(way=way).trace
         [(begin, _)] = trace.phases["backward"]
         assert trace.exchange[0][0] > begin
-    assert "makes no gradients" in told("one_step", moment=50)
-    assert "one parcel" in told("one_step", moment=180, way=WAYS[1])
-    assert "66 % of the sending" not in told("one_step")
-    assert "66 % of the sending" in told("one_step", moment=200)
+    assert "makes no gradients" in handle_text("one_step", moment=50)
+    assert "one parcel" in handle_text("one_step", moment=180, way=WAYS[1])
+    assert "66 % of the sending" not in handle_text("one_step")
+    assert "66 % of the sending" in handle_text("one_step", moment=200)

@@ -239,13 +239,13 @@ def test_every_class_that_the_style_names_is_a_widgets() -> None:
     """A reader sees a refused panel's picture dimmed, its echo in grey, its text at 15 px."""
     panel = in_notebook("plan")
     panel.controls["num_gpus"].input.value = "100"
-    found = {name: widget for widget in below(panel) for name in widget._dom_classes}
-    assert {*re.findall(r"\.(llmtrain-\w+)", _CSS)} <= {*found}
-    assert found["llmtrain-status"] is panel.status
-    assert found["llmtrain-panel"] is panel
-    assert found["llmtrain-answer"] is found["llmtrain-old"] is panel.output
-    assert found["llmtrain-advice"] is panel.advice
-    assert {field.echo for field in panel.controls.values()} >= {found["llmtrain-echo"]}
+    widgets = {name: widget for widget in below(panel) for name in widget._dom_classes}
+    assert {*re.findall(r"\.(llmtrain-\w+)", _CSS)} <= {*widgets}
+    assert widgets["llmtrain-status"] is panel.status
+    assert widgets["llmtrain-panel"] is panel
+    assert widgets["llmtrain-answer"] is widgets["llmtrain-old"] is panel.output
+    assert widgets["llmtrain-advice"] is panel.advice
+    assert {field.echo for field in panel.controls.values()} >= {widgets["llmtrain-echo"]}
     assert float(re.findall(r"llmtrain-old { opacity: ([\d.]+)", _CSS)[0]) <= 0.5
     assert {*re.findall(r"font-size: (\d+)px", _CSS)} == {"15"}
 
@@ -271,16 +271,16 @@ def test_a_handle_has_its_controls_its_picture_and_nothing_else(name: str) -> No
 
 @every_handle
 def test_a_handle_shows_its_first_state_and_saves_it(name: str) -> None:
-    small, held = handle(name), HANDLES[name]
-    assert small.html == held.render()
+    small, definition = handle(name), HANDLES[name]
+    assert small.html == definition.render()
     bundle = small._repr_mimebundle_()
     data = bundle[0] if isinstance(bundle, tuple) else bundle
-    assert data["text/html"] == held.static_html()
+    assert data["text/html"] == definition.static_html()
     assert "<svg" not in data["text/html"]
     assert data["text/html"].index("<img") < data["text/html"].index("<p ")
-    assert data["text/plain"] == held.words
+    assert data["text/plain"] == definition.words
     small.set(**{next(iter(small.values())): small.values()[next(iter(small.values()))]})
-    assert held.static_html() == data["text/html"]
+    assert definition.static_html() == data["text/html"]
 
 
 def test_two_handles_share_no_state() -> None:

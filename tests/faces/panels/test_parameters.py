@@ -19,12 +19,12 @@ GPT3 = PANEL.presets["GPT-3 175B"]
 
 
 def test_the_panel_shows_sentence_picture_table_and_call() -> None:
-    shown = PANEL.answer(GPT3).html
+    html = PANEL.answer(GPT3).html
     order = ["175 billion parameters", "<svg", "<table", "count_parameters(Trans"]
-    places = [shown.index(part) for part in order]
+    places = [html.index(part) for part in order]
     assert places == sorted(places)
-    assert "174,604,259,328" in shown
-    assert "all but the last norm" in shown
+    assert "174,604,259,328" in html
+    assert "all but the last norm" in html
     llama = PANEL.answer(PANEL.presets["Llama-3.1-8B"]).html
     assert "6,977,880,064: 13.1 % too few" in llama
 
@@ -37,10 +37,10 @@ BY_HAND = [
 @pytest.mark.parametrize("name", BY_HAND)
 def test_each_preset_shows_the_count_and_the_code_that_gives_it(name: str) -> None:
     model = published.architecture(name)
-    shown = PANEL.answer(PANEL.presets[name]).html
-    assert f"{count_parameters(model).total:,}" in shown
-    assert stack.stack(model).inline_svg() in shown
-    assert value_of(shown) == count_parameters(model)
+    html = PANEL.answer(PANEL.presets[name]).html
+    assert f"{count_parameters(model).total:,}" in html
+    assert stack.stack(model).inline_svg() in html
+    assert value_of(html) == count_parameters(model)
 
 
 @pytest.mark.parametrize("name", BY_HAND)
@@ -112,8 +112,8 @@ def test_what_the_page_says_of_the_panel_is_what_it_shows() -> None:
         count_parameters(panel_module.read_model(panel_module.PASTED, config))
         for config in (text, more)
     )
-    told = [f"{x.total / 1e9:.1f}" for x in (few, many)]
-    assert f"from {told[0]} to {told[1]} billion" in page
+    totals = [f"{x.total / 1e9:.1f}" for x in (few, many)]
+    assert f"from {totals[0]} to {totals[1]} billion" in page
     assert f"still meets {units.count(few.active)}" in page
     assert units.count(few.active) == units.count(many.active)
     looks = {
@@ -135,22 +135,22 @@ FILE = PANEL.presets[panel_module.PASTED]
 @pytest.mark.parametrize("row", published.rows("configs"), ids=lambda row: row["name"])
 def test_every_model_of_the_shelf_is_drawn_kind_by_kind(row) -> None:
     model = config_model(row["name"])
-    shown = PANEL.answer({**PANEL.default, "model": row["name"]}).html
-    assert f"{row['parameters']:,}" in shown
-    assert stack.stack(model, row["name"]).inline_svg() in shown
-    found = stack.kinds(model)
-    assert sum(kind.how_many for kind in found) == model.num_layers
+    html = PANEL.answer({**PANEL.default, "model": row["name"]}).html
+    assert f"{row['parameters']:,}" in html
+    assert stack.stack(model, row["name"]).inline_svg() in html
+    kinds = stack.kinds(model)
+    assert sum(kind.how_many for kind in kinds) == model.num_layers
     assert sum(n for _, n in stack.layer_runs(model)) == model.num_layers
-    layers = sum(kind.how_many * kind.parameters for kind in found)
+    layers = sum(kind.how_many * kind.parameters for kind in kinds)
     counted = count_parameters(model)
     inside = counted.attention + counted.mlp + counted.norm
     assert 0 <= inside - layers <= 4 * model.hidden_size
-    assert value_of(shown) == counted
+    assert value_of(html) == counted
 
 
 def test_a_pasted_file_is_read_and_leaves_the_state_before() -> None:
-    shown = PANEL.answer(FILE).html
-    assert "20.9 billion parameters" in shown
+    html = PANEL.answer(FILE).html
+    assert "20.9 billion parameters" in html
     more = {**FILE, "config": FILE["config"].replace('experts": 32', 'experts": 64')}
     assert "dashed: 20.9 billion" in PANEL.answer(more, FILE).html
     assert "dashed:" not in PANEL.answer(FILE, PANEL.default).html
@@ -159,15 +159,15 @@ def test_a_pasted_file_is_read_and_leaves_the_state_before() -> None:
 def test_sizes_that_a_pasted_file_leaves_out_are_named() -> None:
     assert "Not in the text" not in PANEL.answer(FILE).html
     fewer = re.sub(r'\s*"num_hidden_layers": 24,', "", FILE["config"])
-    shown = PANEL.answer({**FILE, "config": fewer}).html
-    assert "family are counted: num_hidden_layers = 36." in shown
+    html = PANEL.answer({**FILE, "config": fewer}).html
+    assert "family are counted: num_hidden_layers = 36." in html
 
 
 def test_layers_for_further_tokens_stand_beside_the_total() -> None:
-    shown = PANEL.answer(PANEL.presets["DeepSeek-V3"]).html
-    assert "Beside them: 11.6 billion to predict further tokens" in shown
-    assert "in no sum" in shown
-    assert "11,610,067,968" in shown
+    html = PANEL.answer(PANEL.presets["DeepSeek-V3"]).html
+    assert "Beside them: 11.6 billion to predict further tokens" in html
+    assert "in no sum" in html
+    assert "11,610,067,968" in html
 
 
 HOSTILE = {

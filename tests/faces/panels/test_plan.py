@@ -25,7 +25,7 @@ def offers_of(panel) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("control", "value", "said"),
+    ("control", "value", "text"),
     [
         ("model", "Llama-3.1-70B", "does not fit"),
         ("sequence_length", 4096, "25.1 days"),
@@ -54,13 +54,13 @@ def offers_of(panel) -> list[str]:
         ("config", "/no/such/file.json", "is no file: give the path of a config.json"),
     ],
 )
-def test_the_panel_follows_each_control(control: str, value, said: str) -> None:
+def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
     panel = plan_panel()
     before = text_of(panel)
     assert "25.2 days" in before
     panel.controls[control].value = value
     assert text_of(panel) != before
-    assert said in text_of(panel)
+    assert text in text_of(panel)
 
 
 def test_the_panel_plans_a_model_of_ones_own(tmp_path) -> None:
@@ -180,9 +180,9 @@ def test_counted_and_estimated_stand_apart() -> None:
     assert "likely" not in counted
     assert "memory" not in estimated
     assert ">least<" in estimated
-    known = PANELS["plan"].render(flops_per_gpu=420e12)
-    assert ">least<" not in known
-    assert ">24.9 days<" in known
+    html = PANELS["plan"].render(flops_per_gpu=420e12)
+    assert ">least<" not in html
+    assert ">24.9 days<" in html
 
 
 def test_only_one_measurement_is_taken() -> None:

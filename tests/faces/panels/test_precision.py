@@ -3,13 +3,13 @@
 import pytest
 
 from llmtrain_course.panels import HANDLES, PANELS
-from tests.faces.panels.test_handles import said
+from tests.faces.panels.test_handles import sentence_of
 from tests.faces.svg import pictures
 
 PANEL = PANELS["precision"]
 
 
-def told(preset: str, **values: object) -> str:
+def render(preset: str, **values: object) -> str:
     return PANEL.answer({**PANEL.presets[preset], **values}).html
 
 
@@ -32,7 +32,7 @@ def told(preset: str, **values: object) -> str:
     ],
 )
 def test_the_panel_follows_each_control(preset: str, values: dict, answer: str) -> None:
-    assert answer in told(preset, **values)
+    assert answer in render(preset, **values)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
     assert answer.offers[0] == ("Accelerator: H100 SXM", {"chip": "H100 SXM"})
     assert needed not in {change.get("recipe") for _, change in answer.offers}
     for _, change in answer.offers:
-        shown = PANEL.answer({**start, "recipe": recipe, "chip": chip, **change})
-        assert "model states" in shown.html
+        other = PANEL.answer({**start, "recipe": recipe, "chip": chip, **change})
+        assert "model states" in other.html
 
 
 @pytest.mark.parametrize(
@@ -98,13 +98,13 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
     ],
 )
 def test_a_handle_says_what_its_picture_shows(name: str, values: dict, sentence: str) -> None:
-    assert sentence in said(HANDLES[name].render(**values))
+    assert sentence in sentence_of(HANDLES[name].render(**values))
 
 
 def test_no_picture_stands_answered_when_the_page_opens() -> None:
     """Each is the state before the guess beside it: no update, one replica's whole bytes."""
     first = {name: HANDLES[name].render() for name in ("lost_update", "parameter_bytes", "slices")}
-    assert "lost" not in said(first["lost_update"])
+    assert "lost" not in sentence_of(first["lost_update"])
     update_weight = pictures(HANDLES["lost_update"].render(updates=1))[0].of_kind("line")
     assert len(pictures(first["lost_update"])[0].of_kind("line")) < len(update_weight)  # hatched
     assert "main weights 4" not in first["parameter_bytes"]
@@ -115,10 +115,10 @@ def test_the_smallest_updates_that_arrive_are_half_the_spacing() -> None:
     control = HANDLES["lost_update"].controls["update"]
 
     def first(format: str) -> float:
-        shown = (
-            (d, said(HANDLES["lost_update"].render(update=d, updates=1, format=format)))
+        sentences = (
+            (d, sentence_of(HANDLES["lost_update"].render(update=d, updates=1, format=format)))
             for d in control.stops
         )
-        return next(d for d, sentence in shown if "alone it is 1," not in sentence)
+        return next(d for d, sentence in sentences if "alone it is 1," not in sentence)
 
     assert (first("bf16"), first("fp16")) == (0.004, 0.0005)

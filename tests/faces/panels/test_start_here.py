@@ -28,9 +28,9 @@ def test_the_panel_says_what_the_formula_says(name: str) -> None:
 
 
 def _rate(html: str) -> float:
-    found = re.search(r"each GPU does</td><td[^>]*>([\d.]+) TFLOP/s", html)
-    assert found
-    return float(found[1]) * 1e12
+    match = re.search(r"each GPU does</td><td[^>]*>([\d.]+) TFLOP/s", html)
+    assert match
+    return float(match[1]) * 1e12
 
 
 def test_the_picture_says_how_many_gpus_reach_gpt_3_once_they_do() -> None:
@@ -38,8 +38,8 @@ def test_the_picture_says_how_many_gpus_reach_gpt_3_once_they_do() -> None:
     assert Setting(num_gpus=51).tokens >= tokens > Setting(num_gpus=50).tokens
     assert "GPT-3 read 300 billion. " not in machine.render(**{**machine.default, "num_gpus": 50})
     for num_gpus in (51, 64, 512):
-        told = machine.render(**{**machine.default, "num_gpus": num_gpus})
-        assert "GPT-3 read 300 billion. 51 GPUs would do for that." in told
+        html = machine.render(**{**machine.default, "num_gpus": num_gpus})
+        assert "GPT-3 read 300 billion. 51 GPUs would do for that." in html
     assert "51" not in cell("00_start_here", "machine-seen")
 
 
@@ -48,10 +48,10 @@ def test_the_tasks_come_out_as_the_page_says() -> None:
 
     def each(**changes: float) -> tuple[float, float]:
         html = PANEL.render(**{**default, **changes})
-        found = re.search(r"tokens for each parameter</td><td[^>]*>([\d.]+)", html)
-        assert found
+        match = re.search(r"tokens for each parameter</td><td[^>]*>([\d.]+)", html)
+        assert match
         size = changes.get("parameters", default["parameters"])
-        return float(found[1]), float(found[1]) * size
+        return float(match[1]), float(match[1]) * size
 
     assert each(num_gpus=16)[1] == pytest.approx(2 * each()[1], rel=0.01)
     assert each(parameters=16 * 10**9)[1] == pytest.approx(each()[1] / 2, rel=0.01)
@@ -62,15 +62,17 @@ def test_the_tasks_come_out_as_the_page_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "written", "told"),
+    ("name", "written", "message"),
     [
         ("num_gpus", "0", "GPUs: '0' lies outside 1 to 1M."),
         ("days", "soon", "Days: 'soon' is no number"),
         ("parameters", "8", "'8' lies outside 1M to 10T; for billions write 8B."),
     ],
 )
-def test_what_cannot_be_is_refused_in_the_panels_words(name: str, written: str, told: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(told)):
+def test_what_cannot_be_is_refused_in_the_panels_words(
+    name: str, written: str, message: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         PANEL.controls[name].read(written)
 
 

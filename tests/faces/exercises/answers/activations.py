@@ -79,8 +79,8 @@ ANSWERS = {
         right=[by_hand, lambda **x: float(by_hand(**x))],
         common_mistakes=[
             *(
-                (by_parts(*parts), said)
-                for parts, said in [
+                (by_parts(*parts), reply)
+                for parts, reply in [
                     ((4, 2, 2, 4), "each weighs 2 bytes"),
                     ((8, 4, 4, 6), "the same activated"),
                     ((8, 4, 4, 4), "a plain MLP"),
@@ -97,7 +97,7 @@ ANSWERS = {
     ),
     "activations-c": Answers(
         right=["two passes", "Two passes"],
-        told=[("two passes", "71.8 GB")],
+        replies=[("two passes", "71.8 GB")],
         common_mistakes=[
             ("full", "70.1 GB, and costs 28.4 % more"),
             ("selective", "still 116 GB"),
@@ -117,8 +117,8 @@ ANSWERS = {
         ],
         common_mistakes=[
             *(
-                (MINE | change, said)
-                for change, said in [
+                (MINE | change, reply)
+                for change, reply in [
                     ({"micro": 1}, "2 at a time would fit too"),
                     ({"micro": 3}, "no power of two, and would seldom divide a batch: take 2 or 4"),
                     ({"micro": 4}, "too much: 75.6 GB at the peak, of 62.5 GB"),

@@ -28,7 +28,7 @@ ANSWERS = {
             3145728.0,
             batch_tokens(global_batch_size(4, 32, data_parallel_size(96, 2, 4)), 2048),
         ],
-        told=[(3.146e6, "exactly")],
+        replies=[(3.146e6, "exactly")],
         common_mistakes=[
             (3_145_728 * 8, "every GPU as a replica"),
             (3_145_728 * 4, "pipeline's stages"),
@@ -42,7 +42,7 @@ ANSWERS = {
     ),
     "batch-b": Answers(
         right=["TP 8, PP 2", "tp 8, pp 2"],
-        told=[
+        replies=[
             ("TP 8, PP 2", "64 passes, 1.5 % of the step idle"),
             ("2.29 %", "2.29 % of the step"),
         ],
@@ -93,7 +93,7 @@ ANSWERS = {
                 {"model": "Llama-3.1-70B", "gpus": 64, "tensor": 8},
             )
         ],
-        told=[
+        replies=[
             (MINE | {"model": "gpt2", "sequence": 1024}, "tokens a step"),
             (MINE | {"model": "Qwen2.5-0.5B", "accumulation": 16}, "tokens a step"),
             (
@@ -109,8 +109,8 @@ ANSWERS = {
         ],
         common_mistakes=[
             *(
-                (MINE | change, said)
-                for change, said in [
+                (MINE | change, reply)
+                for change, reply in [
                     (
                         {"accumulation": 1},
                         "65.5 thousand tokens a step, fewer than any model of this size",

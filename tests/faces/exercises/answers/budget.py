@@ -46,9 +46,9 @@ ANSWERS = {
     ),
     "budget-d": Answers(
         right=[own("4.2B", 64e9)],
-        told=[
-            (own(model, tokens), said)
-            for model, tokens, said in [
+        replies=[
+            (own(model, tokens), reply)
+            for model, tokens, reply in [
                 ("4.2B", 64e9, "right: 4.2B gets 15 tokens a parameter"),
                 ("Llama-3.1-8B", 34e9, "right: Llama-3.1-8B gets 4.2 tokens a parameter"),
                 ("1.9B", "138B", "right: 1.9B gets 71 tokens a parameter"),
@@ -58,8 +58,8 @@ ANSWERS = {
             ]
         ],
         common_mistakes=[
-            (own(model, tokens), said)
-            for model, tokens, said in [
+            (own(model, tokens), reply)
+            for model, tokens, reply in [
                 ("4.2B", 110e9, "too many tokens: a first run may take 51.1 of your 30"),
                 ("4.2B", 30e9, "you leave time: a first run may take 13.9 of"),
                 ("24B", 11e9, "too large: 24B gets 0.47 tokens a parameter"),

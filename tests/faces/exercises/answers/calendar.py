@@ -12,7 +12,7 @@ MANY = {"restart_minutes": 30, "save_minutes": 40, "gpus": 1000}
 ANSWERS = {
     "calendar-cost": Answers(
         right=[40 / 900 + 450 / 1e4],
-        told=[
+        replies=[
             (40 / 940 + 450 / 1e4, "right, 8.76 % of the time, and more exact"),
             (0.0876, "once in tau + delta seconds, while the page takes once in tau"),
             (40 / 940 + 470 / 1e4, "right, 8.96 % of the time, and more exact"),
@@ -50,7 +50,7 @@ ANSWERS = {
     ),
     "calendar-d": Answers(
         right=[OWN | {"promised_days": 30}],
-        told=[
+        replies=[
             (OWN, "right: at the worst rate of failures it takes 25.7 days with few outages"),
             (OWN | OFTEN, "right: at the worst rate of failures it takes 25.6 days"),
             (OWN | OFTEN | {"save_minutes": "30 min"}, "right"),
@@ -82,8 +82,8 @@ ANSWERS = {
             (OWN | {"gpus": "many"}, "is no number"),
             (OWN | {"calendar_days": 100, "promised_days": 60}, "60 days promise nothing"),
             *(
-                (OWN | {"promised_days": days}, said)
-                for days, said in [
+                (OWN | {"promised_days": days}, reply)
+                for days, reply in [
                     (20, "cannot be promised"),
                     (31, "31 days are after your last one, which is 30: it takes 25.7"),
                     ("soon", "promised_days='soon' is no number"),

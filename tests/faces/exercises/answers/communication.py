@@ -10,7 +10,7 @@ MINE |= {"sequence": 8192, "recompute": "full", "tensor": 1, "pipeline": 1, "zer
 ANSWERS = {
     "communication-tokens": Answers(
         right=[989.5e12 / 400e9, 2473.75, 989.5e12 / (8 * 50e9)],
-        told=[(2474, "Right, 2,470. You can let Python compute the other digits.")],
+        replies=[(2474, "Right, 2,470. You can let Python compute the other digits.")],
         common_mistakes=[
             (400e9 / 989.5e12, "the other way round"),
             (989.5e12 / 400e9 / 4, "drops out"),
@@ -43,7 +43,7 @@ ANSWERS = {
     ),
     "communication-b": Answers(
         right=["TP 1, ZeRO 3", "tp 1, zero 3"],
-        told=[("tp 1, zero 3", "8,192 tokens a pass")],
+        replies=[("tp 1, zero 3", "8,192 tokens a pass")],
         common_mistakes=[
             ("TP 2, ZeRO 1", "wait for each other"),
             ("TP 8, ZeRO 1", "too small for eight"),
@@ -52,7 +52,7 @@ ANSWERS = {
     ),
     "communication-c": Answers(
         right=["There are 2,048 sequences, so eight GPUs must share each: TP 8 and stages."],
-        told=[("Take TP 8 inside each node, and then cut layers into stages.", "Llama 3")],
+        replies=[("Take TP 8 inside each node, and then cut layers into stages.", "Llama 3")],
         common_mistakes=[(8, "in words")],
         unanswered=["no", "TP TP TP TP TP TP TP TP TP"],
     ),
@@ -75,8 +75,8 @@ ANSWERS = {
         ],
         common_mistakes=[
             *(
-                (MINE | change, said)
-                for change, said in [
+                (MINE | change, reply)
+                for change, reply in [
                     ({"tensor": 8, "zero": 1}, "longer than another split that fits"),
                     ({"tensor": 8}, "above all by the sums of tensor parallelism"),
                     ({"tensor": 8, "recompute": "none", "gpus": 64}, "above all by the sums"),

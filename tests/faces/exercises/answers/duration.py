@@ -47,7 +47,7 @@ ANSWERS = {
     ),
     "duration-days": Answers(
         right=[DAYS_BY_STEPS, DAYS_BY_STEPS * (1 + 1e-12)],
-        told=[(DAYS_BY_STEPS, "right, 213 days. The 208 days above leave out")],
+        replies=[(DAYS_BY_STEPS, "right, 213 days. The 208 days above leave out")],
         common_mistakes=[
             (DAYS_BY_STEPS * 86400, "these are seconds"),
             (DAYS_BY_STEPS * 24, "these are hours"),
@@ -104,7 +104,7 @@ ANSWERS = {
             offer("H100", 64),
             offer("H100", 512),
         ],
-        told=[(offer("H100", 64), "right: at 25 % of the peak it takes 31 days and $141")],
+        replies=[(offer("H100", 64), "right: at 25 % of the peak it takes 31 days and $141")],
         common_mistakes=[
             (offer("H100", 40), "too late: at 25 % of the peak it takes 49 days"),
             (offer("H100", 32), "At 35 %, the likely share, it's 44 days and $101 thousand, but"),
@@ -122,7 +122,7 @@ ANSWERS = {
     ),
     "duration-d": Answers(
         right=[own(40), own(40.0), own("40"), own(16, "H100 SXM"), own(96, "V100 32GB SXM2")],
-        told=[
+        replies=[
             (own("40 GPUs", days="720 hours"), "days: you wrote 720 hours, that is 30 days. right")
         ],
         common_mistakes=[

@@ -50,7 +50,7 @@ ANSWERS = {
             own("qlora", "200k", length=2048),
             own("lora", 30_000, gpus=1),
         ],
-        told=[(own("lora", 240_000), "right: ")],
+        replies=[(own("lora", 240_000), "right: ")],
         common_mistakes=[
             (own("lora", 400_000), "too many texts: "),
             (own("qlora", 30_000, length=2048, gpus=1), "too many texts: "),

@@ -61,8 +61,8 @@ ANSWERS = {
         right=[by_hand, in_floats, layer_flops],
         common_mistakes=[
             *(
-                (layer(count), said)
-                for count, said in [
+                (layer(count), reply)
+                for count, reply in [
                     (
                         lambda h, f, k, s: 2 * s * weights(h, f, k) + 4 * s * s * h,
                         "the forward pass alone",
@@ -146,7 +146,7 @@ ANSWERS = {
     ),
     "flops-c": Answers(
         right=[(0.368, "Sparse"), ("36.8 %", "sparse"), (FOUND["none"], "sparse"), 0.2438],
-        told=[((0.368, "sparse"), "36.8 %")],
+        replies=[((0.368, "sparse"), "36.8 %")],
         common_mistakes=[
             ((0.368, "length"), "17.7 %, near 18.4 % and yet not it. A second question"),
             ((0.368, "recomputed"), "a larger share, 48.8 %"),
@@ -163,7 +163,7 @@ ANSWERS = {
     ),
     "flops-d": Answers(
         right=[("Llama-3.1-8B", 8, "A100", 16), ("Llama-3.1-8B", 64, "H100", 300)],
-        told=[
+        replies=[
             (("Llama-3.1-8B", 8, 16), "16 sequences takes 8.69 s"),
             (("Llama-3.1-8B", 64, "H100 SXM", 300), "300 sequences takes 6.42 s"),
             (("Llama-3.1-8B", 8, "V100", 5), "right"),

@@ -40,8 +40,8 @@ ANSWERS = {
     "measure-a": Answers(
         right=[5 * ONE, "10,737,418,240", 10.737e9, 2 * ONE + 3 * ONE, "10.74B", "1.07e10"],
         common_mistakes=[
-            (products * ONE, said)
-            for products, said in [
+            (products * ONE, reply)
+            for products, reply in [
                 (1, "one product"),
                 (2, "forward pass only"),
                 (3, "forward and backward together, are too few"),
@@ -58,7 +58,7 @@ ANSWERS = {
     ),
     "measure-b": Answers(
         right=["the link", "The Link"],
-        told=[("the link", "alone it makes 1.73 times"), ("the link", "make 1.46 times")],
+        replies=[("the link", "alone it makes 1.73 times"), ("the link", "make 1.46 times")],
         common_mistakes=[
             ("the loader", "1.02 times"),
             ("a neighbour", "with every pass"),
@@ -100,8 +100,8 @@ ANSWERS = {
         ],
         common_mistakes=[
             *(
-                (own(change), said)
-                for change, said in [
+                (own(change), reply)
+                for change, reply in [
                     ({"layers": 1}, "take 2 at the least"),
                     ({"layers": 33}, "at most the model's 32"),
                     ({"layers": 16}, "a fifth should stay free"),

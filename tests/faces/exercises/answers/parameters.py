@@ -45,7 +45,7 @@ ANSWERS = {
     ),
     "parameters-b": Answers(
         right=[attention(lambda h, a, k, d: 2 * h * d * (a + k))],
-        told=[
+        replies=[
             (attention(lambda h, a, k, d: 2 * h * d * (a + k)), "right, in all 4 cases."),
             (lambda h, heads, kv, d: 2 * h * d * (heads + kv), "right, in all 4 cases."),
             (lambda head_dim, h, a, k: 2 * h * head_dim * (a + k), "right, in all 4 cases."),
@@ -56,8 +56,8 @@ ANSWERS = {
         ],
         common_mistakes=[
             *(
-                (attention(count), said)
-                for count, said in [
+                (attention(count), reply)
+                for count, reply in [
                     (lambda h, a, k, d: h * d * (a + 2 * k), "output is missing"),
                     (lambda h, a, k, d: 4 * h * a * d, "some are shared"),
                     (lambda h, a, k, d: h * d * (2 * a + k), "are two matrices"),
@@ -79,7 +79,11 @@ ANSWERS = {
     ),
     "parameters-c": Answers(
         right=[8.5e9],
-        told=[(4e9 + 36e9 / 8, "right, 8.50 billion"), ("8.5B", "right"), (8_500_000_000, "right")],
+        replies=[
+            (4e9 + 36e9 / 8, "right, 8.50 billion"),
+            ("8.5B", "right"),
+            (8_500_000_000, "right"),
+        ],
         common_mistakes=[
             (5e9, "2/16 of everything"),
             (4.5e9, "experts that it meets"),
@@ -93,7 +97,7 @@ ANSWERS = {
     ),
     "parameters-d": Answers(
         right=[design(20, 2048, 8192)],
-        told=[
+        replies=[
             (design(20, 2048, 8192), "right: 1.48 billion parameters, 17.8 %"),
             (design(21, 2048, 8192), "right"),
             (design(98, 1024, 3072, tied=False), "right"),
@@ -111,9 +115,9 @@ ANSWERS = {
             (SMALL, count_parameters(replace(SMALL, num_layers=4)).total),
             *((name, n.total + n.attention + n.mlp + n.norm) for name, n in SHELF.items()),
         ],
-        told=[
-            (("Llama-3.1-8B", answer), said)
-            for answer, said in [
+        replies=[
+            (("Llama-3.1-8B", answer), reply)
+            for answer, reply in [
                 (EIGHT.total + LAYERS, "right: 15.0 billion, 1.87 times as many"),
                 ("15.01B", "right"),
                 (15e9, "right"),
@@ -121,8 +125,8 @@ ANSWERS = {
         ],
         common_mistakes=[
             *(
-                (("Llama-3.1-8B", answer), said)
-                for answer, said in [
+                (("Llama-3.1-8B", answer), reply)
+                for answer, reply in [
                     (2 * EIGHT.total, "twice the whole model"),
                     (EIGHT.total, "the model as it is"),
                     (2 * LAYERS, "the layers alone"),

@@ -68,7 +68,7 @@ ANSWERS = {
     ),
     "plan-c": Answers(
         right=["CP 4", "cp4"],
-        told=[(8730, "right, 8,730 tokens"), ("8.73k", "right, ")],
+        replies=[(8730, "right, 8,730 tokens"), ("8.73k", "right, ")],
         common_mistakes=[
             ("recompute", "at +32 % GPU-hours. The activations go"),
             ("128 GPUs", "228 GB on each GPU, which does not fit"),
@@ -78,7 +78,7 @@ ANSWERS = {
     ),
     "plan-d": Answers(
         right=[MINE],
-        told=[
+        replies=[
             *(
                 (MINE | change, "GPU-hours aside.")
                 for change in [
@@ -95,8 +95,8 @@ ANSWERS = {
         ],
         common_mistakes=[
             *(
-                (MINE | change, said)
-                for change, said in [
+                (MINE | change, reply)
+                for change, reply in [
                     ({"tokens": 57e9}, "it takes 24 to 33 days (as a first run up to 50.9 days)"),
                     ({"tokens": 94e9}, "and you have 30"),
                     ({"sequence": 8192, "batch": 512}, "where 17.5 GB should stay free"),

@@ -82,8 +82,8 @@ ANSWERS = {
         ],
         common_mistakes=[
             *(
-                (MINE | change, said)
-                for change, said in [
+                (MINE | change, reply)
+                for change, reply in [
                     ({"gigabytes": 128.5}, "that is stage 0, not stage 1"),
                     ({"gigabytes": 16.06}, "that is stage 3, not stage 1"),
                     ({"gigabytes": 41.1}, "this is in GiB"),

@@ -9,13 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers of an exercise, with words of the verdict beside `told` and `common_mistakes`.
+    """Answers of an exercise, right and wrong.
 
-    `right` are right in any words, `told` in these words; `common_mistakes` are wrong, and each
-    is told why; `unanswered` are neither.
+    `right` are right in any words, `replies` with the words beside them; `common_mistakes`
+    are wrong, and the words beside them say why; `unanswered` are neither.
     """
 
     right: Sequence[Any]
     common_mistakes: Sequence[tuple[Any, str]]
-    told: Sequence[tuple[Any, str]] = ()
+    replies: Sequence[tuple[Any, str]] = ()
     unanswered: Sequence[Any] = ()
