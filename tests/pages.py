@@ -10,10 +10,10 @@ from tests.paths import NOTEBOOKS
 
 def cells(page: str) -> list[dict[str, Any]]:
     """The cells of a notebook by its name, such as "03_duration"."""
-    found: list[dict[str, Any]] = json.loads((NOTEBOOKS / f"{page}.ipynb").read_text("utf-8"))[
+    content: list[dict[str, Any]] = json.loads((NOTEBOOKS / f"{page}.ipynb").read_text("utf-8"))[
         "cells"
     ]
-    return found
+    return content
 
 
 def words(page: str) -> str:
@@ -23,5 +23,5 @@ def words(page: str) -> str:
 
 def cell(page: str, id: str) -> str:
     """The text of one cell."""
-    [found] = [cell for cell in cells(page) if cell["id"] == id]
-    return "".join(found["source"])
+    [match] = [cell for cell in cells(page) if cell["id"] == id]
+    return "".join(match["source"])

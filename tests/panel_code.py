@@ -10,9 +10,9 @@ from typing import Any
 
 def code_of(html: str) -> str:
     """The code of an answer, as it is read on the screen."""
-    found = re.search(r"<pre[^>]*>(.*?)</pre>", html, re.DOTALL)
-    assert found, html[:200]
-    return unescape(found[1])
+    match = re.search(r"<pre[^>]*>(.*?)</pre>", html, re.DOTALL)
+    assert match, html[:200]
+    return unescape(match[1])
 
 
 def value_of(html: str) -> Any:

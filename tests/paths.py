@@ -21,8 +21,8 @@ def tracked() -> list[Path]:
 
     It does so without a checkout, and in one that belongs to somebody else.
     """
-    told = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True)
-    if told.returncode or not (ROOT / ".git").exists():
+    result = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True)
+    if result.returncode or not (ROOT / ".git").exists():
         pytest.skip("no git checkout of one's own")
-    names = os.fsdecode(told.stdout).split("\0")[:-1]
+    names = os.fsdecode(result.stdout).split("\0")[:-1]
     return [ROOT / name for name in names if (ROOT / name).exists()]

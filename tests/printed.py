@@ -26,11 +26,11 @@ def printed(number: float, unit: str) -> dict[str, float]:
     kind = units.UNITS.get(unit, "")
     if kind not in IN_A_UNIT:
         whole = round(number)
-        known = {one(whole): whole for one in [*BARE, units.size, units.short]}
+        values = {one(whole): whole for one in [*BARE, units.size, units.short]}
         if unit and unit != "times":
             noun = "pass" if unit == "passes" else unit.removesuffix("s")
-            known |= {units.plural(whole, noun): whole}
-        return known | {units.digits(number): number, units.count(number): number}
+            values |= {units.plural(whole, noun): whole}
+        return values | {units.digits(number): number, units.count(number): number}
     base, printers = IN_A_UNIT[kind]
     length = units.read_as(f"1 {unit}", base).number
     texts = {one(number) for one in BARE if one is not units.exact or number % 1 == 0}

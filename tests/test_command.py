@@ -46,9 +46,9 @@ def printed(capsys: pytest.CaptureFixture[str]):
 
     def run(command: str) -> str:
         assert main(shlex.split(command)) == 0
-        told = capsys.readouterr()
-        assert not told.err
-        return told.out
+        console = capsys.readouterr()
+        assert not console.err
+        return console.out
 
     return run
 
@@ -62,10 +62,10 @@ def refused(capsys: pytest.CaptureFixture[str]):
             status = main(shlex.split(command))
         except SystemExit as left:
             status = left.code
-        told = capsys.readouterr()
-        assert (status, told.out) == (2, "")
-        assert "Traceback" not in told.err
-        return told.err
+        console = capsys.readouterr()
+        assert (status, console.out) == (2, "")
+        assert "Traceback" not in console.err
+        return console.err
 
     return run
 
@@ -85,7 +85,7 @@ def config_file(folder: Path, **changes: object) -> Path:
 
 def test_the_readme_shows_what_its_command_prints() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
-    [(command, shown)] = re.findall(r"```console\n\$ python -m (.*)\n((?:.*\n)*?)```", readme)
+    [(command, output)] = re.findall(r"```console\n\$ python -m (.*)\n((?:.*\n)*?)```", readme)
     done = subprocess.run(
         [sys.executable, "-X", "utf8", "-m", *shlex.split(command)],
         cwd=ROOT,
@@ -93,7 +93,7 @@ def test_the_readme_shows_what_its_command_prints() -> None:
         encoding="utf-8",
     )
     assert done.returncode == 0
-    assert done.stdout == shown
+    assert done.stdout == output
 
 
 def test_the_plan_in_the_readme_is_made_as_it_is_written_there() -> None:
@@ -208,9 +208,9 @@ def test_days_make_tokens_of_which_the_run_takes_the_likely_number(printed) -> N
     text = printed(command)
     assert re.search(r"With --days 14 it likely sees \d+ billion tokens", text)
     promised = made["inputs"]["tokens"] * 14 / made["first_run_days"]["greatest"]
-    told = re.search(r"; a first run (\d+) billion", text)
-    assert told
-    assert float(told[1]) == pytest.approx(promised / 1e9, rel=0.011)
+    match = re.search(r"; a first run (\d+) billion", text)
+    assert match
+    assert float(match[1]) == pytest.approx(promised / 1e9, rel=0.011)
     measured = printed(f"{command} --batch 512 --step-seconds 60")
     assert "likely sees" in measured
     assert "; a first run" not in measured
@@ -232,8 +232,8 @@ def test_a_measured_step_has_its_own_mfu_and_days_without_stops(printed) -> None
     assert made["first_run_days"] is None
     text = " ".join(printed(f"{PLAN} --step-seconds 9.8").split())
     peak = f"{units.flops_per_second(plan.run.peak)}, the dense peak in bf16"
-    told = f"{units.percent(made['step_mfu'])} of {peak} (MFU, attention counted); "
-    assert told + f"{units.digits(seconds / 86400, 2)} days without stops" in text
+    sentence = f"{units.percent(made['step_mfu'])} of {peak} (MFU, attention counted); "
+    assert sentence + f"{units.digits(seconds / 86400, 2)} days without stops" in text
     assert "above any published" not in text
 
 
@@ -453,9 +453,9 @@ HOSTILE = {
 
 @pytest.mark.parametrize("command", HOSTILE)
 def test_what_cannot_be_is_refused_in_a_sentence(command: str, refused) -> None:
-    said = refused(command)
-    assert HOSTILE[command] in said
-    assert len(said.splitlines()) <= 2
+    message = refused(command)
+    assert HOSTILE[command] in message
+    assert len(message.splitlines()) <= 2
 
 
 @pytest.mark.parametrize(
@@ -477,10 +477,10 @@ def test_a_file_that_is_no_config_is_refused(
 ) -> None:
     path = tmp_path / "config.json"
     path.write_text(content, "utf-8")
-    said = refused(f"plan --config {path} --gpus 8 --chip h100 --tokens 1B")
-    assert problem in said
-    assert re.search(r"/config\.json|\.\.\. holds no JSON", said)
-    assert "FAMILIES" not in said
+    message = refused(f"plan --config {path} --gpus 8 --chip h100 --tokens 1B")
+    assert problem in message
+    assert re.search(r"/config\.json|\.\.\. holds no JSON", message)
+    assert "FAMILIES" not in message
     assert problem in refused(f"plan {path} --gpus 8 --chip h100 --tokens 1B")
 
 
@@ -497,8 +497,8 @@ def test_an_unknown_name_is_sent_to_the_list_of_names(command: str, other: str, 
 
 
 def test_a_folder_is_no_config(tmp_path: Path, refused) -> None:
-    said = refused(f"plan --config {tmp_path} --gpus 8 --chip h100 --tokens 1B")
-    assert said.startswith(f"--config '{tmp_path}' is no file: give the path of a config.json")
+    message = refused(f"plan --config {tmp_path} --gpus 8 --chip h100 --tokens 1B")
+    assert message.startswith(f"--config '{tmp_path}' is no file: give the path of a config.json")
 
 
 def test_a_refusal_in_a_terminal_has_no_traceback() -> None:

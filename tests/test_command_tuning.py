@@ -13,7 +13,7 @@ ONE = "plan llama-3.1-8b --gpus 1 --chip h100 --tokens 24M --sequence 2048 --bat
 SPLIT = "--micro-batch 2 --tensor 1 --pipeline 1 --shard zero1 --recompute full"
 
 
-def told(command: str, capsys: Any, status: int = 0) -> str:
+def output_of(command: str, capsys: Any, status: int = 0) -> str:
     assert main(command.split()) == status
     out, err = capsys.readouterr()
     return str(err if status else out)
@@ -32,7 +32,7 @@ def told(command: str, capsys: Any, status: int = 0) -> str:
     ],
 )
 def test_options_make_the_tuning_that_they_say(options: str, tuning: Tuning, capsys: Any) -> None:
-    made = json.loads(told(f"{ONE} {SPLIT} {options} --json", capsys))
+    made = json.loads(output_of(f"{ONE} {SPLIT} {options} --json", capsys))
     model = published.architecture("Llama-3.1-8B", sequence_length=2048)
     split = {"micro_batch_size": 2, "zero_stage": 1, "recompute": "full"}
     plan = plan_run(model, "H100", 1, 24e6, 16, tuning=tuning, **split)  # type: ignore[arg-type]
@@ -46,20 +46,20 @@ def test_options_make_the_tuning_that_they_say(options: str, tuning: Tuning, cap
 
 
 def test_without_them_nothing_is_tuned(capsys: Any) -> None:
-    made = json.loads(told(f"{ONE} {SPLIT} --json", capsys))
+    made = json.loads(output_of(f"{ONE} {SPLIT} --json", capsys))
     assert made["tuning"] is made["memory_peak_at"] is None
     assert made["worth"]["loss"] > 0
 
 
 def test_what_is_left_out_is_chosen_and_the_table_says_what_learns(capsys: Any) -> None:
     command = "plan llama-3.1-8b --gpus 8 --chip h100 --tokens 72M --lora 16 --bits 4"
-    said = " ".join(told(command, capsys).split())
-    assert "128 sequences a step" in said
-    assert "8 H100 SXM tune Llama-3.1-8B on 72.0 million tokens in likely" in said
+    output = " ".join(output_of(command, capsys).split())
+    assert "128 sequences a step" in output
+    assert "8 H100 SXM tune Llama-3.1-8B on 72.0 million tokens in likely" in output
     assert (
-        "LoRA of rank 16 on q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj" in said
+        "LoRA of rank 16 on q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj" in output
     )
-    assert "in 4 bits" in said
+    assert "in 4 bits" in output
 
 
 @pytest.mark.parametrize(
@@ -80,22 +80,22 @@ def test_what_is_left_out_is_chosen_and_the_table_says_what_learns(capsys: Any) 
 )
 def test_what_does_not_go_is_refused_in_options(options: str, sentence: str, capsys: Any) -> None:
     command = "plan llama-3.1-8b --gpus 8 --chip h100 --tokens 72M"
-    assert sentence in told(f"{command} {options}", capsys, 2)
+    assert sentence in output_of(f"{command} {options}", capsys, 2)
 
 
 def test_a_70b_in_full_on_a_node_is_told_what_makes_it_fit(capsys: Any) -> None:
     command = (
         "plan llama-3.1-70b --full --gpus 8 --chip h100 --tokens 10M --sequence 4096 --batch 8"
     )
-    offered = told(command, capsys).split("What would make it fit, one after the other:\n")[1]
+    offered = output_of(command, capsys).split("What would make it fit, one after the other:\n")[1]
     options = " ".join(re.findall(r"--[a-z]+ \w+", offered))
     assert options == "--optimizer adamw_8bit --recipe pure_bf16"
-    assert "It fits" in told(f"{command} {options}", capsys)
+    assert "It fits" in output_of(f"{command} {options}", capsys)
     one = "plan llama-3.1-70b --lora 16 --gpus 1 --chip h100 --tokens 10M"
-    assert "\n  --bits 4  " in told(one, capsys)
-    assert "It fits" in told(f"{one} --bits 4", capsys)
+    assert "\n  --bits 4  " in output_of(one, capsys)
+    assert "It fits" in output_of(f"{one} --bits 4", capsys)
 
 
 def test_a_shelf_is_not_tuned(capsys: Any) -> None:
-    said = told("plan --gpus 8 --chip h100 --days 7 --lora 8", capsys, 2)
-    assert said == "--lora is of one model: give its name, or --config FILE\n"
+    message = output_of("plan --gpus 8 --chip h100 --days 7 --lora 8", capsys, 2)
+    assert message == "--lora is of one model: give its name, or --config FILE\n"

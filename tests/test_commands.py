@@ -152,7 +152,7 @@ def test_a_record_that_is_stopped_says_that_it_goes_on(monkeypatch: Any, capsys:
 
 
 @pytest.mark.parametrize(
-    ("options", "problem", "told"),
+    ("options", "problem", "message"),
     [
         (["x.txt"], None, "--record takes the name of a file that ends in .csv"),
         (["x.csv", "--device", "cpu"], None, "add --tiny to try the path."),
@@ -160,9 +160,9 @@ def test_a_record_that_is_stopped_says_that_it_goes_on(monkeypatch: Any, capsys:
     ],
 )
 def test_what_cannot_be_recorded_is_refused(
-    options: list[str], problem: str | None, told: str, monkeypatch: Any, capsys: Any
+    options: list[str], problem: str | None, message: str, monkeypatch: Any, capsys: Any
 ) -> None:
     asked = recording(monkeypatch, problem=problem)
     assert course.main(["measure", "--record", *options]) == 2
-    assert capsys.readouterr().err.strip().endswith(told)
+    assert capsys.readouterr().err.strip().endswith(message)
     assert not asked

@@ -96,21 +96,21 @@ EMPTY = inspect.Parameter.empty
 
 def modules() -> list[ModuleType]:
     """Every module of formulas, found by walking the package's files, and the chapters'."""
-    root, found = Path(package.__path__[0]), []
+    root, package_modules = Path(package.__path__[0]), []
     for path in sorted(root.rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
         name = ".".join(part for part in parts if part != "__init__")
         inner = any(f"{name}.".startswith(f"{module}.") for module in ELSEWHERE)
         if name and not inner:
-            found.append(import_module(f"llmtrain_helpers.{name}"))
+            package_modules.append(import_module(f"llmtrain_helpers.{name}"))
     for path in sorted(Path(course.__path__[0]).glob("*/formulas.py")):
-        found.append(import_module(f"llmtrain_course.{path.parent.name}.formulas"))
-    return found
+        package_modules.append(import_module(f"llmtrain_course.{path.parent.name}.formulas"))
+    return package_modules
 
 
 def formulas() -> dict[str, Callable[..., Any]]:
     """Public functions, and dataclasses that check what they are given, by name."""
-    known = {}
+    functions = {}
     for module in modules():
         short = module.__name__.partition(".")[2].removesuffix(".formulas")
         for name, each in vars(module).items():
@@ -118,12 +118,12 @@ def formulas() -> dict[str, Callable[..., Any]]:
             called = inspect.isfunction(each) or checks_itself(each)
             full = name if name in package.__all__ else f"{short}.{name}"
             if own and called and parameters(each) and full not in ELSEWHERE:
-                known[full] = each
-    known |= {f"published.{k}": f for k, f in vars(published).items() if looks_up(f)}
-    known |= {f"checks.{k}": check_of(getattr(checks, k)) for k in CHECKS}
+                functions[full] = each
+    functions |= {f"published.{k}": f for k, f in vars(published).items() if looks_up(f)}
+    functions |= {f"checks.{k}": check_of(getattr(checks, k)) for k in CHECKS}
     for thing in (LLAMA, Interval(1, 2, 3), StepTime(0.1, 160), FORMATS["fp16"], A100, PLAN, SWEEP):
-        known |= methods(thing)
-    return known
+        functions |= methods(thing)
+    return functions
 
 
 def check_of(check: Callable[[str, Any], Any]) -> Callable[..., Any]:
@@ -146,21 +146,21 @@ def looks_up(each: Any) -> bool:
 def methods(thing: Any) -> dict[str, Callable[..., Any]]:
     """Those of a thing that take something, its class's own ways to make one too."""
     own = {name for name, x in vars(type(thing)).items() if not isinstance(x, OldName)}
-    found = {name: getattr(thing, name) for name in own if name[0] != "_"}
-    called = {k: f for k, f in found.items() if inspect.ismethod(f) and parameters(f)}
+    attributes = {name: getattr(thing, name) for name in own if name[0] != "_"}
+    called = {k: f for k, f in attributes.items() if inspect.ismethod(f) and parameters(f)}
     return {f"{type(thing).__name__}.{name}": f for name, f in called.items()}
 
 
 @cache
 def parameters(call: Callable[..., Any]) -> dict[str, Any]:
     """Each parameter's default, those that `**options` passes on included."""
-    found = {}
+    defaults = {}
     for name, each in inspect.signature(call).parameters.items():
         if each.kind is each.VAR_KEYWORD:
-            found = {**parameters(plan_run), **found}
+            defaults = {**parameters(plan_run), **defaults}
         else:
-            found[name] = each.default
-    return found
+            defaults[name] = each.default
+    return defaults
 
 
 FORMULAS = formulas()
@@ -179,11 +179,11 @@ def test_every_formula_is_called() -> None:
 def test_the_tables_name_what_there_is() -> None:
     """Formulas, their arguments or the arguments of one, modules or what is in one."""
     own = {name: {*parameters(call)} for name, call in FORMULAS.items()}
-    known = {*own, *(f"{name}.{argument}" for name in own for argument in own[name])}
+    names = {*own, *(f"{name}.{argument}" for name in own for argument in own[name])}
     arguments = set().union(*own.values())
     given = {*GOOD, *KINDS, *PASSED_ON, *BAD_THINGS, *TEXTS, *ABOUT}
-    assert not given - known - arguments
-    assert not {*SLOW, *SPECIAL, *FINDS, *OF_ONE} - known
+    assert not given - names - arguments
+    assert not {*SLOW, *SPECIAL, *FINDS, *OF_ONE} - names
     assert all(map(exists, ELSEWHERE))
 
 
@@ -228,13 +228,13 @@ def properties(result: Any) -> list[str]:
     return [k for k, v in inspect.getmembers(type(result)) if isinstance(v, property)]
 
 
-def names_an_argument(name: str, arguments: Collection[str], said: str) -> bool:
+def names_an_argument(name: str, arguments: Collection[str], message: str) -> bool:
     """Whether a refusal names an argument, or what is inside one, or the outcome."""
-    known = {*arguments, *filter(None, [name.rpartition(".")[2]])}
-    for argument in known & {*ABOUT}:
-        known |= {*inspect.signature(ABOUT[argument]).parameters}
-    named = any(re.search(rf"\b{word}\b", said) for word in known)
-    return named or any(outcome in said for outcome in OUTCOMES)
+    words = {*arguments, *filter(None, [name.rpartition(".")[2]])}
+    for argument in words & {*ABOUT}:
+        words |= {*inspect.signature(ABOUT[argument]).parameters}
+    named = any(re.search(rf"\b{word}\b", message) for word in words)
+    return named or any(outcome in message for outcome in OUTCOMES)
 
 
 def problem(name: str, call: Callable[..., Any], arguments: dict[str, Any]) -> str:
@@ -245,10 +245,10 @@ def problem(name: str, call: Callable[..., Any], arguments: dict[str, Any]) -> s
             result = call(**arguments)
             return "" if name in SPECIAL else "; ".join(wrong(result))
     except ValueError as error:
-        said = str(error)
-        plain = type(error) is ValueError and "\n" not in said and len(said) < 400
-        in_words = plain and names_an_argument(name, parameters(call), said)
-        return "" if in_words else f"{type(error).__name__}: {said[:300]}"
+        message = str(error)
+        plain = type(error) is ValueError and "\n" not in message and len(message) < 400
+        in_words = plain and names_an_argument(name, parameters(call), message)
+        return "" if in_words else f"{type(error).__name__}: {message[:300]}"
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:300]}"
 
@@ -258,11 +258,11 @@ def problem(name: str, call: Callable[..., Any], arguments: dict[str, Any]) -> s
 
 def drawn(formula: str, dice: Random) -> dict[str, Any]:
     """Arguments for a call: good ones, or extreme, often with one or two hostile."""
-    known = parameters(FORMULAS[formula])
-    spoiled = 0 if formula in TRUSTING else min(dice.choice([0, 0, 1, 1, 2]), len(known))
-    hostile = dice.sample([*known], spoiled)
+    signature = parameters(FORMULAS[formula])
+    spoiled = 0 if formula in TRUSTING else min(dice.choice([0, 0, 1, 1, 2]), len(signature))
+    hostile = dice.sample([*signature], spoiled)
     arguments, extreme = {}, formula not in TRUSTING and dice.random() < 0.15
-    for name, default in known.items():
+    for name, default in signature.items():
         if formula in FINDS and name in ("model", "tokens"):
             continue
         if name in hostile:
@@ -289,10 +289,10 @@ def test_every_call_is_right_or_refused_in_words(name: str) -> None:
     share = len(FORMULAS) * (10 if name.startswith("published") or name in SLOW else 1)
     for i in range(CALLS // share + 1):
         arguments = drawn(name, Random(f"{name} {i}"))
-        found = problem(name, call, arguments)
-        if found:
-            told = ", ".join(f"{key}={show(value)}" for key, value in arguments.items())
-            failures.setdefault(re.sub(r"[\d.]+", "", found)[:60], f"{told}\n  {found}")
+        fault = problem(name, call, arguments)
+        if fault:
+            call_text = ", ".join(f"{key}={show(value)}" for key, value in arguments.items())
+            failures.setdefault(re.sub(r"[\d.]+", "", fault)[:60], f"{call_text}\n  {fault}")
     assert not failures, "\n".join(failures.values())
 
 
@@ -306,8 +306,8 @@ def test_plans_with_experts_are_right(e: int, imbalance: float) -> None:
     for t, p, c, stage in product((1, 2, 8), (1, 2, 4), (1, 2), (0, 1, 3)):
         ways = {"tensor_parallel": t, "pipeline_parallel": p, "context_parallel": c}
         split = {**run, **ways, "zero_stage": stage}
-        said = problem("plan_run", plan_run, split)
-        assert not said, f"{ways}, {stage}: {said}"
+        message = problem("plan_run", plan_run, split)
+        assert not message, f"{ways}, {stage}: {message}"
         assert bool(refusal(plan_run, split)) == (64 // (t * p * c) % e > 0)
 
 
@@ -329,11 +329,11 @@ CHECKED = [name for name in FORMULAS if name not in TRUSTING]
 
 def good_call(formula: str) -> dict[str, Any]:
     """What a formula cannot do without, each the first of its good values."""
-    known = inspect.signature(FORMULAS[formula]).parameters
-    needed = {k for k, each in known.items() if each.default is EMPTY}
-    needed -= {k for k, each in known.items() if each.kind is each.VAR_KEYWORD}
-    needed |= {k for k in known if f"{formula}.{k}" in GOOD}
-    return {k: good(formula, k, each.default)[0] for k, each in known.items() if k in needed}
+    signature = inspect.signature(FORMULAS[formula]).parameters
+    needed = {k for k, each in signature.items() if each.default is EMPTY}
+    needed -= {k for k, each in signature.items() if each.kind is each.VAR_KEYWORD}
+    needed |= {k for k in signature if f"{formula}.{k}" in GOOD}
+    return {k: good(formula, k, each.default)[0] for k, each in signature.items() if k in needed}
 
 
 # --- numbers of NumPy's types
@@ -346,24 +346,24 @@ TYPES = ["int16", "int32", "int64", "uint8", "float16", "float32", "longdouble"]
 @pytest.mark.parametrize("name", CHECKED)
 def test_numbers_of_numpys_types_give_what_pythons_give(name: str) -> None:
     """Alone, in arrays of no dimension, of one, and in columns."""
-    call, fitting, found = FORMULAS[name], good_call(name), []
+    call, fitting, failures = FORMULAS[name], good_call(name), []
     for argument in inspect.signature(call).parameters.values():
-        told = plain_numbers(name, fitting, argument)
-        broadcasts = name != "sweep" and told  # there an array is many choices
-        arrays = broadcasts and outcome(call, {**fitting, argument.name: np.array([*told])})
+        results = plain_numbers(name, fitting, argument)
+        broadcasts = name != "sweep" and results  # there an array is many choices
+        arrays = broadcasts and outcome(call, {**fitting, argument.name: np.array([*results])})
         for kind in TYPES[::3] if name in SLOW else TYPES:
-            held = [value for value in told if holds(kind, value)]
-            if not held:
+            values = [value for value in results if holds(kind, value)]
+            if not values:
                 continue
-            several = np.array(held, kind)
+            several = np.array(values, kind)
             forms = [several[0], several[0].reshape(())]
             forms += [several, several.reshape(-1, 1)] if arrays else []
             for form in forms:
-                wanted = [told[value] for value in held[: form.size]]
+                wanted = [results[value] for value in values[: form.size]]
                 differs = unlike(call, {**fitting, argument.name: form}, wanted)
                 if differs:
-                    found.append(f"{argument.name}={show(form)}, {kind}: {differs}")
-    assert not found, "\n".join(found)
+                    failures.append(f"{argument.name}={show(form)}, {kind}: {differs}")
+    assert not failures, "\n".join(failures)
 
 
 @pytest.mark.parametrize("name", CHECKED)
@@ -383,7 +383,7 @@ def test_all_numbers_may_be_in_the_narrowest_arrays(name: str) -> None:
 
 @pytest.mark.parametrize("name", CHECKED)
 def test_arrays_that_do_not_go_together_are_refused_by_a_name(name: str) -> None:
-    call, plain, found = FORMULAS[name], good_call(name), []
+    call, plain, failures = FORMULAS[name], good_call(name), []
     several: dict[str, Callable[[int], Any]] = {}
     for argument, value in plain.items():
         if is_number(value) and name != "sweep":
@@ -391,10 +391,10 @@ def test_arrays_that_do_not_go_together_are_refused_by_a_name(name: str) -> None
             if outcome(call, {**plain, argument: repeated(2)}):
                 several[argument] = repeated
     for one, other in combinations(several, 2):
-        said = refusal(call, {**plain, one: several[one](2), other: several[other](3)})
-        if said and not names_an_argument("", {one, other}, said):
-            found.append(f"{one} and {other}: {said}")
-    assert not found, "\n".join(found)
+        message = refusal(call, {**plain, one: several[one](2), other: several[other](3)})
+        if message and not names_an_argument("", {one, other}, message):
+            failures.append(f"{one} and {other}: {message}")
+    assert not failures, "\n".join(failures)
 
 
 def plain_numbers(
@@ -408,13 +408,13 @@ def plain_numbers(
         return {}
     values = [*good(formula, argument.name, argument.default), 3, 100, 30_000, 2**31, 0.5]
     flat = [np.ravel(value).tolist() for value in values if is_number(value)]
-    told: dict[float, dict[str, Any]] = {}
+    results: dict[float, dict[str, Any]] = {}
     for value in dict.fromkeys(float(x) for each in flat for x in each):
-        found = outcome(FORMULAS[formula], {**fitting, argument.name: value})
-        told |= {value: found} if found else {}
-        if len(told) == (1 if formula in SLOW else 4):
+        result = outcome(FORMULAS[formula], {**fitting, argument.name: value})
+        results |= {value: result} if result else {}
+        if len(results) == (1 if formula in SLOW else 4):
             break
-    return told
+    return results
 
 
 def holds(kind: str, value: Any) -> bool:
@@ -513,15 +513,15 @@ def bad_values(formula: str, argument: inspect.Parameter) -> list[Any]:
 @pytest.mark.parametrize("name", CHECKED)
 def test_a_bad_argument_is_refused_by_its_name(name: str) -> None:
     call, accepted = FORMULAS[name], []
-    known = inspect.signature(call).parameters
+    signature = inspect.signature(call).parameters
     fitting = good_call(name)
-    said = problem(name, call, fitting)
-    assert not said, said
-    for argument in known.values():
+    message = problem(name, call, fitting)
+    assert not message, message
+    for argument in signature.values():
         for value in bad_values(name, argument):
-            told = refusal(call, {**fitting, argument.name: value})
-            if not names_an_argument("", {argument.name}, told):
-                accepted.append(f"{argument.name}={show(value)}: {told or 'accepted'}")
+            reason = refusal(call, {**fitting, argument.name: value})
+            if not names_an_argument("", {argument.name}, reason):
+                accepted.append(f"{argument.name}={show(value)}: {reason or 'accepted'}")
     assert not accepted, "\n".join(accepted)
 
 
@@ -532,8 +532,12 @@ def refusal(call: Callable[..., Any], arguments: dict[str, Any]) -> str:
             warnings.simplefilter("ignore")
             call(**arguments)
     except ValueError as error:
-        said = str(error)
-        return said if type(error) is ValueError and "\n" not in said and len(said) < 400 else ""
+        message = str(error)
+        return (
+            message
+            if type(error) is ValueError and "\n" not in message and len(message) < 400
+            else ""
+        )
     except Exception as error:
         return type(error).__name__
     return ""

@@ -83,15 +83,15 @@ def syntax(path: Path) -> ast.Module:
 @cache
 def imports(path: Path, anywhere: bool = False) -> frozenset[str]:
     """Modules that a file imports when it is imported itself, or anywhere in it."""
-    found = set()
+    names = set()
     tree = syntax(path)
     for node in ast.walk(tree) if anywhere else tree.body:
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add(node.module)
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return frozenset(found)
+            names.add(node.module)
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return frozenset(names)
 
 
 def room(path: Path) -> str:
@@ -121,11 +121,11 @@ def of_room(name: str) -> list[Path]:
 @cache
 def arrows() -> dict[str, set[str]]:
     """Which rooms each room imports, inside functions too."""
-    found: dict[str, set[str]] = {}
+    targets: dict[str, set[str]] = {}
     for path in modules():
         taken = own(imports(path, anywhere=True)) - {room(path)}
-        found.setdefault(room(path), set()).update(taken)
-    return found
+        targets.setdefault(room(path), set()).update(taken)
+    return targets
 
 
 def test_no_circle_leads_from_a_room_back_to_it() -> None:
@@ -216,10 +216,10 @@ def test_the_rest_needs_only_the_standard_library(path: Path) -> None:
 def test_the_package_offers_the_same_names_to_python_and_to_type_checkers() -> None:
     tree = ast.parse((PACKAGE / "__init__.py").read_text("utf-8"))
     [typed] = [node for node in tree.body if isinstance(node, ast.If)]
-    told = {a.asname or a.name for node in typed.body for a in node.names}
-    assert told == set(dir(package))
-    assert set(package.__all__) <= told
-    for name in told:
+    names = {a.asname or a.name for node in typed.body for a in node.names}
+    assert names == set(dir(package))
+    assert set(package.__all__) <= names
+    for name in names:
         assert getattr(package, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'gpt_parameter'"):
         package.gpt_parameter  # noqa: B018
@@ -230,7 +230,7 @@ def test_public_names_are_documented(path: Path) -> None:
     tree = syntax(path)
     assert ast.get_docstring(tree)
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    for node in [*tree.body, *(item for found in classes for item in found.body)]:
+    for node in [*tree.body, *(item for item_class in classes for item in item_class.body)]:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             assert ast.get_docstring(node) or node.name.startswith("_"), node.name
 
@@ -238,8 +238,8 @@ def test_public_names_are_documented(path: Path) -> None:
 def dataclasses_of(path: Path) -> list[type]:
     parts = path.relative_to(ROOT).with_suffix("").parts
     home = ".".join(parts).removesuffix(".__init__")
-    found = vars(import_module(home)).values()
-    return [kind for kind in found if is_dataclass(kind) and kind.__module__ == home]
+    values = vars(import_module(home)).values()
+    return [kind for kind in values if is_dataclass(kind) and kind.__module__ == home]
 
 
 KINDS = [kind for name in FORMULAS for path in of_room(name) for kind in dataclasses_of(path)]
@@ -283,8 +283,8 @@ def test_the_formulas_alone_depend_on_nothing() -> None:
 def test_help_lists_every_target() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     [phony] = re.findall(r"^\.PHONY: ((?:.*\\\n)*.*)", makefile, re.MULTILINE)
-    told = re.findall(r"^([a-z-]+):.*## \S", makefile, re.MULTILINE)
-    assert sorted(told) == sorted(phony.replace("\\", "").split())
+    targets = re.findall(r"^([a-z-]+):.*## \S", makefile, re.MULTILINE)
+    assert sorted(targets) == sorted(phony.replace("\\", "").split())
 
 
 @pytest.mark.parametrize("requirement", wanted(), ids=lambda r: r.name)
@@ -326,9 +326,9 @@ def test_the_workflow_runs_every_python_that_the_readme_names() -> None:
     pythons = workflow["jobs"]["linux"]["strategy"]["matrix"]["python"]
     assert pythons == [f"3.{minor}" for minor in range(11, 15)]
     readme = (ROOT / "README.md").read_text("utf-8")
-    told = re.findall(r"(?<!python=)(?<!python)\b(3\.\d\d)\b", readme)
-    assert set(told) <= set(pythons)
-    assert {pythons[0], pythons[-1]} <= set(told)
+    versions = re.findall(r"(?<!python=)(?<!python)\b(3\.\d\d)\b", readme)
+    assert set(versions) <= set(pythons)
+    assert {pythons[0], pythons[-1]} <= set(versions)
     assert PROJECT["requires-python"] == f">={pythons[0]}"
 
 
@@ -380,8 +380,8 @@ def test_the_sites_locks_name_no_registry_and_fit_the_courses(name: str) -> None
     assert "://" not in text
     for line in text.splitlines():
         pin = Requirement(line)
-        known = lock().get(canonicalize_name(pin.name), [])
-        assert not known or pin.specifier in [other.specifier for other in known], line
+        pins = lock().get(canonicalize_name(pin.name), [])
+        assert not pins or pin.specifier in [other.specifier for other in pins], line
 
 
 def test_the_citation_has_the_projects_version() -> None:
@@ -474,8 +474,8 @@ def test_no_paths_of_a_machine_and_no_registry_hosts() -> None:
     banned = re.compile(r"/(root|work|Users)/\w|pypi\.|pythonhosted|npmjs|\.\./shared")
     for path in tracked():
         if path.suffix != ".png" and path != Path(__file__):
-            found = banned.search(path.read_text("utf-8"))
-            assert not found, (path.name, found)
+            match = banned.search(path.read_text("utf-8"))
+            assert not match, (path.name, match)
 
 
 TEXT = {"open": 2, "fdopen": 2, "read_text": 0, "write_text": 1, "read_csv": 99, "to_csv": 99}
@@ -501,8 +501,8 @@ def test_what_reads_or_writes_text_names_its_encoding() -> None:
     for path in tracked():
         if path.suffix == ".py":
             calls = [one for one in ast.walk(syntax(path)) if isinstance(one, ast.Call)]
-            found = [ast.unparse(one) for one in calls if leaves_its_encoding_open(one)]
-            assert not found, path
+            faults = [ast.unparse(one) for one in calls if leaves_its_encoding_open(one)]
+            assert not faults, path
 
 
 def test_a_text_without_its_encoding_is_found() -> None:
@@ -541,9 +541,9 @@ def test_the_top_level_is_what_the_readme_says() -> None:
 def test_colours_come_from_one_table(path: Path) -> None:
     if path in (COURSE / "kit/drawing.py", COURSE / "kit/figures.py"):
         return  # they define them
-    known = {*COLORS.values(), INK, CARD, EDGE, GREY, "#FFFFFF", "#000000"}
-    known = set() if path.name == "figures.py" else known
-    assert {*re.findall(r"#[0-9A-F]{6}\b", path.read_text("utf-8"))} <= known
+    colors = {*COLORS.values(), INK, CARD, EDGE, GREY, "#FFFFFF", "#000000"}
+    colors = set() if path.name == "figures.py" else colors
+    assert {*re.findall(r"#[0-9A-F]{6}\b", path.read_text("utf-8"))} <= colors
 
 
 def test_each_part_has_one_word_with_a_colour_and_an_entry() -> None:

@@ -39,8 +39,8 @@ def test_a_handle_is_saved_as_its_first_state_and_no_widget(tmp_path: Path) -> N
     assert regenerate.run(path) == written
     assert "widget" not in written
     saved = [cell["outputs"] for cell in json.loads(written)["cells"][1:]]
-    for (output,), held in zip(saved, HANDLES.values(), strict=True):
+    for (output,), handle in zip(saved, HANDLES.values(), strict=True):
         assert {kind: "".join(text) for kind, text in output["data"].items()} == {
-            "text/html": held.static_html(),
-            "text/plain": held.words,
+            "text/html": handle.static_html(),
+            "text/plain": handle.words,
         }
