@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -146,17 +147,20 @@ def test_make_and_the_readme_start_it() -> None:
 
 @pytest.mark.parametrize("script", ["lab", "test", "regenerate", "glossary"])
 @pytest.mark.parametrize("copied", [False, True])
-def test_another_copys_environment_is_not_used(tmp_path: Path, script: str, copied: bool) -> None:
+def test_another_copys_environment_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, copied: bool
+) -> None:
     """Else a learner's answers would go into that copy, and its package would be tested."""
     (tmp_path / "tools").mkdir()
     copy = shutil.copy(ROOT / "tools" / f"{script}.py", tmp_path / "tools")
-    prefix = f"import runpy, sys; sys.argv = [{str(copy)!r}]; "
-    prefix += f"sys.prefix = {str(tmp_path / '.venv')!r}; " if copied else ""
-    command = [sys.executable, "-c", f"{prefix}runpy.run_path({str(copy)!r}, run_name='__main__')"]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
-    assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.startswith(f"This environment is that of another copy, {ROOT}")
-    assert (f"delete {tmp_path / '.venv'}" in result.stderr) == copied
+    monkeypatch.setattr("sys.argv", [str(copy)])
+    if copied:
+        monkeypatch.setattr("sys.prefix", str(tmp_path / ".venv"))
+    with pytest.raises(SystemExit) as refusal:
+        runpy.run_path(str(copy), run_name="__main__")
+    message = str(refusal.value)
+    assert message.startswith(f"This environment is that of another copy, {ROOT}")
+    assert (f"delete {tmp_path / '.venv'}" in message) == copied
 
 
 @pytest.mark.parametrize(("user", "asks"), [(0, 1), (1000, 0)])
@@ -200,14 +204,16 @@ def test_it_passes_options_on_and_signs_before(tmp_path: Path) -> None:
     assert (tmp_path / "jupyter_data_dir" / "nbsignatures.db").exists()
 
 
-def test_where_nothing_can_be_signed_a_sentence_says_so(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "tools" / "lab.py"), "--version"]
-    own = environment(tmp_path, "JupyterLab Light")
-    Path(own["JUPYTER_DATA_DIR"]).touch()
-    result = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, encoding="utf-8")
-    assert result.stdout.strip() == jupyterlab.__version__
-    assert "In a dark theme pictures stay light until their cells run:" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+def test_where_nothing_can_be_signed_a_sentence_says_so(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data.rmdir()
+    data.touch()
+    monkeypatch.setattr(lab, "command", lambda options: [sys.executable, "-S", "-c", ""])
+    monkeypatch.setattr("signal.signal", lambda *handler: None)
+    assert lab.main([]) == 0
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("In a dark theme pictures stay light until their cells run:")
 
 
 @pytest.fixture
