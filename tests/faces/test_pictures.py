@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import unescape
-from itertools import combinations
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import pytest
@@ -58,7 +58,6 @@ CROSSING = {
 SHADES = {_shade(stage, stages) for stages in range(1, 17) for stage in range(stages)}
 PAINT = {*NIGHT, *SHADES, "white", "none", "currentColor"}
 
-every_picture = pytest.mark.parametrize("form", ["page", "phone"])
 every_panel = pytest.mark.parametrize("word", PANELS_AND_HANDLES)
 
 
@@ -73,23 +72,21 @@ def settings(panel: Panel) -> Iterator[dict[str, Any]]:
         yield from ({**panel.default, name: value} for value in ends)
 
 
-def drawn(word: str, form: str) -> Iterator[tuple[str, Picture]]:
-    """The pictures of a panel and of its page in one form, each with its HTML."""
+@pytest.fixture(scope="module", params=[*product(PANELS_AND_HANDLES, WIDEST)], ids="-".join)
+def drawings(request: pytest.FixtureRequest) -> tuple[str, str, list[tuple[str, Picture]]]:
+    """A panel's name, a form, and its pictures and its page's in that form, with their HTML."""
+    word, form = request.param
     panel = PANELS_AND_HANDLES[word].on_telephone if form == "phone" else PANELS_AND_HANDLES[word]
-    alone = DRAWINGS.get(word, {}) if form == "page" else {}
-    for html in (draw().inline_svg() for draw in alone.values()):
-        yield from ((html, picture) for picture in pictures(html))
-    for values in settings(panel):
-        html = panel.answer(values).html
-        yield from ((html, picture) for picture in pictures(html))
+    own = DRAWINGS.get(word, {}) if form == "page" else {}
+    pages = [draw().inline_svg() for draw in own.values()]
+    pages += [panel.answer(values).html for values in settings(panel)]
+    return word, form, [(html, picture) for html in pages for picture in pictures(html)]
 
 
-@every_picture
-@every_panel
-def test_a_picture_is_whole_and_can_be_read(word: str, form: str) -> None:
-    seen = 0
-    for html, picture in drawn(word, form):
-        seen += 1
+def test_a_picture_is_whole_and_can_be_read(drawings) -> None:
+    word, form, seen = drawings
+    assert seen
+    for html, picture in seen:
         assert picture.width <= WIDEST[form]
         assert picture.colors <= PAINT
         assert picture.words in unescape(as_images(html))
@@ -106,7 +103,6 @@ def test_a_picture_is_whole_and_can_be_read(word: str, form: str) -> None:
         for one, two in combinations(texts, 2):
             if not two.words.startswith(CROSSING.get((word, form), "\0")):
                 assert not one.overlaps(two, 2), (one.words, two.words)
-    assert seen
 
 
 NUMBER = re.compile(r"[^:]+: (\d[\d.,]*) ?(?:([kMGTPEZ]?)(?:B|FLOP|GB)?|s|tokens|bytes)$")
@@ -123,10 +119,8 @@ def sizes(boxes: list[Box]) -> dict[str, list[tuple[float, Box]]]:
     return groups
 
 
-@every_picture
-@every_panel
-def test_bars_that_print_a_size_are_to_one_scale(word: str, form: str) -> None:
-    for _, picture in drawn(word, form):
+def test_bars_that_print_a_size_are_to_one_scale(drawings) -> None:
+    for _, picture in drawings[2]:
         groups = sizes(picture.of_kind("rect"))
         for bars in groups.values():
             heights = {round(box.height) for _, box in bars}
@@ -161,6 +155,20 @@ def test_a_change_leaves_an_outline_of_what_was_there_and_nothing_else_does(word
         for values in settings(PANELS_AND_HANDLES[word])
     )
     assert word not in OUTLINED or any(moved)
+
+
+@every_panel
+def test_a_comparison_has_no_negative_size(word: str) -> None:
+    """Each preset after the one before it, and both ends of each control after the default."""
+    for panel in (PANELS_AND_HANDLES[word], PANELS_AND_HANDLES[word].on_telephone):
+        presets = [*map(dict, panel.presets.values())]
+        pairs = [*pairwise([*presets, presets[0]])]
+        for name, control in panel.controls.items():
+            stops = control.stops or control.options
+            pairs += [(presets[0], {**presets[0], name: end}) for end in {*stops[:1], *stops[-1:]}]
+        for before, values in pairs:
+            for picture in pictures(panel.answer(values, before).html):
+                assert all(x.width >= 0 <= x.height for x in picture.boxes), (values, before)
 
 
 def test_the_exceptions_are_of_pictures_that_exist() -> None:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import asdict, make_dataclass, replace
 from html import unescape
-from itertools import product
 from typing import Any
 
 import pytest
@@ -17,10 +16,8 @@ from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.panel import Control, Panel
 from llmtrain_course.kit.state import State
 from llmtrain_course.kit.widget import OWN, NotebookPanel
-from llmtrain_course.page import PANELS_AND_HANDLES
 from llmtrain_course.panels import HANDLES, PANELS, in_notebook
 from llmtrain_helpers import units
-from tests.faces.svg import pictures
 from tests.panel_code import value_of
 from tests.printed import printed
 
@@ -308,21 +305,6 @@ def test_that_controls_were_changed_is_said_while_it_is_so_and_is_no_choice() ->
     assert (panel.preset.value, panel.preset.options[-1]) == ("changed by you", "changed by you")
     panel.preset.value = "a"
     assert (panel.values(), panel.preset.options) == ({"num_gpus": 32}, ("first", "a", "b"))
-
-
-@pytest.mark.parametrize("word", PANELS_AND_HANDLES)
-def test_no_shape_has_a_negative_size(word: str) -> None:
-    """At some stops of each control, and at presets compared with the others; narrow as well."""
-    for panel in (PANELS_AND_HANDLES[word], PANELS_AND_HANDLES[word].on_telephone):
-        presets = [*panel.presets.values()]
-        pairs = [*product(presets, repeat=2)]
-        for name, control in panel.controls.items():
-            stops = control.stops or control.options
-            some = stops[:: max(len(stops) // 4, 1)]
-            pairs += [({**presets[0], name: stop}, presets[0]) for stop in some]
-        for values, before in pairs:
-            for picture in pictures(panel.answer(values, before).html):
-                assert all(x.width >= 0 <= x.height for x in picture.boxes), (values, before)
 
 
 def test_mending_a_refusal_keeps_the_comparison() -> None:
