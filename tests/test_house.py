@@ -18,6 +18,7 @@ from graphlib import TopologicalSorter
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 import yaml
@@ -518,6 +519,51 @@ def test_a_text_without_its_encoding_is_found() -> None:
     for right in ('x.open("rb")', 'x.read_text("utf-8")', 'open(x, encoding="utf-8")', "run(x)"):
         call = ast.parse(right).body[0].value  # type: ignore[attr-defined]
         assert not leaves_its_encoding_open(call), right
+
+
+PARTICIPLES = {"told", "found", "held", "said", "shown", "known"}
+"""No names for a value: they tell what was done to it, and not what it is."""
+
+STILL_SO_NAMED = {"llmtrain_course", "llmtrain_helpers", "research", "site", "teaching", "tools"}
+"""Folders where some values still have such names. Take a folder out when it's clean."""
+
+
+def participles(tree: ast.AST) -> list[str]:
+    """The arguments and variables of a file that have such a name, with their lines."""
+    names = [(n.id, n.lineno) for n in ast.walk(tree) if is_assigned(n)]
+    names += [(n.arg, n.lineno) for n in ast.walk(tree) if isinstance(n, ast.arg)]
+    names += [(n.name, n.lineno) for n in ast.walk(tree) if isinstance(n, ast.ExceptHandler)]
+    return [f"{name}, line {line}" for name, line in names if name in PARTICIPLES]
+
+
+def is_assigned(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def test_values_are_named_by_nouns() -> None:
+    for path in tracked():
+        folder = path.relative_to(ROOT).parts[0]
+        if path.suffix == ".py" and folder not in STILL_SO_NAMED:
+            assert not participles(syntax(path)), path
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "told = 1",
+        "a, found = b",
+        "held: int = 1",
+        "def f(*, said): pass",
+        "[shown for shown in a]",
+        "with open(a) as known: pass",
+        "lambda told: 1",
+        "if (found := 1): pass",
+        "try: pass\nexcept KeyError as said: pass",
+    ],
+)
+def test_a_participle_is_found_wherever_a_name_is_assigned(wrong: str) -> None:
+    assert len(participles(ast.parse(wrong))) == 1
+    assert not participles(ast.parse("a.told = told(found=1)"))
 
 
 def test_no_caches_and_no_large_files_are_committed() -> None:
