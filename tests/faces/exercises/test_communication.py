@@ -60,7 +60,3 @@ def test_the_predictions_tell_why() -> None:
     assert 2 * 15 / 16 == 1.875
     assert round(2 * 511 / 512, 3) == 1.996
     assert "it is 1.54 times" in PREDICTIONS["communication-share"].reveal(8)
-
-
-def test_the_recommendation_is_heard_by_its_old_name() -> None:
-    assert repr(check("communication-e", None)) == repr(check("communication-c", None))
