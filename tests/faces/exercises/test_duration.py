@@ -7,18 +7,7 @@ from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_course.kit.exercise import grade
 from llmtrain_helpers import published
 from tests.faces.exercises.answers import ANSWERS
-from tests.faces.exercises.answers.duration import X_B
 from tests.pages import words
-
-
-@pytest.mark.parametrize("id", ["duration-a", "duration-b"])
-def test_hints_come_in_steps_and_the_solution_last(id: str) -> None:
-    odd = 77 if id == "duration-a" else (800e9, X_B, 77)
-    replies = [grade(id, odd, EXERCISES[id], tries).text for tries in range(4)]
-    assert len(set(replies)) == 3
-    assert replies[2] == replies[3]
-    assert replies[2].endswith("The worked answer is in solutions/03_duration.ipynb.")
-    assert "solutions" not in replies[0] + replies[1]
 
 
 def test_the_offers_are_the_pages_and_one_chip_alone_will_do() -> None:

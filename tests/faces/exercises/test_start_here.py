@@ -5,18 +5,10 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check, predict
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS, predict
 from llmtrain_course.start_here.exercises import SIZES, check_environment, tokens_for_each_parameter
 from llmtrain_helpers import count_parameters, units
 from llmtrain_helpers.published import architecture
-
-
-def test_hints_come_in_steps() -> None:
-    id = "start_here-a"
-    replies = [check(id, 7).text for _ in range(4)]
-    assert len(set(replies)) == 3
-    assert replies[2] == replies[3]
-    assert EXERCISES[id].unit(EXERCISES[id].key()) not in " ".join(replies)
 
 
 def test_the_largest_size_is_the_root_of_a_120th_of_the_work() -> None:
