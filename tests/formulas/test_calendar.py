@@ -205,9 +205,9 @@ CASES = [
 def test_the_exact_form_is_what_a_simulation_gives() -> None:
     """Within 0.4 points above a useful share of 0.8, within 3 above 0.3: seeded.
 
-    In every third case; in all of them, over 525, with `make fuzz`.
+    In every seventh case; in all of them, over 525, with `make fuzz`.
     """
-    tried, step = 0, 1 if "FUZZ" in os.environ else 3
+    tried, step = 0, 1 if "FUZZ" in os.environ else 7
     for seed, (M, d, R) in list(enumerate(CASES))[::step]:
         t = best_checkpoint_interval(d, M)
         expected = goodput(t, d, M, R)
@@ -218,7 +218,7 @@ def test_the_exact_form_is_what_a_simulation_gives() -> None:
         stops = max(300, ((1 - expected) / 0.0014) ** 2) if good else 2000
         run = simulate_run(stops * M * expected, t, d, M, R, seed)
         assert abs(run.useful_share - expected) < (0.004 if good else 0.03), (M, d, R)
-    assert tried >= 525 / step
+    assert tried >= 525 // step
 
 
 def test_the_expected_days_are_the_mean_of_simulated_ones_part_by_part() -> None:
