@@ -1,4 +1,4 @@
-"""The code that a panel shows, run as a learner would who copies it."""
+"""What a panel's HTML tells: its text, its sentence, and its code, run as a learner would."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ import ast
 import re
 from html import unescape
 from typing import Any
+
+
+def text_of(html: str) -> str:
+    """The text of a piece of HTML, without its tags."""
+    return unescape(re.sub(r"<.*?>", "", html, flags=re.DOTALL))
+
+
+def sentence_of(html: str) -> str:
+    """The sentence below the picture of a handle."""
+    [sentence] = re.findall(r"<p [^>]*>(.*?)</p>", html)
+    return text_of(sentence)
 
 
 def code_of(html: str) -> str:

@@ -36,6 +36,7 @@ from llmtrain_helpers import (
     shelf,
 )
 from tests.faces.exercises.answers import ANSWERS
+from tests.panel_code import text_of
 from tests.paths import ROOT
 from tests.plan.cases import H100
 
@@ -152,15 +153,10 @@ def read(html: str) -> Iterator[str]:
         if part.startswith("<svg"):
             yield unescape(re.findall(r'aria-label="(.*?)"', part)[0])
         elif part.startswith("<tr"):
-            yield " | ".join(map(plain, re.findall(r"<t[dh].*?</t[dh]>", part)))
+            yield " | ".join(map(text_of, re.findall(r"<t[dh].*?</t[dh]>", part)))
         else:
             title = part.startswith("<summary")
-            yield f"[{plain(part)}]" if title else plain(part)
-
-
-def plain(html: str) -> str:
-    """Return the text of a piece of HTML."""
-    return unescape(re.sub(r"<.*?>", "", html, flags=re.DOTALL))
+            yield f"[{text_of(part)}]" if title else text_of(part)
 
 
 def main() -> None:

@@ -1,8 +1,5 @@
 """Chapter 03's panel and handles: what each control changes, and what is refused."""
 
-import re
-from html import unescape
-
 import pytest
 
 from llmtrain_course.duration.handles import DOUBTFUL, WAYS, published_marks, shares_of_runs
@@ -10,7 +7,7 @@ from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import published, units
 from research import utilizations
 from tests.pages import cell
-from tests.panel_code import value_of
+from tests.panel_code import sentence_of, value_of
 
 
 def test_published_marks_are_what_was_reported() -> None:
@@ -138,12 +135,6 @@ def test_every_preset_is_drawn(name: str) -> None:
 # --- handles
 
 
-def sentence_of(name: str, **values: object) -> str:
-    """The sentence below a handle's picture."""
-    [sentence] = re.findall(r"<p [^>]*>(.*?)</p>", HANDLES[name].render(**values))
-    return unescape(re.sub("<.*?>", "", sentence))
-
-
 @pytest.mark.parametrize(
     ("values", "text"),
     [
@@ -155,7 +146,7 @@ def sentence_of(name: str, **values: object) -> str:
     ],
 )
 def test_twice_the_gpus_take_half_the_days_for_the_same_bill(values, text: str) -> None:
-    assert text in sentence_of("gpus_and_days", **values)
+    assert text in sentence_of(HANDLES["gpus_and_days"].render(**values))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +159,7 @@ def test_twice_the_gpus_take_half_the_days_for_the_same_bill(values, text: str) 
     ],
 )
 def test_work_and_rate_count_the_same_passes(work: str, rate: str, text: str, days: str) -> None:
-    assert text in sentence_of("eight_or_six", work=work, rate=rate)
+    assert text in sentence_of(HANDLES["eight_or_six"].render(work=work, rate=rate))
     html = HANDLES["eight_or_six"].render(work=work, rate=rate)
     assert f">{days}<" in html
     bloom = published.run("BLOOM-176B")
@@ -181,7 +172,7 @@ def test_work_and_rate_count_the_same_passes(work: str, rate: str, text: str, da
 def test_more_gpus_are_what_the_paper_measured() -> None:
     zero, shared = HANDLES["more_gpus"].controls["way"].options
     days = {
-        (way, n): sentence_of("more_gpus", way=way, num_gpus=n)
+        (way, n): sentence_of(HANDLES["more_gpus"].render(way=way, num_gpus=n))
         for way in (zero, shared)
         for n in (384, 768, 1536)
     }
@@ -226,7 +217,7 @@ def test_another_run_has_no_dot_where_the_first_one_stood() -> None:
     ],
 )
 def test_a_promise_says_how_many_runs_were_slower(percent: int, text: str) -> None:
-    assert sentence_of("promise", percent=percent).startswith(text)
+    assert sentence_of(HANDLES["promise"].render(percent=percent)).startswith(text)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +233,7 @@ def test_a_promise_says_how_many_runs_were_slower(percent: int, text: str) -> No
 )
 def test_two_of_the_slips_cancel(mended: str, text: str) -> None:
     values = dict.fromkeys(mended.split(), True)
-    assert sentence_of("copied", **values) == text
+    assert sentence_of(HANDLES["copied"].render(**values)) == text
     html = HANDLES["copied"].render(**values)
     assert (">1.58 PFLOP/s<" in html) == (mended in ("", "tokens"))
     assert "✗" not in html

@@ -8,8 +8,8 @@ from llmtrain_course.finetune.handles import flops_ratio
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import Tuning, tuned_memory
 from llmtrain_helpers.published import architecture
-from tests.faces.panels.test_handles import sentence_of
 from tests.faces.svg import pictures
+from tests.panel_code import sentence_of
 
 PANEL = PANELS["finetune"]
 

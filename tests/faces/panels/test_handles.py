@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html import unescape
 from itertools import pairwise, product
 
 import pytest
@@ -14,18 +13,14 @@ from llmtrain_course.kit.state import State
 from llmtrain_course.measure.recorded import WIDTHS, recorded_step
 from llmtrain_course.panels import HANDLES
 from tests.faces.svg import pictures
+from tests.panel_code import sentence_of
 
 every_handle = pytest.mark.parametrize("name", HANDLES)
 
 
-def sentence_of(html: str) -> str:
-    """The sentence below the picture."""
-    [sentence] = re.findall(r"<p [^>]*>(.*?)</p>", html)
-    return unescape(re.sub("<.*?>", "", sentence))
-
-
-def area(html: str) -> list[tuple[float, float]]:
-    return [(picture.width, picture.height) for picture in pictures(html)]
+def area(html: str) -> list[str]:
+    """The canvas of each picture."""
+    return re.findall(r'<svg [^>]*viewBox="([^"]+)"', html)
 
 
 # --- all of them

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from html import unescape
 from itertools import product
 from typing import Any
 
@@ -13,12 +12,7 @@ from llmtrain_course.measure.recorded import product_rates, recorded_memory, rec
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import units
 from tests.faces.svg import pictures
-from tests.panel_code import value_of
-
-
-def text_of(**values: Any) -> str:
-    panel = PANELS["measure"]
-    return unescape(re.sub("<[^>]*>", "", panel.render(**{**panel.default, **values})))
+from tests.panel_code import text_of, value_of
 
 
 def test_the_panel_says_what_the_page_says_of_its_tasks() -> None:
@@ -50,12 +44,13 @@ def test_the_panel_says_what_the_page_says_of_its_tasks() -> None:
 
 
 def test_the_panel_speaks_first_and_gives_its_call() -> None:
-    html = text_of()
+    panel = PANELS["measure"]
+    html = text_of(panel.render())
     assert html.startswith("44.4 sequences a second: it pays fixed costs")
-    assert "no single change gains a tenth" in text_of(**PANELS["measure"].presets["Busy"])
-    assert f"{value_of(PANELS['measure'].render()):.1f} sequences a second" in html
-    before = PANELS["measure"].presets["A slow link"]
-    assert "(dashed: 33.3)" in PANELS["measure"].render(before=before)
+    assert "no single change gains a tenth" in text_of(panel.render(**panel.presets["Busy"]))
+    assert f"{value_of(panel.render()):.1f} sequences a second" in html
+    before = panel.presets["A slow link"]
+    assert "(dashed: 33.3)" in panel.render(before=before)
 
 
 def named(values: dict[str, Any]) -> str:
@@ -119,21 +114,16 @@ def test_of_what_hides_the_last_parcel_stays() -> None:
 # --- handles
 
 
-def handle_text(name: str, **values: Any) -> str:
-    handle = HANDLES[name]
-    return unescape(re.sub("<[^>]*>", "", handle.render(**{**handle.default, **values})))
-
-
 def test_the_products_are_covered_until_they_are_measured() -> None:
     [picture] = pictures(HANDLES["one_product"].render())
     assert picture.texts.count("?") == len(product_rates()) - 1  # the first one is measured
-    assert "call that the peak" in handle_text("one_product", size=1024)
+    assert "call that the peak" in text_of(HANDLES["one_product"].render(size=1024))
 
 
 def test_the_step_opens_part_by_part() -> None:
     ratio = f"{units.digits(recorded_step(256).ratio, 2)} times the prediction"
-    assert ratio not in handle_text("predicted_step")
-    assert ratio in handle_text("predicted_step", opened=3)
+    assert ratio not in text_of(HANDLES["predicted_step"].render())
+    assert ratio in text_of(HANDLES["predicted_step"].render(opened=3))
 
 
 def test_what_is_reported_depends_on_what_is_timed() -> None:
@@ -144,10 +134,10 @@ def test_what_is_reported_depends_on_what_is_timed() -> None:
 
 
 def test_the_memory_taken_is_covered_at_first() -> None:
-    assert handle_text("step_bytes").endswith("take from its machine?")
+    assert text_of(HANDLES["step_bytes"].render()).endswith("take from its machine?")
     predicted, taken = recorded_memory(512)
     ratio = f"{units.digits(taken / predicted.total, 2)} times"
-    assert ratio in handle_text("step_bytes", measurement=True)
+    assert ratio in text_of(HANDLES["step_bytes"].render(measurement=True))
 
 
 def test_no_gradient_travels_before_it_exists() -> None:
@@ -155,7 +145,7 @@ def test_no_gradient_travels_before_it_exists() -> None:
         trace = StepMoment(way=way).trace
         [(begin, _)] = trace.phases["backward"]
         assert trace.exchange[0][0] > begin
-    assert "makes no gradients" in handle_text("one_step", moment=50)
-    assert "one parcel" in handle_text("one_step", moment=180, way=WAYS[1])
-    assert "66 % of the sending" not in handle_text("one_step")
-    assert "66 % of the sending" in handle_text("one_step", moment=200)
+    assert "makes no gradients" in text_of(HANDLES["one_step"].render(moment=50))
+    assert "one parcel" in text_of(HANDLES["one_step"].render(moment=180, way=WAYS[1]))
+    assert "66 % of the sending" not in text_of(HANDLES["one_step"].render())
+    assert "66 % of the sending" in text_of(HANDLES["one_step"].render(moment=200))

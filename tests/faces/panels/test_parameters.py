@@ -8,7 +8,7 @@ import pytest
 from llmtrain_course.kit.widget import NotebookPanel
 from llmtrain_course.panels import PANELS
 from llmtrain_course.parameters import handles as panel_module, stack
-from llmtrain_helpers import Transformer, count_parameters, published, units
+from llmtrain_helpers import count_parameters, published, units
 from tests.pages import cell
 from tests.panel_code import value_of
 
@@ -116,17 +116,11 @@ def test_what_the_page_says_of_the_panel_is_what_it_shows() -> None:
     assert f"from {totals[0]} to {totals[1]} billion" in page
     assert f"still meets {units.count(few.active)}" in page
     assert units.count(few.active) == units.count(many.active)
-    looks = {
-        name: [kind.layer.mixer.window for kind in stack.kinds(config_model(name))]
-        for name in ("gpt-oss-20b", "Gemma-3-1B")
-    }
-    assert looks == {"gpt-oss-20b": [128, 0], "Gemma-3-1B": [512, 0]}
-    assert stack.layer_runs(config_model("gpt-oss-20b"))[:3] == [*(("A", 1), ("B", 1), ("A", 1))]
-    assert stack.layer_runs(config_model("Gemma-3-1B"))[:2] == [("A", 5), ("B", 1)]
-
-
-def config_model(name: str) -> Transformer:
-    return published.config_model(name)
+    oss, gemma = (published.config_model(name) for name in ("gpt-oss-20b", "Gemma-3-1B"))
+    assert [kind.layer.mixer.window for kind in stack.kinds(oss)] == [128, 0]
+    assert [kind.layer.mixer.window for kind in stack.kinds(gemma)] == [512, 0]
+    assert stack.layer_runs(oss)[:3] == [("A", 1), ("B", 1), ("A", 1)]
+    assert stack.layer_runs(gemma)[:2] == [("A", 5), ("B", 1)]
 
 
 FILE = PANEL.presets[panel_module.PASTED]
@@ -134,7 +128,7 @@ FILE = PANEL.presets[panel_module.PASTED]
 
 @pytest.mark.parametrize("row", published.rows("configs"), ids=lambda row: row["name"])
 def test_every_model_of_the_shelf_is_drawn_kind_by_kind(row) -> None:
-    model = config_model(row["name"])
+    model = published.config_model(row["name"])
     html = PANEL.answer({**PANEL.default, "model": row["name"]}).html
     assert f"{row['parameters']:,}" in html
     assert stack.stack(model, row["name"]).inline_svg() in html

@@ -3,8 +3,8 @@
 import pytest
 
 from llmtrain_course.panels import HANDLES, PANELS
-from tests.faces.panels.test_handles import sentence_of
 from tests.faces.svg import pictures
+from tests.panel_code import sentence_of
 
 PANEL = PANELS["precision"]
 

@@ -2,16 +2,12 @@
 
 from dataclasses import replace
 
-from llmtrain_helpers import Transformer, count_parameters, published, units
+from llmtrain_helpers import count_parameters, published, units
 from tests.pages import cell
 
 
-def config_model(name: str) -> Transformer:
-    return published.config_model(name)
-
-
 def test_what_is_said_of_deepseek_is_so() -> None:
-    page, model = cell("evidence/01_parameters", "latent"), config_model("DeepSeek-V3")
+    page, model = cell("evidence/01_parameters", "latent"), published.config_model("DeepSeek-V3")
     counted, [(dense, _), (sparse, layer)] = count_parameters(model), model.layers
     h = model.hidden_size
     assert (dense, sparse) == (3, 58)
