@@ -524,7 +524,7 @@ def test_a_text_without_its_encoding_is_found() -> None:
 PARTICIPLES = {"told", "found", "held", "said", "shown", "known"}
 """No names for a value: they tell what was done to it, and not what it is."""
 
-STILL_SO_NAMED = {"llmtrain_course", "llmtrain_helpers", "research", "site", "teaching", "tools"}
+STILL_SO_NAMED = {"llmtrain_helpers"}
 """Folders where some values still have such names. Take a folder out when it's clean."""
 
 
