@@ -21,7 +21,6 @@ from llmtrain_helpers import units
 from llmtrain_helpers.budget import Point, frontier, most_tokens, shelf, usual_batch
 from llmtrain_helpers.checks import quantity, single
 from llmtrain_helpers.duration import gpu_hours
-from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import (
     SEQUENCE,
@@ -34,9 +33,9 @@ from llmtrain_helpers.model.tables import find_row, names
 from llmtrain_helpers.parallelism import SHARDS
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.advice import UNTRIED, Advice, advise
+from llmtrain_helpers.plan.options import OPTIONS as ARGUMENTS
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.report import RECOMPUTED, Line, Report, sharded, worth
-from llmtrain_helpers.plan.run import SOFTWARE
 from llmtrain_helpers.plan.search import best_split
 from llmtrain_helpers.precision import RECIPES
 from llmtrain_helpers.results import Interval
@@ -72,6 +71,36 @@ OPTIONS = {
     "seconds_per_iteration": "--step-seconds",
 }
 """Arguments of the formulas, and what they are called here."""
+
+TIMES = {
+    "days": ("D", "in place of tokens: as many as they likely pay for"),
+    "seconds_per_iteration": ("t", "of a step that you measured with this split"),
+}
+"""Options that are times of a run, not arguments of its plan."""
+
+LINES = {
+    "accelerator": "h100, a100, mi300x, …",
+    "sequence_length": "tokens (8k is 8,000)",
+    "price_per_gpu_hour": "dollars, for the cost",
+}
+"""Lines of help that are others in a terminal."""
+
+METAVARS = {
+    "num_gpus": "N",
+    "accelerator": "NAME",
+    "sequence_length": "S",
+    "price_per_gpu_hour": "P",
+}
+
+OTHERWISE = {
+    "sequence_length": f"{SEQUENCE}, or the model's maximum",
+    "global_batch_size": "about 4 million tokens",
+    "context_parallel": "1",
+    "interleave": "1",
+    "format": "16 bits",
+    "fused_mlp": "as Megatron-Core alone",
+}
+"""What an option is that isn't given; those of a split that aren't here are searched."""
 
 TUNED = {
     "rank": "--lora",
@@ -153,6 +182,25 @@ def _yes(text: str) -> bool:
     return known[text.casefold()]
 
 
+def _reading(name: str) -> dict[str, Any]:
+    """How an argument of a plan is read, and its line of help."""
+    if name in TIMES:
+        metavar, line = TIMES[name]
+        return {"type": _number, "metavar": metavar, "help": line}
+    option = ARGUMENTS[name]
+    kind: Callable[[str], object] = str if name == "accelerator" else str.casefold
+    metavar = "WORD"
+    if "Number" in option.type:
+        kind, metavar = _number, option.help.symbol
+    elif "bool" in option.type:
+        kind, metavar = _yes, "yes|no"
+    choices = ", ".join(RECIPES if name == "recipe" else option.choices)
+    line = ": ".join(filter(None, [LINES.get(name, option.help.line), choices]))
+    if name in OTHERWISE:
+        line = f"{line}; else {OTHERWISE[name]}"
+    return {"type": kind, "metavar": METAVARS.get(name, metavar), "help": line}
+
+
 def _parser() -> _Parser:
     parser = _Parser(
         "plan",
@@ -166,37 +214,10 @@ def _parser() -> _Parser:
     parser.add_argument("model", nargs="?", metavar="MODEL", help="a published model by its name")
     parser.add_argument("--config", type=Path, metavar="FILE", help="or a config.json")
 
-    def option(name: str, kind: Callable[[str], object], metavar: str, meaning: str) -> None:
-        needed = name in ("num_gpus", "accelerator")
-        word = OPTIONS[name]
-        parser.add_argument(
-            word, dest=name, type=kind, metavar=metavar, help=meaning, required=needed
-        )
-
-    option("num_gpus", _number, "N", "all of them")
-    option("accelerator", str, "NAME", "h100, a100, mi300x, …")
-    option("tokens", _number, "T", "of the whole run")
-    option("days", _number, "D", "in place of tokens: as many as they likely pay for")
-    otherwise = f"tokens (8k is 8,000); else {SEQUENCE}, or the model's maximum"
-    option("sequence_length", _number, "S", otherwise)
-    option("global_batch_size", _number, "B", "sequences in a step; else about 4 million tokens")
-    option("micro_batch_size", _number, "b", "sequences that a replica works on at once")
-    option("tensor_parallel", _number, "t", "GPUs that share each matrix")
-    option("pipeline_parallel", _number, "p", "GPUs that share the layers")
-    option("context_parallel", _number, "c", "GPUs that share a sequence; else 1")
-    option("expert_parallel", _number, "e", "GPUs that share the experts")
-    option("interleave", _number, "v", "pieces of the model on each stage; else 1")
-    option("uneven_stages", _yes, "yes|no", "layers need not divide: the last stage has one less")
-    option("shard", str.casefold, "WORD", f"of states: {', '.join(SHARDS)}")
-    option("keep_gradients", _yes, "yes|no", "whole between passes, from zero2 on")
-    option("recompute", str.casefold, "WORD", ", ".join(EVERY_RECOMPUTE))
-    option("format", str.casefold, "WORD", "of the products with weights, as fp8; else 16 bits")
-    option("recipe", str.casefold, "WORD", f"bytes of a parameter: {', '.join(RECIPES)}")
-    option("fused_mlp", _yes, "yes|no", "an MLP that keeps less; else as Megatron-Core alone")
-    option("overlap", _yes, "yes|no", "what layers send travels beside their products")
-    option("software", str.casefold, "WORD", f"whose it is: {', '.join(SOFTWARE)}")
-    option("price_per_gpu_hour", _number, "P", "dollars, for the cost")
-    option("seconds_per_iteration", _number, "t", "of a step that you measured with this split")
+    for name, word in OPTIONS.items():
+        if name != "model":
+            needed = name in ("num_gpus", "accelerator")
+            parser.add_argument(word, dest=name, required=needed, **_reading(name))
     tuned = parser.add_argument_group("to adapt a model that is there, on one node")
     full = "all of its weights learn; --recipe, else amp: 16 bytes a parameter"
     tuned.add_argument("--full", action="store_const", const=True, help=full)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from llmtrain_helpers.checks import (
     Number,
@@ -26,7 +26,8 @@ from llmtrain_helpers.checks import (
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.results import divide, maximum, minimum, where
 
-CONTEXT = ["ring", "all-to-all"]
+Context: TypeAlias = Literal["ring", "all-to-all"]
+CONTEXT: list[Context] = [*get_args(Context)]
 """How context-parallel GPUs exchange: keys and values in a ring, or heads all to all."""
 
 
@@ -125,12 +126,14 @@ batch beyond is one of tokens, given as sequences."""
 _MOST_SEQUENCES = "the sequences in a billion tokens: give sequences, not tokens"
 
 
-SHARDING = ["zero", "fsdp", "hsdp"]
+ShardedAs: TypeAlias = Literal["zero", "fsdp", "hsdp"]
+SHARDING: list[ShardedAs] = [*get_args(ShardedAs)]
 """How states are sharded: as ZeRO's papers count it, or as PyTorch's FSDP does it, over
 all replicas or (hybrid) over those of a node."""
 
 
-SHARDS = {
+Shard: TypeAlias = Literal["ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp"]
+SHARDS: dict[Shard, tuple[int, ShardedAs]] = {
     "ddp": (0, "zero"),
     "zero1": (1, "zero"),
     "zero2": (2, "zero"),

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from llmtrain_helpers import published
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, count_flops
 from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.plan.options import SOFTWARE
 from llmtrain_helpers.plan.plan import Plan, plan_run
-from llmtrain_helpers.plan.run import SOFTWARE
 from llmtrain_helpers.plan.step import KERNEL_LAUNCH
 from research import utilizations
 
@@ -102,7 +102,7 @@ def steps_by_software() -> dict[tuple[str, str], DataFrame]:
     table = judged_steps()
     experts = table["kind"] == "experts"
     own = table.assign(utilization=(table["by_software"] / table["seconds"]).astype(float))
-    named = {
+    named: dict[tuple[str, str], DataFrame] = {
         ("dense", software): own[~experts & (own["software"] == software)]
         for software in SOFTWARE
         if software != "any"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llmtrain_helpers import published
 from llmtrain_helpers.flops import RECOMPUTE, count_flops, gpt_flops
+from llmtrain_helpers.plan.options import Software
 from llmtrain_helpers.plan.pace import FAMILIES, UTILIZATIONS, Shares, of_family
 from llmtrain_helpers.plan.plan import Plan
 
@@ -39,7 +40,7 @@ MEGATRON_CORE = (
 """The software that is Megatron-Core's, as the tables call it; all else is other."""
 
 
-def whose(software: str) -> str:
+def whose(software: str) -> Software:
     """Whose software it is, of what a table calls it, as a plan says it."""
     return "megatron-core" if software in MEGATRON_CORE else "other"
 

@@ -374,6 +374,7 @@ ELSEWHERE = {
     **dict.fromkeys(["exercises", "panels"], "old places of the course"),
     "checks": "those of CHECKS are called",
     "flops.token_products": "takes a matrix in rows: test_flops spoils it",
+    "plan.options": "says what arguments there are: test_options",
     "model.huggingface": "reads a file's text: from_config, and test_families spoils files",
     "model.one_kind": "the inside of Transformer, which is called",
     "model.layers.numbers": "yields what is inside a shape",

@@ -29,6 +29,7 @@ from llmtrain_helpers.checks import Result, choice, count
 from llmtrain_helpers.duration import gpu_hours, seconds_from_iterations
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.model.names import known_model
+from llmtrain_helpers.plan.options import Changes
 from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.schedule import pipeline_schedule
@@ -120,7 +121,7 @@ def _batch() -> Result:
 
 # --- plan-c: which proposal
 
-PROPOSALS: dict[str, dict[str, int | str]] = {
+PROPOSALS: dict[str, Changes] = {
     "recompute": {"recompute": "full"},
     "CP 4": {"context_parallel": 4},
     "128 GPUs": {"num_gpus": 128},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
+from typing import Unpack
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.drawing import STEP_PARTS
@@ -15,9 +16,9 @@ from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.advice import Advice, advise
+from llmtrain_helpers.plan.options import SOFTWARE, Changes, Software
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.report import STACKS, rests_on
-from llmtrain_helpers.plan.run import SOFTWARE
 from llmtrain_helpers.plan.schedule import idle_share
 from llmtrain_helpers.published import accelerator, architecture, read_config
 from llmtrain_helpers.results import Interval
@@ -36,7 +37,7 @@ class Setting(controls.Split):
     days: float = 30
     recipe: str = "bf16"
     price: float = 2.5
-    software: str = "any"
+    software: Software = "any"
     flops_per_gpu: float = 0
     seconds_per_iteration: float = 0
     config: str = ""
@@ -383,7 +384,7 @@ def _price(plan: Plan, other: Plan) -> str:
     return f"{hours} if {'the network keeps up' if modelled else 'each stays as fast'}"
 
 
-def _plan_in_time(plan: Plan, days: float, **change: int) -> Plan | None:
+def _plan_in_time(plan: Plan, days: float, **change: Unpack[Changes]) -> Plan | None:
     """The plan with this change, if it can be, fits and ends in time."""
     try:
         other = plan.replace(**change)
@@ -481,7 +482,7 @@ MONTH = common.Handle(
 class Promise:
     """Whose software trains, and the seconds of a measured step, 0 where there is none."""
 
-    software: str = "any"
+    software: Software = "any"
     seconds: float = 0
 
     @property

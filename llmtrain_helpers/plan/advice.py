@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import isqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Result, refuse
 from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.deprecated import OldName
+from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.plan.memory import TUNED_RESERVES, memory_per_gpu
 from llmtrain_helpers.plan.run import TUNED, Run
 from llmtrain_helpers.tuning import LOSS_KERNELS, Tuning
@@ -199,9 +200,9 @@ def _milder(run: Run) -> list[Run]:
     return [*different.values()]
 
 
-def _ways(choices: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
+def _ways(choices: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
     """Every set of these changes, from none to one of each name, the first names first."""
-    ways: list[dict[str, str]] = [{}]
+    ways: list[dict[str, Any]] = [{}]
     for name, values in choices.items():
         ways += [{**way, name: value} for value in values for way in ways]
     return ways
@@ -220,11 +221,11 @@ def _further(run: Run) -> list[Run]:
     return [run for run in further if run is not None]
 
 
-def _further_recompute(run: Run) -> list[str]:
+def _further_recompute(run: Run) -> list[EveryRecompute]:
     """What recomputes all that the run does, or more; selective only where scores are stored."""
     if run.recompute != "none":
         return list(dict.fromkeys([run.recompute, "full"]))
-    stored = ["selective"] if run.attention == "unfused" else []
+    stored: list[EveryRecompute] = ["selective"] if run.attention == "unfused" else []
     return ["none", *stored, "alternate", "full"]
 
 

@@ -7,10 +7,9 @@ for the pipeline's bubble, interleaved or not. Its seconds are those of `pace`.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Unpack
 
 from llmtrain_helpers import units
-from llmtrain_helpers.activations import Kernel
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -49,12 +48,12 @@ from llmtrain_helpers.plan.memory import (
     stage_parameters,
     tuned_peak,
 )
+from llmtrain_helpers.plan.options import Changes, Options, check_names, with_options
 from llmtrain_helpers.plan.pace import STOPS, Shares, highest_share, others_shares, seconds_per_step
 from llmtrain_helpers.plan.report import Report, report
-from llmtrain_helpers.plan.run import Run, spelt_out
+from llmtrain_helpers.plan.run import DEFAULTS, Run, spelt_out
 from llmtrain_helpers.plan.seconds import Pace, StepSeconds
 from llmtrain_helpers.plan.step import excess_flops, step_parts, unknown_figures
-from llmtrain_helpers.precision import Recipe
 from llmtrain_helpers.results import Interval, maximum, minimum
 from llmtrain_helpers.tuning import Tuning, tuned_parameters
 
@@ -299,7 +298,7 @@ class Plan:
         """The moment of a tuned step that is the peak of its memory; "" where nothing is tuned."""
         return "" if self.run.tuning is None else tuned_peak(self.run).phase
 
-    def replace(self, **changes: Any) -> Plan:
+    def replace(self, **changes: Unpack[Changes]) -> Plan:
         """Return the same plan with some of its inputs changed."""
         return Plan.of(self.run.replace(**changes))
 
@@ -348,6 +347,7 @@ class Plan:
         return f"<Plan: {days}, {units.gigabytes(self.memory.total)} a GPU, {fits}>"
 
 
+@with_options(DEFAULTS)
 def plan_run(
     model: Model,
     accelerator: Chip,
@@ -356,34 +356,7 @@ def plan_run(
     global_batch_size: Number,
     *,
     recompute: EveryRecompute,
-    sequence_length: Number | None = None,
-    micro_batch_size: Number = 1,
-    tensor_parallel: Number = 1,
-    pipeline_parallel: Number = 1,
-    context_parallel: Number = 1,
-    interleave: Number = 1,
-    expert_parallel: Number = 1,
-    imbalance: Number = 1,
-    context: str = "ring",
-    sequence_parallel: bool = True,
-    zero_stage: int | None = None,
-    keep_gradients: bool | None = None,
-    sharding: str | None = None,
-    shard: str | None = None,
-    recipe: str | Recipe | None = None,
-    attention: Kernel = "flash",
-    fused_mlp: bool | None = None,
-    dropout: bool = False,
-    uneven_stages: bool = False,
-    software: str = "any",
-    overlap: bool | None = None,
-    format: str | None = None,
-    utilizations: tuple[float, float, float] | None = None,
-    flops_per_gpu: Number | None = None,
-    pace: Pace | None = None,
-    reserve: Number | None = None,
-    price_per_gpu_hour: Number | None = None,
-    tuning: Tuning | None = None,
+    **options: Unpack[Options],
 ) -> Plan:
     """The plan of a run: parameters, FLOPs, memory, whether it fits, days, GPU-hours.
 
@@ -392,56 +365,7 @@ def plan_run(
     F are the exact FLOPs of an iteration, recomputed ones among them; the bracket is the
     bubble of a pipeline; u the share of the peak (HFU), three of them for an interval.
 
-    model                 a `Transformer`, a published name, or the path of a config.json
-    accelerator           an `Accelerator`, or its name
-    num_gpus              n, all of them
-    tokens                T, of the whole run
-    global_batch_size     B, sequences of s tokens in a step
-    recompute             "none", "selective", "full", or "alternate" (every other product)
-    sequence_length       s, tokens; by default a `Transformer`'s own, and for a name or a file
-                          8,192, or fewer if the model takes fewer; a name with more than it
-                          takes is refused (learned positions), or gets a warning
-    micro_batch_size      sequences that a replica works on at once
-    tensor_parallel       t GPUs share each matrix
-    pipeline_parallel     p GPUs share the layers: stages, and m micro-batches in a step
-    context_parallel      c GPUs share a sequence; `context`: by a "ring" or "all-to-all"
-    interleave            v pieces of the model on each stage
-    expert_parallel       e GPUs share the experts
-    imbalance             tokens of the fullest expert's GPU over the average: 1 to e
-    sequence_parallel     whether tensor-parallel GPUs share norms and dropout too
-    zero_stage            0 to 3, by default 0: optimizer states, gradients, weights are
-                          sharded, over all GPUs that hold the same
-    keep_gradients        whether gradients stay whole between the passes of a step; True is
-                          for ZeRO 2 and 3, where with a pipeline it must be said, for
-                          frameworks differ
-    sharding              "zero", or "fsdp": ZeRO 3 as PyTorch does it, with what is
-                          gathered, and with a pipeline a whole stage (see `Memory`); or
-                          "hsdp": the same inside each node, and nodes average gradients
-    shard                 zero_stage and sharding in one word, in place of both: "ddp",
-                          "zero1", "zero2", "zero3", "fsdp" or "hsdp"
-    recipe                bytes of a parameter, one of `RECIPES` or a `Recipe`; by default
-                          "bf16", or "amp" (16 bytes too) on a chip without bf16
-    attention             "flash", or "unfused", which keeps the scores
-    fused_mlp             whether the MLP's activation is fused and keeps less; by default
-                          with Megatron-Core alone
-    dropout               whether there is dropout
-    uneven_stages         layers need not divide: round up, and the last stage, beside
-                          the head, has one less
-    software              whose: "megatron-core" (NVIDIA's, with Transformer Engine, as in
-                          NeMo and Megatron-Bridge), "other", or "any", the widest
-    overlap               whether what tensor parallelism and experts send travels beside
-                          the products of the layers; by default the experts' does, and
-                          tensor parallelism's with Megatron-Core
-    format                of the products with weights; by default the chip's 16 bits, which
-                          the scores and the head always have
-    utilizations          three shares of the peak, in place of those that others reached
-    flops_per_gpu         X, a measured rate with the bubble in it: t = T/(Bs) · F/(nX)
-    pace                  what `Plan.calibrated` makes of a measured step
-    reserve               bytes that must stay free; by default `RESERVE`
-    price_per_gpu_hour    for the cost, in any currency
-    tuning                how a model is adapted (`Tuning`); None: trained from nothing. Then
-                          bytes, dropout and kernels are those of `tuning`, on the GPUs of
-                          one node, and what is not known of it is refused
+    (see `Options`)
 
     Numbers are single, or arrays that broadcast. Memory is that of the pipeline's first
     stage, with min(p, m) micro-batches in flight (p + (p − 1)/v if interleaved), or of its
@@ -462,41 +386,12 @@ def plan_run(
     >>> plan
     <Plan: 34.7 days, 14.0 GB a GPU, fits>
     """
-    ways = {"zero_stage": zero_stage, "sharding": sharding, "shard": shard}
-    run = Run(
-        model=known_model(model, sequence_length),
-        accelerator=known_accelerator(accelerator),
-        num_gpus=num_gpus,
-        tokens=tokens,
-        global_batch_size=global_batch_size,
-        recompute=recompute,
-        micro_batch_size=micro_batch_size,
-        tensor_parallel=tensor_parallel,
-        pipeline_parallel=pipeline_parallel,
-        context_parallel=context_parallel,
-        interleave=interleave,
-        expert_parallel=expert_parallel,
-        imbalance=imbalance,
-        context=context,
-        sequence_parallel=sequence_parallel,
-        keep_gradients=keep_gradients,
-        recipe=recipe,
-        attention=attention,
-        fused_mlp=fused_mlp,
-        dropout=dropout,
-        uneven_stages=uneven_stages,
-        software=software,
-        overlap=overlap,
-        format=format,
-        utilizations=utilizations,
-        flops_per_gpu=flops_per_gpu,
-        pace=pace,
-        reserve=reserve,
-        price_per_gpu_hour=price_per_gpu_hour,
-        tuning=tuning,
-        **spelt_out(ways),
-    )
-    return Plan.of(run)
+    check_names("plan_run", options, Options.__annotations__)
+    given: dict[str, Any] = {**options}
+    shape = known_model(model, given.pop("sequence_length", None))
+    chip = known_accelerator(accelerator)
+    size = num_gpus, tokens, global_batch_size
+    return Plan.of(Run(shape, chip, *size, recompute, **spelt_out(given)))
 
 
 def _check_size(run: Run, flops: Result, seconds: Result) -> None:

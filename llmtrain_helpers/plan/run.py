@@ -7,9 +7,9 @@ those of the formulas that it is given to.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 from llmtrain_helpers.activations import KERNELS, Kernel, check_alternate
 from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
@@ -36,8 +36,17 @@ from llmtrain_helpers.finetune import RECOMPUTED
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, EveryRecompute
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import known_accelerator, known_model
-from llmtrain_helpers.parallelism import CONTEXT, SHARDING, SHARDS, Split, split_rules
+from llmtrain_helpers.parallelism import (
+    CONTEXT,
+    SHARDING,
+    SHARDS,
+    Context,
+    ShardedAs,
+    Split,
+    split_rules,
+)
 from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.plan.options import SOFTWARE, Changes, Software, check_names
 from llmtrain_helpers.plan.seconds import Pace
 from llmtrain_helpers.precision import RECIPES, Recipe, known_recipe, missing_format
 from llmtrain_helpers.results import maximum, minimum
@@ -56,27 +65,11 @@ SIZES = (
 NUMBERS = ("num_gpus", "tokens", "global_batch_size", *SIZES)
 """The arguments that are whole numbers, or arrays of them in a sweep."""
 
-SOFTWARE = ["any", "megatron-core", "other"]
-"""Whose software trains: unknown; NVIDIA's Megatron-Core with Transformer Engine, as in
-NeMo and Megatron-Bridge; anybody else's."""
-
-
-UNTUNED = {
-    "tensor_parallel": 1,
-    "pipeline_parallel": 1,
-    "context_parallel": 1,
-    "interleave": 1,
-    "expert_parallel": 1,
-    "imbalance": 1,
-    "keep_gradients": None,
-    "attention": "flash",
-    "fused_mlp": None,
-    "dropout": False,
-    "uneven_stages": False,
-    "software": "any",
-    "overlap": None,
-    "pace": None,
-}
+UNTUNED = (
+    *("tensor_parallel", "pipeline_parallel", "context_parallel", "interleave"),
+    *("expert_parallel", "imbalance", "keep_gradients", "attention", "fused_mlp", "dropout"),
+    *("uneven_stages", "software", "overlap", "pace"),
+)
 """Arguments that a tuned run leaves as they are: what they say is not known of it, or
 `Tuning` says it (bytes, dropout, fused kernels)."""
 
@@ -106,17 +99,17 @@ class Run:
     interleave: Result = 1
     expert_parallel: Result = 1
     imbalance: Result = 1
-    context: str = "ring"
+    context: Context = "ring"
     sequence_parallel: bool = True
     zero_stage: int = 0
     keep_gradients: bool | None = None
-    sharding: str = "zero"
+    sharding: ShardedAs = "zero"
     recipe: str | Recipe | None = None
     attention: Kernel = "flash"
     fused_mlp: bool | None = None
     dropout: bool = False
     uneven_stages: bool = False
-    software: str = "any"
+    software: Software = "any"
     overlap: bool | None = None
     format: str | None = None
     utilizations: tuple[float, float, float] | None = None
@@ -201,8 +194,8 @@ class Run:
         for name in NUMBERS:
             if is_array(getattr(self, name)):
                 refuse(name, getattr(self, name), "is an array: with tuning it must be one number")
-        for name, plain in UNTUNED.items():
-            value = getattr(self, name)
+        for name in UNTUNED:
+            value, plain = getattr(self, name), DEFAULTS[name]
             if not (value is plain or value == plain):
                 refuse(name, value, f"is not planned with tuning: leave it at {plain!r}")
         choice("recompute", self.recompute, RECOMPUTED)
@@ -326,25 +319,32 @@ class Run:
             return known_recipe(self.recipe)
         return RECIPES["amp" if missing_format("bf16", self.accelerator.peaks) else "bf16"]
 
-    def replace(self, **changes: Any) -> Run:
+    def replace(self, **changes: Unpack[Changes]) -> Run:
         """Return the run with some of its arguments, or its tuning's `TUNED` fields, changed."""
-        if "sequence_length" in changes:
-            s = changes.pop("sequence_length")
-            changes["model"] = known_model(changes.get("model", self.model), s)
-        tuning = changes.get("tuning", self.tuning)
+        check_names("replace", changes, Changes.__annotations__)
+        new: dict[str, Any] = {**changes}
+        if "sequence_length" in new:
+            s = new.pop("sequence_length")
+            new["model"] = known_model(new.get("model", self.model), s)
+        tuning = new.get("tuning", self.tuning)
         if isinstance(tuning, Tuning):  # anything else is refused by the run itself
-            tuned = {name: changes.pop(name) for name in TUNED if name in changes}
-            changes |= {"tuning": tuning.replace(**tuned)} if tuned else {}
-        return replace(self, **spelt_out(changes))
+            tuned = {name: new.pop(name) for name in TUNED if name in new}
+            new |= {"tuning": tuning.replace(**tuned)} if tuned else {}
+        return replace(self, **spelt_out(new))
 
     but = OldName("replace")
 
-    def if_even(self, **changes: Any) -> Run | None:
+    def if_even(self, **changes: Unpack[Changes]) -> Run | None:
         """The same run with some of its arguments changed; None where it is refused."""
         try:
             return self.replace(**changes)
         except ValueError:
             return None
+
+
+DEFAULTS = {item.name: item.default for item in fields(Run) if item.default is not MISSING}
+DEFAULTS |= dict.fromkeys(("sequence_length", "zero_stage", "sharding", "shard"))
+"""What each option is that isn't given. Three say how states are sharded: without them, ZeRO 0."""
 
 
 def spelt_out(arguments: Mapping[str, Any]) -> dict[str, Any]:

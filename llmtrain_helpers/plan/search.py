@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
-from llmtrain_helpers.checks import Number, is_array, refuse, single
+from llmtrain_helpers.checks import is_array, refuse, single
 from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.finetune import RECOMPUTED
 from llmtrain_helpers.flops import EveryRecompute
@@ -21,6 +21,7 @@ from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.memory import memory_per_gpu
+from llmtrain_helpers.plan.options import SearchOptions
 from llmtrain_helpers.plan.pace import UTILIZATIONS
 from llmtrain_helpers.plan.plan import Plan, plan_run, run_flops, run_traffic
 from llmtrain_helpers.plan.run import spelt_out
@@ -78,9 +79,7 @@ def best_split(
     num_gpus: int,
     global_batch_size: int,
     tokens: float = 1e12,
-    *,
-    sequence_length: Number | None = None,
-    **options: Any,
+    **options: Unpack[SearchOptions],
 ) -> Plan:
     """The plan on these GPUs whose step is the shortest of those that fit.
 
@@ -89,8 +88,7 @@ def best_split(
     to 64, and nothing recomputed, every other product, or all. `options` are other
     arguments of `plan_run`; one that says how to split (`recompute`, `zero_stage` or
     `shard`, `micro_batch_size`, `tensor_parallel`, `pipeline_parallel`,
-    `expert_parallel`) is obeyed, and the others are searched. `sequence_length` is as in
-    `plan_run`.
+    `expert_parallel`) is obeyed, and the others are searched.
 
     Where seconds do not tell splits apart, the model of a step does, or, if it does not
     know the chip, what is sent between replicas; then the plainest goes first. Where
@@ -104,11 +102,12 @@ def best_split(
     """
     n = single("num_gpus", num_gpus)
     B = single("global_batch_size", global_batch_size)
-    model, accelerator = known_model(model, sequence_length), known_accelerator(accelerator)
-    options = spelt_out(options)
-    run = {"num_gpus": n, "global_batch_size": B, "tokens": tokens, **options}
+    given: dict[str, Any] = {**options}
+    model = known_model(model, given.pop("sequence_length", None))
+    accelerator, given = known_accelerator(accelerator), spelt_out(given)
+    run = {"num_gpus": n, "global_batch_size": B, "tokens": tokens, **given}
     _check_single(model, accelerator, run)
-    tried = layouts(n, _given(options), model.num_experts)
+    tried = layouts(n, _of_layout(given), model.num_experts)
     first = _first_even(model, accelerator, tried, run)
     most = first.run.accelerator.memory - first.reserve
 
@@ -137,7 +136,7 @@ def best_split(
     return best
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+def _of_layout(options: Mapping[str, Any]) -> dict[str, Any]:
     """What is given of a layout, each of its numbers checked."""
     given = {name: options[name] for name in TRIED if name in options}
     for name in {*given} - {"recompute"}:

@@ -11,7 +11,7 @@ from functools import reduce
 from itertools import product
 from math import prod
 from operator import and_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
@@ -30,6 +30,7 @@ from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
 from llmtrain_helpers.parallelism import CONTEXT, split_rules
 from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.plan.options import Assumptions
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.run import NUMBERS, spelt_out
 
@@ -122,7 +123,7 @@ def sweep(
     interleave: Choices = 1,
     expert_parallel: Choices = 1,
     zero_stage: int | Sequence[int] | None = None,
-    **options: Any,
+    **options: Unpack[Assumptions],
 ) -> Sweep:
     """Every plan that these choices make, in one call.
 
@@ -144,8 +145,8 @@ def sweep(
     """
     np = numpy()
     model, accelerator = known_model(model, sequence_length), known_accelerator(accelerator)
-    options = spelt_out({"zero_stage": zero_stage, **options})
-    several = _several("zero_stage", options.pop("zero_stage", 0))
+    given = spelt_out({"zero_stage": zero_stage, **options})
+    several = _several("zero_stage", given.pop("zero_stage", 0))
     axes = {
         "num_gpus": _axis("num_gpus", num_gpus),
         "tokens": _axis("tokens", tokens),
@@ -163,13 +164,13 @@ def sweep(
     size = prod(map(len, axes.values())) * len(pairs)
     at_most("plans in the sweep", size, "what one call takes", 10_000_000)
     mesh = dict(zip(axes, map(np.ravel, np.meshgrid(*axes.values())), strict=True))
-    even = reduce(and_, _rules(model, mesh, options))
+    even = reduce(and_, _rules(model, mesh, given))
     if not even.any():
-        rules = [*_rules(model, mesh, options)]
+        rules = [*_rules(model, mesh, given)]
         nearest = np.sum(rules, axis=0).argmax()  # breaks fewest
         split = {name: column[nearest].item() for name, column in mesh.items()}
         try:
-            plan_run(model, accelerator, **split, recompute=recomputes[0], **options)
+            plan_run(model, accelerator, **split, recompute=recomputes[0], **given)
         except ValueError as error:
             if all(rule.any() for rule in rules):  # each split has a fault of its own
                 none = f"none of {size:,} splits comes out even: of the nearest, {error}"
@@ -178,11 +179,11 @@ def sweep(
     plans = []
     for r, z in pairs:
         # A pipeline with sharded gradients must be told what becomes of them.
-        decided = z < 2 or options.get("keep_gradients") is not None
+        decided = z < 2 or given.get("keep_gradients") is not None
         possible = even & ((mesh["pipeline_parallel"] == 1) | decided)
         if possible.any():
             grid = {name: column[possible] for name, column in mesh.items()}
-            run = {**options, **grid, "recompute": r, "zero_stage": z}
+            run = {**given, **grid, "recompute": r, "zero_stage": z}
             if z < 2 <= max(stages):  # what's said of sharded gradients is for the others
                 run["keep_gradients"] = None
             plans.append(plan_run(model, accelerator, **run))
