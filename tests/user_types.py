@@ -24,6 +24,7 @@ from llmtrain_helpers import (
     plan_run,
     published,
     steps_per_epoch,
+    sweep,
     training_seconds,
     units,
 )
@@ -48,6 +49,7 @@ def plans() -> None:
     plan = plan_run("Llama-3.1-8B", "H100", 64, 10**12, 512, recompute="none")
     assert_type(plan, Plan)
     assert_type(plan.days, Interval)
+    assert_type(plan.replace(shard="fsdp", sequence_length=4096), Plan)
     assert_type(fewest_gpus(plan_run("gpt2", "H100", 8, 10**9, 8, recompute="none")), Plan)
 
 
@@ -68,4 +70,7 @@ def mistakes() -> None:
     gpt_flops(96, 12288, 51200, 2048, 1536, "all")  # type: ignore[arg-type]
     gpt_activation_bytes(96, 12288, 96, 2048, 1, recompute="ful")  # type: ignore[arg-type]
     plan_run("gpt2", "H100", 8, 10**9, 8, recompute="non")  # type: ignore[arg-type]
+    plan = plan_run("gpt2", "H100", 8, 10**9, 8, recompute="none", shard="fsd")  # type: ignore[arg-type]
+    plan.replace(uneven_stage=True)  # type: ignore[call-arg]
+    sweep("gpt2", "H100", 8, 10**9, 8, recompute="none", software="mine")  # type: ignore[arg-type]
     plan_run("gpt2", "H100", 8, 10**9, 8, recompute="none", gpus=8)  # type: ignore[call-arg]
