@@ -101,25 +101,25 @@ def bytes_of_ways(
 
     The scale of the bars is the same for all models; what is longer is cut.
     """
-    beside = width == WIDE
-    left, pitch, top = (186, 82, 60) if beside else (10, 116, 76)
+    at_the_left = width == WIDE
+    left, pitch, top = (186, 82, 60) if at_the_left else (10, 116, 76)
     right = width - 10
     scale = (right - _SUM - left) / _MOST_STATES
     foot = top + pitch * len(whole)
     svg = text(10, 24, "one weight", 15, font_weight=600)
-    above = 24 if beside else 46
+    above = 24 if at_the_left else 46
     svg += text(left, above, f"all of {model}", 15, font_weight=600)
     for i, (way, parts) in enumerate(whole.items()):
         y = top + pitch * i
         svg += text(10, y + 14, way, 15, **_BOLD)
-        svg += _squares(each[way], 10 if beside else 214, y + (24 if beside else 0))
-        bar = y + (22 if beside else 46)
+        svg += _squares(each[way], 10 if at_the_left else 214, y + (24 if at_the_left else 0))
+        bar = y + (22 if at_the_left else 46)
         svg += _bar(parts, left, bar, 38, scale, right)
         for memory in cards.values():
             x = left + memory * scale
             svg += line(x, bar - 7, x, bar + 45, **_DASHED)
     for card, memory in cards.items():
-        svg += text(left + memory * scale, top + (6 if beside else -8), card, 14, "middle")
+        svg += text(left + memory * scale, top + (6 if at_the_left else -8), card, 14, "middle")
     key, last = _key(["weights", "gradients", "optimizer", "adapters"], foot + 22, width)
     summary = "; ".join(
         f"{way}, {units.digits(sum(each[way].values()))} bytes and "

@@ -74,30 +74,32 @@ def predicted_step(step: StepSpent, opened: int, width: int = ACROSS) -> Drawing
 
     The unit of the axis is the prediction, so that all widths have one scale.
     """
-    beside = width == ACROSS  # the labels: beside the bars, or above
-    left, unit, top, row, high = (150, 86, 46, 58, 40) if beside else (16, 61, 62, 64, 34)
+    at_the_left = width == ACROSS  # the labels: beside the bars, or above
+    left, unit, top, row, high = (150, 86, 46, 58, 40) if at_the_left else (16, 61, 62, 64, 34)
     svg, x, foot = "", float(left), top + 4 * row + high
     for tick in range(6):
         at = left + unit * tick
         svg += line(at, 36, at, foot, opacity=0.15)
         svg += text(at, 24, f"{tick} ×" if tick else "0", 14, "middle")
     svg += _bar(left, top, unit, high, COLORS["memory"])
-    svg += _label(left, top, "predicted", beside, font_weight=700)
+    svg += _label(left, top, "predicted", at_the_left, font_weight=700)
     svg += text(left + unit + 8, top + high / 2 + 6, _ms(step.ideal), 15)
     spent = step.parts()
     for place, (name, seconds) in enumerate(spent.items()):
         y, (label, color) = top + row * (place + 1), _SPENT[name]
-        svg += _label(left, y, label, beside)
+        svg += _label(left, y, label, at_the_left)
         if place >= opened:
             svg += text(left + 12, y + high / 2 + 7, "?", 18, "start", GREY)
             continue
         wide = unit * seconds / step.ideal
-        svg += line(x, y - row + high, x, y, stroke_dasharray="3 3") if place and beside else ""
+        svg += (
+            line(x, y - row + high, x, y, stroke_dasharray="3 3") if place and at_the_left else ""
+        )
         svg += _bar(x, y, wide, high, color)
         svg += text(x + wide + 8, y + high / 2 + 6, _ms(seconds), 15)
         x += wide
     y = top + row * 4
-    svg += _label(left, y, "measured", beside, font_weight=700)
+    svg += _label(left, y, "measured", at_the_left, font_weight=700)
     if opened < len(spent):
         svg += text(left + 12, y + high / 2 + 7, "?", 18, "start", GREY)
         words = f"Predicted {_ms(step.ideal)}; of the measured step {opened} of 3 parts are open."
@@ -112,9 +114,9 @@ def predicted_step(step: StepSpent, opened: int, width: int = ACROSS) -> Drawing
     return Drawing(svg, width, foot + 12, words)
 
 
-def _label(x: float, y: float, words: str, beside: bool, **style: Unpack[Style]) -> str:
+def _label(x: float, y: float, words: str, at_the_left: bool, **style: Unpack[Style]) -> str:
     """The label of a bar that begins here: beside it, or above."""
-    if beside:
+    if at_the_left:
         return text(x - 10, y + 26, words, 15, "end", **style)
     return text(x, y - 8, words, 15, **style)
 
@@ -180,15 +182,17 @@ _MOST_BYTES = 500e6
 
 def step_bytes(predicted: Moment, process_bytes: float | None, width: int = ACROSS) -> Drawing:
     """The predicted peak part by part, and what the process took, where that is open."""
-    beside = width == ACROSS  # the labels: beside the bars, or above
-    left, top, lower, foot = (142, 60, 80, 214) if beside else (16, 66, 106, 248)
+    at_the_left = width == ACROSS  # the labels: beside the bars, or above
+    left, top, lower, foot = (142, 60, 80, 214) if at_the_left else (16, 66, 106, 248)
     unit, svg = (width - left - 40) / _MOST_BYTES, ""
     for tick in range(0, 501, 100):
         x = left + unit * tick * 1e6
         svg += line(x, 38, x, foot, opacity=0.25)
         svg += text(x, 24, f"{tick} MB" if tick else "0", 14, "middle")
-    svg += _label(left, top + (4 if beside else 0), "predicted", beside, font_weight=700)
-    svg += _label(left, top + lower + (2 if beside else 0), "process took", beside, font_weight=700)
+    svg += _label(left, top + (4 if at_the_left else 0), "predicted", at_the_left, font_weight=700)
+    svg += _label(
+        left, top + lower + (2 if at_the_left else 0), "process took", at_the_left, font_weight=700
+    )
     x = float(left)
     for name, size in predicted.parts().items():
         svg += _bar(x, top, unit * size, 46, COLORS[name])
@@ -203,13 +207,13 @@ def step_bytes(predicted: Moment, process_bytes: float | None, width: int = ACRO
         svg += text(left, top + lower + 68, label, 16, font_weight=700)
         words += f", taken {units.gigabytes(process_bytes)}"
     for place, (name, label) in enumerate(_PART_LABELS.items()):
-        row, column = divmod(place, 5 if beside else 3)
+        row, column = divmod(place, 5 if at_the_left else 3)
         x, y = 20 + 118 * column, foot + 22 + 24 * row
         svg += rect(x, y, 16, 16, COLORS[name], rx=3) + text(x + 22, y + 14, label, 15)
     sizes = ", ".join(
         f"{_PART_LABELS[x]} {units.gigabytes(size)}" for x, size in predicted.parts().items()
     )
-    return Drawing(svg, width, foot + (52 if beside else 76), f"{words}: {sizes}.")
+    return Drawing(svg, width, foot + (52 if at_the_left else 76), f"{words}: {sizes}.")
 
 
 # --- a step on the simulated clock
@@ -347,16 +351,20 @@ _CHANGES = {
 
 def _bars(experiments: Experiments, start: Experiments, width: int) -> str:
     """Sequences a second, as it is and after each change, and how much that gains."""
-    beside = width == WIDE  # the labels: beside the bars, or above
-    left, first, row, longest = (254, 326, 34, 360) if beside else (16, 344, 52, 232)
+    at_the_left = width == WIDE  # the labels: beside the bars, or above
+    left, first, row, longest = (254, 326, 34, 360) if at_the_left else (16, 344, 52, 232)
     scale = longest / max(*vars(experiments).values(), *vars(start).values())
     svg = text(
-        100 if beside else left, 312, "sequences a second, after one change", 15, font_weight=700
+        100 if at_the_left else left,
+        312,
+        "sequences a second, after one change",
+        15,
+        font_weight=700,
     )
     for place, (name, label) in enumerate(_CHANGES.items()):
         y, rate, old = first + row * place, getattr(experiments, name), getattr(start, name)
         color = COLORS["weights"] if name == "as_it_is" else COLORS["memory"]
-        svg += _label(left, y - 7 if beside else y, label, beside)
+        svg += _label(left, y - 7 if at_the_left else y, label, at_the_left)
         svg += rect(left, y, rate * scale, 26, color, rx=3)
         if experiments != start:
             svg += ghost(left, y - 1, old * scale, 28, "at the start")

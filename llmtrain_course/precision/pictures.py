@@ -252,12 +252,12 @@ def gradient_bars(number_format: NumberFormat, scale: float, width: int = WIDTH)
     middle = (at(low) + at(high)) / 2
     name = number_format.name
     svg += text(middle, 20 if narrow else 26, f"what {name} keeps", 16, "middle", **_BOLD)
-    beside = 42 if narrow else 56
+    label_y = 42 if narrow else 56
     if low > _FIRST:
-        svg += text(at(low) - 10, beside, "become 0", 15, "end")
+        svg += text(at(low) - 10, label_y, "become 0", 15, "end")
     if high < _LAST:
         spot = min(at(high) + 8, width - 72)
-        svg += text(spot, beside, "overflow", 15)
+        svg += text(spot, label_y, "overflow", 15)
     tallest, moved = max(EXAMPLE_GRADIENTS.values()), log2(scale)
     outline = []
     for k, fate in gradient_fates(number_format, scale).items():
@@ -332,7 +332,7 @@ def sum_line(number_format: NumberFormat, ones: int, total: float, width: int = 
     # the numbers from the sum upwards, four of them wide
     left, y = (16, 312) if narrow else (446, 84)
 
-    def beside(x: float) -> float:
+    def close_up(x: float) -> float:
         return left + 16 + 48 * (x - total)
 
     step = number_format.spacing(total)
@@ -340,18 +340,18 @@ def sum_line(number_format: NumberFormat, ones: int, total: float, width: int = 
     svg += line(left, y + 80, left + 230, y + 80)
     if 48 * step >= 3:
         for k in range(int(4 / step) + 1):
-            mark = beside(total + k * step)
+            mark = close_up(total + k * step)
             svg += line(mark, y + 68, mark, y + 92, stroke_width=2)
     else:
         svg += rect(left + 16, y + 70, 192, 20, ink, "closer than can be drawn", fill_opacity=0.35)
-    svg += text(beside(total), y + 116, f"{total:,.0f}", 15, "middle", **_BOLD)
+    svg += text(close_up(total), y + 116, f"{total:,.0f}", 15, "middle", **_BOLD)
     next_one = max(step, 2)
-    svg += text(beside(total + next_one), y + 116, f"{total + next_one:,.0f}", 15, "middle")
+    svg += text(close_up(total + next_one), y + 116, f"{total + next_one:,.0f}", 15, "middle")
     after = number_format.round(total + 1)
-    svg += arrow(beside(total), y + 40, beside(total + 1), y + 40, stroke=COLORS["gradients"])
-    svg += text(beside(total + 1) + 10, y + 45, "+ 1", 15)
-    svg += line(beside(total + 1), y + 40, beside(after), y + 74, stroke=COLORS["gradients"])
-    svg += circle(beside(after), y + 80, 8, ink, "after one more")
+    svg += arrow(close_up(total), y + 40, close_up(total + 1), y + 40, stroke=COLORS["gradients"])
+    svg += text(close_up(total + 1) + 10, y + 45, "+ 1", 15)
+    svg += line(close_up(total + 1), y + 40, close_up(after), y + 74, stroke=COLORS["gradients"])
+    svg += circle(close_up(after), y + 80, 8, ink, "after one more")
     svg += text(left, y + 148, f"to the next number: {number(step, 4)}", 15)
     return Drawing(
         svg,

@@ -165,8 +165,8 @@ def _field(
     if before and before != tokens:
         end = min(before, whole) / BLOCK / ROWS * block
         svg += ghost(LEFT, TOP - 2, max(end, 2), high + 4, "at the start")
-        beside = wide > 500  # the names of what is wanted
-        down = y if beside else y + 18 * len(targets)
+        wide_enough = wide > 500  # the names of what is wanted
+        down = y if wide_enough else y + 18 * len(targets)
         svg += text(LEFT + wide, down, "dashed: the start", 15, "end")
     for i, (name, number) in enumerate(targets):
         x = LEFT + min(number, whole) / BLOCK / ROWS * block
@@ -396,12 +396,12 @@ def real_runs(ratios: Sequence[tuple[str, float]], rate: float, width: int = WID
     if narrow:
         spans = [(52 + above + row * i, 86 + above + row * i) for i in range(len(ratios))]
     for times, label in ((1 / 4, "a quarter"), (1 / 2, "half"), (2, "twice"), (4, "4 times")):
-        x = middle + half * _beside(times)
+        x = middle + half * _distance(times)
         for start, end in spans:
             svg += line(x, start, x, end, stroke_width=1, stroke_dasharray="3 4", opacity=0.7)
         svg += text(x, height - 14, label, 15, "middle")
     for i, (name, ratio) in enumerate(ratios):
-        y, x = 52 + row * i, middle + half * _beside(ratio)
+        y, x = 52 + row * i, middle + half * _distance(ratio)
         fill = TOKENS if abs(log2(ratio)) <= log2(CLOSE) else COLORS["lost"]
         low, at, anchor = (y + 16, middle - half, "start") if narrow else (y + 20, 124, "end")
         svg += text(at, low, name, 15, anchor)
@@ -422,7 +422,7 @@ def real_runs(ratios: Sequence[tuple[str, float]], rate: float, width: int = WID
     return Drawing(svg, width, height, words)
 
 
-def _beside(ratio: float) -> float:
+def _distance(ratio: float) -> float:
     """Where a ratio lies, from -1 to 1: 1 time in the middle, each doubling as far as the next."""
     return min(max(log2(ratio) / log2(MOST), -1), 1)
 

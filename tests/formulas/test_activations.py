@@ -421,8 +421,8 @@ def test_every_other_product_is_kept_and_the_rest_computed_again() -> None:
     assert kept.head == count_activations(LLAMA, 2, "none").head
     shared = count_activations(LLAMA, 2, "alternate", tensor_parallel=8, sequence_parallel=True)
     assert shared.layers == kept.layers / 8
-    again = count_flops(LLAMA, 2, "alternate")
-    assert again.recomputed == 32 * 2 * (2 * s) * (h * kv + h * h + h * f)
+    alternate = count_flops(LLAMA, 2, "alternate")
+    assert alternate.recomputed == 32 * 2 * (2 * s) * (h * kv + h * h + h * f)
     mixture = Transformer.llama(2, 64, 4, 4, 32, 99, 8, num_experts=4, experts_per_token=2)
     assert_refused(
         count_activations, "recompute=", model=mixture, micro_batch_size=1, recompute="alternate"

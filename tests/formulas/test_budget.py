@@ -36,8 +36,8 @@ PLAN = plan_run(
 def test_tokens_go_with_the_days() -> None:
     span = most_tokens(PLAN, 30)
     assert span.likely == pytest.approx(1e12 * 30 / PLAN.days.likely)
-    again = PLAN.replace(tokens=round(span.likely))
-    assert again.days.likely == pytest.approx(30)
+    full_run = PLAN.replace(tokens=round(span.likely))
+    assert full_run.days.likely == pytest.approx(30)
     assert span.least < span.likely < span.greatest
     measured = PLAN.replace(flops_per_gpu=420e12)
     assert most_tokens(measured, 30).greatest == pytest.approx(

@@ -384,9 +384,9 @@ def test_a_calendar_of_many_plans_is_one_call() -> None:
     n = np.array([64, 128, 256])
     many = calendar_days(PLAN.replace(num_gpus=n))
     for i, gpus in enumerate((64, 128, 256)):
-        alone = calendar_days(PLAN.replace(num_gpus=gpus))
-        assert many.total.likely[i] == pytest.approx(alone.total.likely)
-        assert many.stops.greatest[i] == pytest.approx(alone.stops.greatest)
+        one_size = calendar_days(PLAN.replace(num_gpus=gpus))
+        assert many.total.likely[i] == pytest.approx(one_size.total.likely)
+        assert many.stops.greatest[i] == pytest.approx(one_size.stops.greatest)
 
 
 def test_digits_are_not_lost_where_failures_are_rare() -> None:

@@ -406,8 +406,8 @@ def test_what_is_kept_with_a_model_is_not_given_to_its_equal() -> None:
         count_flops(model, 1, "none", "causal", 32768).scores for model in (windowed, whole)
     )
     assert few < all_of_them
-    again = count_flops(windowed, 1, "none", "causal", 32768)
-    assert again is count_flops(windowed, 1, "none", "causal", 32768)
+    first_count = count_flops(windowed, 1, "none", "causal", 32768)
+    assert first_count is count_flops(windowed, 1, "none", "causal", 32768)
     with pytest.raises(ValueError, match="dropout=1 is neither"):
         [count_activations(whole, 1, dropout=x) for x in (True, 1)]
     many = count_flops(whole, np.array([1, 2]), "none").total

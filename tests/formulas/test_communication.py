@@ -248,11 +248,11 @@ def test_a_shared_sequence_sends_what_simulated_ranks_send(model, c, t, m, recom
     asked = b * (s // c) * d * model.num_heads // t
     goes_round, exchanged = Ranks(c), Ranks(c)
     for _ in range(m * model.num_layers):
-        again = recompute == "full"  # forward once more
-        for _ in range(3 + again):  # K and V forward; K and V, and their gradients, backward
+        recomputes = recompute == "full"  # forward once more
+        for _ in range(3 + recomputes):  # K and V forward; K and V, and their gradients, backward
             goes_round.gather(numbers(c, 2 * kept))
         for size in (asked, kept, kept, asked):  # Q, K, V and what comes out
-            for _ in range(2 + again):
+            for _ in range(2 + recomputes):
                 exchanged.all_to_all(numbers(c, size))
     split = {"recompute": recompute, "tensor_parallel": t, "context_parallel": c}
     traffic = step_traffic(model, 1, b, m, **split).context
@@ -397,8 +397,8 @@ def test_experts_that_are_spread_are_averaged_over_fewer() -> None:
     mixtral = published.architecture("Mixtral-8x7B", 4096)
     sizes: dict = {"recompute": "none", "data_parallel": 16}
     sent = step_traffic(mixtral, 9e9, **sizes, expert_parallel=4, expert_parameters=8e9)
-    alone = data_parallel_bytes(1e9, 16) + data_parallel_bytes(8e9, 4)
-    assert sent.data == pytest.approx(alone)
+    two_parts = data_parallel_bytes(1e9, 16) + data_parallel_bytes(8e9, 4)
+    assert sent.data == pytest.approx(two_parts)
     whole = step_traffic(mixtral, 9e9, **sizes, expert_parameters=8e9)
     assert whole.data == data_parallel_bytes(9e9, 16)
     with pytest.raises(ValueError, match="expert_parameters=2000000000"):

@@ -188,8 +188,8 @@ def test_iteration_time_and_aggregate_follow(row) -> None:
     assert aggregate == pytest.approx(row["aggregate_flops_per_s"], rel=0.004)
     F = gpt_flops(*shape_of(row), recompute="full")
     seconds = F / aggregate
-    again = achieved_flops_per_gpu(F, seconds, row["num_gpus"])
-    assert again == pytest.approx(row["flops_per_gpu"], rel=1e-12)
+    rate = achieved_flops_per_gpu(F, seconds, row["num_gpus"])
+    assert rate == pytest.approx(row["flops_per_gpu"], rel=1e-12)
 
 
 @pytest.mark.parametrize(

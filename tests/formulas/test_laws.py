@@ -307,11 +307,11 @@ def test_however_far_outside_it_is_told() -> None:
 def test_the_best_for_a_loss_is_the_optimum_that_has_it(law: str, flops: float) -> None:
     best = compute_optimal(flops, law)
     target = loss(best.parameters, best.tokens, law)
-    again = best_for_loss(target, law)
-    assert again.parameters == pytest.approx(best.parameters)
-    assert again.tokens == pytest.approx(best.tokens)
+    optimum = best_for_loss(target, law)
+    assert optimum.parameters == pytest.approx(best.parameters)
+    assert optimum.tokens == pytest.approx(best.tokens)
     other = compute_for_loss(0.5 * best.parameters, target, law)
-    times = other / (6 * again.parameters * again.tokens)
+    times = other / (6 * optimum.parameters * optimum.tokens)
     assert times == pytest.approx(over_training(0.5, law))
 
 

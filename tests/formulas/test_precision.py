@@ -517,12 +517,12 @@ def test_a_recipe_says_what_its_products_need() -> None:
 @pytest.mark.parametrize(("name", "ours"), [("bf16", ml_dtypes.bfloat16), ("fp16", np.float16)])
 @pytest.mark.parametrize("update", [0.0002, 0.003, 0.004, 0.00439, -0.001])
 def test_updates_leave_a_weight_where_the_dtype_itself_leaves_it(name, ours, update) -> None:
-    alone, main = ours(1), np.float32(1)
+    direct, main = ours(1), np.float32(1)
     for updates in range(1, 12):
-        alone = ours(np.float64(alone) + update)
+        direct = ours(np.float64(direct) + update)
         main = np.float32(np.float64(main) + update)
         after = update_weight(FORMATS[name], 1, update, updates)
-        assert after == UpdatedWeight(float(alone), float(main), float(ours(main)))
+        assert after == UpdatedWeight(float(direct), float(main), float(ours(main)))
     assert update_weight(FORMATS[name], 1, update, 0) == UpdatedWeight(1, 1, 1)
 
 

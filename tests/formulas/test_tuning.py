@@ -345,11 +345,11 @@ def test_a_token_more_takes_what_was_measured() -> None:
 
 def test_a_stage_shares_out_what_it_says_and_the_third_gathers() -> None:
     tuning = Tuning.full()
-    alone = at("update", LLAMA, tuning)
+    unsharded = at("update", LLAMA, tuning)
     for stage, parts in enumerate([(), ("optimizer",), ("optimizer", "gradients")]):
         shared = at("update", LLAMA, tuning, zero_stage=stage, data_parallel=4)
         for name in ("weights", "gradients", "optimizer"):
-            assert getattr(shared, name) * (4 if name in parts else 1) == getattr(alone, name)
+            assert getattr(shared, name) * (4 if name in parts else 1) == getattr(unsharded, name)
     whole, shared = (
         at("last layer", LLAMA, Tuning.lora(8), zero_stage=3, data_parallel=d) for d in (1, 4)
     )
