@@ -197,30 +197,6 @@ class StepTime:
         return self.overhead * self.rate
 
 
-@dataclass(frozen=True)
-class BatchCost:
-    """The cost of a batch over the least: updates over S_min, samples over E_min."""
-
-    updates: Result
-    samples: Result
-
-
-@checked
-def batch_cost(global_batch_size: Quantity[float], critical: Quantity[float]) -> BatchCost:
-    """Updates and samples of a run, over the fewest that any batch could do with.
-
-    S/S_min = 1 + B_c/B and E/E_min = 1 + B/B_c, so that (S/S_min − 1)(E/E_min − 1) = 1.
-    `critical` is the critical batch B_c, in sequences or tokens as the batch is.
-
-    Source: arXiv 1812.06162 equations 2.7 and 2.11.
-
-    >>> batch_cost(4e6, critical=1e6)
-    BatchCost(updates=1.25, samples=5.0)
-    """
-    B = global_batch_size
-    return BatchCost(1 + critical / B, 1 + B / critical)
-
-
 @checked
 def critical_batch(loss: Quantity[float]) -> float:
     """The critical batch in tokens at a loss in nats, as one paper fitted it.

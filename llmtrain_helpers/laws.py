@@ -228,19 +228,6 @@ def loss_law(law: str | Law) -> Law:
 
 
 @checked
-def loss_terms(
-    parameters: Quantity[float], tokens: Quantity[float], law: str | Law = "besiroglu"
-) -> tuple[float, float]:
-    """The terms of a loss above its floor E: A/N^α for the size, B/D^β for the text.
-
-    >>> [round(term, 3) for term in loss_terms(70e9, 1.4e12)]
-    [0.081, 0.075]
-    """
-    law, N, D = loss_law(law), parameters, tokens
-    return law.A / N**law.alpha, law.B / D**law.beta
-
-
-@checked
 def loss(
     parameters: Quantity[float | Array],
     tokens: Quantity[float | Array],

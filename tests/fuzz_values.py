@@ -492,7 +492,7 @@ NAMES: dict[str, str] = {
         compute_for_loss.parameters effective_tokens.tokens lora_memory.weight_bytes
         budget.nearest_shape.parameters laws.outside.parameters laws.outside.tokens
         laws.times_the_least.parameters laws.times_the_least.tokens
-        laws.loss_terms.parameters laws.loss_terms.tokens
+        budget.loss_terms.parameters budget.loss_terms.tokens
         published.nearest_run.parameters published.nearest_run.tokens published.batches_near.tokens
         effective_tokens.epochs tuning_tokens.epochs
         """,

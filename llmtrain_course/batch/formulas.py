@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from llmtrain_helpers.batch import data_parallel_size
-from llmtrain_helpers.checks import Number, Result, counts
-
-if TYPE_CHECKING:
-    pass
+from llmtrain_helpers.checks import Count, Number, Quantity, Result, checked
 
 
 @dataclass(frozen=True)
@@ -23,15 +19,16 @@ class Batch:
     passes: Result
 
 
+@checked
 def batch_of_run(
-    tokens: Number,
-    num_gpus: Number,
-    micro_batch_size: Number,
-    gradient_accumulation_steps: Number,
-    sequence_length: Number,
-    tensor_parallel: Number = 1,
-    pipeline_parallel: Number = 1,
-    context_parallel: Number = 1,
+    tokens: Count[Number],
+    num_gpus: Count[Number],
+    micro_batch_size: Count[Number],
+    gradient_accumulation_steps: Count[Number],
+    sequence_length: Count[Number],
+    tensor_parallel: Count[Number] = 1,
+    pipeline_parallel: Count[Number] = 1,
+    context_parallel: Count[Number] = 1,
 ) -> Batch:
     """The batch that GPUs, split and accumulation make, and the updates of a run with it.
 
@@ -42,17 +39,32 @@ def batch_of_run(
     >>> batch_of_run(366e9, 384, 2, 128, 2048, tensor_parallel=4, pipeline_parallel=12)
     Batch(replicas=8, sequences=2048, tokens=4194304, updates=87262, passes=11169536)
     """
-    T, n, b, k, s, t, p, c = counts(
-        tokens=tokens,
-        num_gpus=num_gpus,
-        micro_batch_size=micro_batch_size,
-        gradient_accumulation_steps=gradient_accumulation_steps,
-        sequence_length=sequence_length,
-        tensor_parallel=tensor_parallel,
-        pipeline_parallel=pipeline_parallel,
-        context_parallel=context_parallel,
-    )
-    d = data_parallel_size(n, t, p, c)
-    B = b * k * d
+    T, s, k = tokens, sequence_length, gradient_accumulation_steps
+    d = data_parallel_size(num_gpus, tensor_parallel, pipeline_parallel, context_parallel)
+    B = micro_batch_size * k * d
     updates = -(-T // (B * s))
     return Batch(d, B, B * s, updates, updates * k)
+
+
+@dataclass(frozen=True)
+class BatchCost:
+    """The cost of a batch over the least: updates over S_min, samples over E_min."""
+
+    updates: Result
+    samples: Result
+
+
+@checked
+def batch_cost(global_batch_size: Quantity[float], critical: Quantity[float]) -> BatchCost:
+    """Updates and samples of a run, over the fewest that any batch could do with.
+
+    S/S_min = 1 + B_c/B and E/E_min = 1 + B/B_c, so that (S/S_min − 1)(E/E_min − 1) = 1.
+    `critical` is the critical batch B_c, in sequences or tokens as the batch is.
+
+    Source: arXiv 1812.06162 equations 2.7 and 2.11.
+
+    >>> batch_cost(4e6, critical=1e6)
+    BatchCost(updates=1.25, samples=5.0)
+    """
+    B = global_batch_size
+    return BatchCost(1 + critical / B, 1 + B / critical)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
-from llmtrain_course.batch.formulas import Batch, batch_of_run
+from llmtrain_course.batch.formulas import Batch, BatchCost, batch_cost, batch_of_run
 from llmtrain_course.batch.pictures import (
     Bar,
     batch_cost_curve,
@@ -17,10 +17,8 @@ from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.parallelism.grid import Layout, gpu_grid, idle_gpus, too_few
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import (
-    BatchCost,
     StepTime,
     accumulation_steps,
-    batch_cost,
     critical_batch,
     global_batch_size,
     pipeline_seconds,

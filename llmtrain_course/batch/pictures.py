@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log2, log10
 
+from llmtrain_course.batch.formulas import BatchCost
 from llmtrain_course.kit.drawing import (
     COLORS,
     GREY,
@@ -18,7 +19,6 @@ from llmtrain_course.kit.drawing import (
     text,
 )
 from llmtrain_helpers import units
-from llmtrain_helpers.batch import BatchCost
 
 _ACROSS, _NARROW = 680, 380
 """Pixels across on a page, and on a telephone."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llmtrain_helpers.budget import Outcome, most_tokens, named_shapes, usual_batch
 from llmtrain_helpers.checks import (
+    Array,
     Number,
-    Result,
-    broadcast,
+    Quantity,
     cache_per_model,
+    checked,
     choice,
     flag,
     one,
-    quantities,
     quantity,
     refuse,
     single,
@@ -31,16 +31,18 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[Any]
 
 
-def affordable_gpus(money: Number, days: Number, price_per_gpu_hour: Number) -> Result:
+@checked
+def affordable_gpus(
+    money: Quantity[float | Array],
+    days: Quantity[float | Array],
+    price_per_gpu_hour: Quantity[float | Array],
+) -> float | Array:
     """The GPUs that so much money keeps for so many days: M / (24·days·price).
 
     >>> affordable_gpus(80_640, 21, price_per_gpu_hour=2.5)
     64.0
     """
-    M, price = quantities(money=money, price_per_gpu_hour=price_per_gpu_hour)
-    t = quantity("days", days)
-    broadcast(money=M, days=t, price_per_gpu_hour=price)
-    return M / (24 * t * price)
+    return money / (24 * days * price_per_gpu_hour)
 
 
 def most_flops(outcomes: Iterable[Outcome]) -> float:
@@ -86,15 +88,29 @@ def fitted_sizes(flops: float, law: str | Law = "besiroglu") -> tuple[float, flo
     return max(parameters[0] / 1.1, fewest), min(1.1 * parameters[1], most)
 
 
-def tokens_for_size(parameters: Number, flops: Number) -> Result:
+@checked
+def tokens_for_size(
+    parameters: Quantity[float | Array], flops: Quantity[float | Array]
+) -> float | Array:
     """The tokens that a budget of C FLOP leaves to a model of N parameters: C/(6N).
 
     >>> tokens_for_size(70e9, 5.88e23)
     1400000000000.0
     """
-    N, C = quantities(parameters=parameters, flops=flops)
-    broadcast(parameters=N, flops=C)
-    return C / (6 * N)
+    return flops / (6 * parameters)
+
+
+@checked
+def loss_terms(
+    parameters: Quantity[float], tokens: Quantity[float], law: str | Law = "besiroglu"
+) -> tuple[float, float]:
+    """The terms of a loss above its floor E: A/N^α for the size, B/D^β for the text.
+
+    >>> [round(term, 3) for term in loss_terms(70e9, 1.4e12)]
+    [0.081, 0.075]
+    """
+    law, N, D = loss_law(law), parameters, tokens
+    return law.A / N**law.alpha, law.B / D**law.beta
 
 
 def losses_of_sizes(

@@ -10,6 +10,7 @@ from typing import Any
 
 from llmtrain_course.budget.formulas import (
     fitted_sizes,
+    loss_terms,
     losses_of_sizes,
     most_flops,
     smallest_share,
@@ -18,15 +19,7 @@ from llmtrain_course.budget.formulas import (
 from llmtrain_course.kit.drawing import COLORS, GREY, Drawing, Style, circle, fits, line, rect, text
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import Frontier, Outcome
-from llmtrain_helpers.laws import (
-    Law,
-    Optimum,
-    compute_optimal,
-    known_law,
-    loss,
-    loss_terms,
-    over_training,
-)
+from llmtrain_helpers.laws import Law, Optimum, compute_optimal, known_law, loss, over_training
 from llmtrain_helpers.results import Breakdown
 
 BLUE, RED, GREEN = COLORS["weights"], COLORS["gradients"], COLORS["optimizer"]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from llmtrain_course.batch import pictures as batch
+from llmtrain_course.batch.formulas import batch_cost
 from llmtrain_course.batch.handles import bloom_bars
 from llmtrain_course.budget import pictures as budget
 from llmtrain_course.budget.formulas import tokens_for_size
@@ -27,7 +28,6 @@ from llmtrain_course.plan import pictures as plan
 from llmtrain_course.precision import pictures as precision
 from llmtrain_course.precision.formulas import sum_of_ones, update_weight
 from llmtrain_helpers import FORMATS, over_training, plan_run, published
-from llmtrain_helpers.batch import batch_cost
 from llmtrain_helpers.budget import Outcome
 from llmtrain_helpers.calendar import losses
 from llmtrain_helpers.laws import loss

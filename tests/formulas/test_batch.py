@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_course.batch.formulas import batch_of_run
+from llmtrain_course.batch.formulas import batch_cost, batch_of_run
 from llmtrain_helpers import (
     StepTime,
     accumulation_steps,
@@ -20,7 +20,7 @@ from llmtrain_helpers import (
     published,
     steps_per_epoch,
 )
-from llmtrain_helpers.batch import batch_cost, critical_batch, pipeline_seconds
+from llmtrain_helpers.batch import critical_batch, pipeline_seconds
 from llmtrain_helpers.plan.schedule import idle_share, pipeline_schedule
 from tests.bad_values import assert_refused
 
