@@ -148,11 +148,6 @@ def amount(name: str, value: object, most: float = LARGEST) -> Result:
     return number
 
 
-def quantities(**arguments: object) -> tuple[Result, ...]:
-    """Apply `quantity` to several arguments at once, in their order, as `counts` does."""
-    return _together(quantity, arguments)
-
-
 def broadcast(**arguments: Any) -> None:
     """Refuse named arrays of which two do not broadcast against each other.
 

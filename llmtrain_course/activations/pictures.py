@@ -16,7 +16,7 @@ from llmtrain_course.activations.formulas import (
 from llmtrain_course.kit.drawing import COLORS, Drawing, Style, ghost, hatched, line, rect, text
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import Moment, Timeline
-from llmtrain_helpers.checks import Result, counts
+from llmtrain_helpers.checks import Count, Result, checked
 
 _ACROSS = 744
 _WHITE = "#FFFFFF"
@@ -39,10 +39,11 @@ _NEXT_TO, _BELOW = _Rows(640, 25, 148, 318, 224, 0), _Rows(376, 44, 136, 136, 14
 """Bars beside the names of tensors; on a telephone below them."""
 
 
+@checked
 def kept_by_layer(
-    hidden_size: int,
-    num_heads: int,
-    sequence_length: int,
+    hidden_size: Count[int],
+    num_heads: Count[int],
+    sequence_length: Count[int],
     flash: bool = False,
     dropout: bool = True,
     narrow: bool = False,
@@ -51,8 +52,8 @@ def kept_by_layer(
 
     Times sbh they make sbh(34 + 5as/h). What a switch takes away stays as an outline.
     """
-    h, a, s = counts(hidden_size=hidden_size, num_heads=num_heads, sequence_length=sequence_length)
-    ratio, there = float(a * s / h), saved_tensors(flash, dropout)
+    h, a, s = hidden_size, num_heads, sequence_length
+    ratio, there = a * s / h, saved_tensors(flash, dropout)
     rows = _BELOW if narrow else _NEXT_TO
     scale = rows.room / max(8, 2 * ratio)
     whole, all_of_it = _short(bytes_kept(ratio, flash, dropout)), _short(bytes_kept(ratio))
@@ -546,13 +547,14 @@ _STEP, _RISE, _FLOOR = 21, 26, 226
 """A moment's width, a layer's height, and where the first layer stands."""
 
 
-def recomputation(num_layers: int, time: int, narrow: bool = False) -> Drawing:
+@checked
+def recomputation(num_layers: Count[int], time: Count[int], narrow: bool = False) -> Drawing:
     """Which layers' activations have been there up to a moment, without and with.
 
     Time goes to the right: forward through the layers, then backward. Moments that are
     still to come are outlines.
     """
-    l, now = int(counts(num_layers=num_layers)[0]), int(counts(time=time)[0])
+    l, now = num_layers, time
     lower = _FLOOR + 34 if narrow else 0  # of the second picture
     second = "".join(
         _moments_of(l, now, 66 if narrow else 350, "Only inputs are kept", recomputes=True)

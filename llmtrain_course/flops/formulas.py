@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from llmtrain_helpers.checks import (
-    Number,
-    Result,
+    Array,
+    Count,
+    Exact,
     at_most,
+    checked,
     choice,
-    counts,
     finite,
     is_array,
     one,
@@ -22,7 +23,10 @@ from llmtrain_helpers.flops import ATTENTION
 from llmtrain_helpers.model.layers import Attention, pairs
 
 
-def product_flops(tokens: Number, inputs: Number, outputs: Number) -> Result:
+@checked
+def product_flops(
+    tokens: Count[Exact | Array], inputs: Count[Exact | Array], outputs: Count[Exact | Array]
+) -> Exact | Array:
     """FLOPs of one matrix product: 2 · tokens · inputs · outputs.
 
     Takes the rows of the left matrix and the sizes of the right one, numbers or arrays.
@@ -31,8 +35,7 @@ def product_flops(tokens: Number, inputs: Number, outputs: Number) -> Result:
     >>> product_flops(1, 3, 4)
     24
     """
-    m, k, n = counts(tokens=tokens, inputs=inputs, outputs=outputs)
-    return 2 * m * k * n
+    return 2 * tokens * inputs * outputs
 
 
 class TokenProducts(NamedTuple):
