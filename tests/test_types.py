@@ -17,12 +17,12 @@ from tests import user_types
 
 WITH_ANY = {
     "activations": 17,
-    "batch": 7,
-    "budget": 8,
+    "batch": 5,
+    "budget": 6,
     "calendar": 6,
-    "checks": 13,
-    "communication": 22,
-    "finetune": 13,
+    "checks": 12,
+    "communication": 21,
+    "finetune": 12,
     "flops": 7,
     "laws": 9,
     "model": 176,
