@@ -13,26 +13,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from llmtrain_helpers.checks import (
+    Amount,
+    Array,
+    Count,
+    Exact,
     Number,
+    Quantity,
     Result,
+    Whole,
     amount,
     anywhere,
     at_most,
     broadcast,
+    checked,
     choice,
-    count,
-    counts,
     divides,
-    flag,
     instance,
     is_array,
-    one,
-    quantity,
     refuse,
+    unchecked,
 )
-from llmtrain_helpers.flops import EVERY_RECOMPUTE
+from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model import Accelerator, Transformer
-from llmtrain_helpers.parallelism import CONTEXT, Sharding, Split
+from llmtrain_helpers.parallelism import Context, Split
 from llmtrain_helpers.results import Breakdown, divide, maximum, minimum, where
 
 LATENCY = 45e-6
@@ -70,7 +73,10 @@ class Traffic(Breakdown):
 # --- collectives
 
 
-def all_reduce_bytes(num_bytes: Number, data_parallel: Number) -> Result:
+@checked
+def all_reduce_bytes(
+    num_bytes: Quantity[float | Array], data_parallel: Count[float | Array]
+) -> float | Array:
     """Bytes that each GPU sends in a ring all-reduce: 2(d − 1)/d times the buffer.
 
     Takes the bytes of the gradients on one GPU and d replicas; 0 for a single one.
@@ -80,12 +86,15 @@ def all_reduce_bytes(num_bytes: Number, data_parallel: Number) -> Result:
     >>> all_reduce_bytes(16e9, data_parallel=8)
     28000000000.0
     """
-    size, d = quantity("num_bytes", num_bytes), count("data_parallel", data_parallel)
-    broadcast(num_bytes=size, data_parallel=d)
-    return 2 * (d - 1) * size / d
+    return 2 * (data_parallel - 1) * num_bytes / data_parallel
 
 
-def all_reduce_seconds(num_bytes: Number, data_parallel: Number, bandwidth: Number) -> Result:
+@checked
+def all_reduce_seconds(
+    num_bytes: Quantity[float | Array],
+    data_parallel: Count[float | Array],
+    bandwidth: Quantity[float | Array],
+) -> float | Array:
     """Seconds of a ring all-reduce at so many bytes/s, latency left out.
 
     The bandwidth is that of the narrowest place the ring passes, in one direction:
@@ -102,24 +111,22 @@ def all_reduce_seconds(num_bytes: Number, data_parallel: Number, bandwidth: Numb
     >>> all_reduce_seconds(16e9, data_parallel=128, bandwidth=8 * 50e9)  # 16 nodes
     0.079375
     """
-    sent = all_reduce_bytes(num_bytes, data_parallel)
-    w = quantity("bandwidth", bandwidth)
-    broadcast(num_bytes=num_bytes, data_parallel=data_parallel, bandwidth=w)
-    return sent / w
+    return unchecked(all_reduce_bytes)(num_bytes, data_parallel) / bandwidth
 
 
+@checked
 def data_parallel_bytes(
-    parameters: Number,
-    data_parallel: Number,
-    zero_stage: int = 0,
-    passes: Number = 1,
+    parameters: Count[Exact | Array],
+    data_parallel: Count[Exact | Array],
+    zero_stage: Whole[int] = 0,
+    passes: Count[Exact | Array] = 1,
     *,
-    weight_bytes: Number = 2,
-    gradient_bytes: Number = 2,
+    weight_bytes: Amount[Exact | Array] = 2,
+    gradient_bytes: Amount[Exact | Array] = 2,
     keep_gradients: bool = False,
     keep_weights: bool = False,
-    shard_size: Number | None = None,
-) -> Result:
+    shard_size: Count[Exact | Array] | None = None,
+) -> Exact | Array:
     """Bytes that each GPU sends to other replicas in a step, by ZeRO's stage.
 
     (d − 1)/d · P times, with k passes of accumulation, g and w bytes of a gradient and
@@ -143,70 +150,51 @@ def data_parallel_bytes(
     >>> [data_parallel_bytes(8e9, 64, z, passes=8) / 1e9 for z in (0, 1, 2, 3)]
     [31.5, 31.5, 141.75, 378.0]
     """
-    P, d, k = counts(parameters=parameters, data_parallel=data_parallel, passes=passes)
-    sharding = Sharding(
-        zero_stage, weight_bytes, gradient_bytes, keep_gradients, keep_weights, shard_size
-    )
-    broadcast(
-        parameters=P,
-        data_parallel=d,
-        passes=k,
-        weight_bytes=sharding.weight_bytes,
-        gradient_bytes=sharding.gradient_bytes,
-        shard_size=sharding.shard_size,
-    )
-    return replica_bytes(P, d, k, sharding)
-
-
-def replica_bytes(
-    parameters: Result, replicas: Result, passes: Result, sharding: Sharding
-) -> Result:
-    """Bytes that a GPU sends to other replicas in a step: `data_parallel_bytes` of a `Sharding`.
-
-    >>> replica_bytes(8_000_000_000, 64, 8, Sharding(3, 2, 2, keep_gradients=False)) / 1e9
-    378.0
-    """
-    P, d, k = parameters, replicas, passes
-    q = d if sharding.shard_size is None else sharding.shard_size
+    if zero_stage > 3:
+        refuse("zero_stage", zero_stage, "is unknown. Known: 0, 1, 2, 3")
+    P, d, k, w, g = parameters, data_parallel, passes, weight_bytes, gradient_bytes
+    q = d if shard_size is None else shard_size
     divides("data_parallel", d, "shard_size", q)
-    w, g = sharding.weight_bytes, sharding.gradient_bytes
     # Gradients that are sharded, or not kept whole, are averaged again in every pass.
-    averaged = g if sharding.keep_gradients else k * g
+    averaged = g if keep_gradients else k * g
     # Stage 3 gathers the weights before forward, and anew before backward unless it keeps them.
-    gathered = 1 if sharding.keep_weights else 2
-    sent = [2 * g, g + w, averaged + w, averaged + gathered * k * w][sharding.zero_stage]
-    inside = divide((q - 1) * P * sent, q)
-    across = divide(2 * (d - q) * g * P, d * q)  # 0 where one group holds all replicas
+    gathered = 1 if keep_weights else 2
+    sent = [2 * g, g + w, averaged + w, averaged + gathered * k * w][zero_stage]
+    inside: Exact | Array = divide((q - 1) * P * sent, q)
+    across: Exact | Array = divide(
+        2 * (d - q) * g * P, d * q
+    )  # 0 where one group holds all replicas
     return inside + across
 
 
 # --- a step
 
 
+@checked
 def step_traffic(
     model: Transformer,
-    parameters: Number,
-    micro_batch_size: Number = 1,
-    accumulation_steps: Number = 1,
+    parameters: Count[Number],
+    micro_batch_size: Count[Number] = 1,
+    accumulation_steps: Count[Number] = 1,
     *,
-    recompute: str,
-    tensor_parallel: Number = 1,
+    recompute: EveryRecompute,
+    tensor_parallel: Count[Number] = 1,
     sequence_parallel: bool = True,
-    pipeline_parallel: Number = 1,
-    interleave: Number = 1,
-    context_parallel: Number = 1,
-    context: str = "ring",
-    expert_parallel: Number = 1,
-    expert_parameters: Number = 0,
-    imbalance: Number = 1,
-    data_parallel: Number = 1,
-    value_bytes: Number = 2,
-    zero_stage: int = 0,
-    weight_bytes: Number = 2,
-    gradient_bytes: Number = 2,
+    pipeline_parallel: Count[Number] = 1,
+    interleave: Count[Number] = 1,
+    context_parallel: Count[Number] = 1,
+    context: Context = "ring",
+    expert_parallel: Count[Number] = 1,
+    expert_parameters: Amount[Number] = 0,
+    imbalance: Quantity[float] = 1,
+    data_parallel: Count[Number] = 1,
+    value_bytes: Amount[Number] = 2,
+    zero_stage: Whole[int] = 0,
+    weight_bytes: Amount[Number] = 2,
+    gradient_bytes: Amount[Number] = 2,
     keep_gradients: bool = False,
     keep_weights: bool = False,
-    shard_size: Number | None = None,
+    shard_size: Count[Number] | None = None,
 ) -> Traffic:
     """Bytes that one GPU sends in a step of m passes, part by part.
 
@@ -237,87 +225,31 @@ def step_traffic(
     >>> sent.sequence / 1e9, sent.pipeline / 1e9, sent.data / 1e9
     (177.570054144, 0.301989888, 11.25)
     """
-    instance("model", model, Transformer)
-    b, m, t, p, v, c, e, d = counts(
-        micro_batch_size=micro_batch_size,
-        accumulation_steps=accumulation_steps,
-        tensor_parallel=tensor_parallel,
-        pipeline_parallel=pipeline_parallel,
-        interleave=interleave,
-        context_parallel=context_parallel,
-        expert_parallel=expert_parallel,
-        data_parallel=data_parallel,
-    )
+    P: Result = parameters
+    E: Result = expert_parameters
+    b, m, t, p = micro_batch_size, accumulation_steps, tensor_parallel, pipeline_parallel
+    v, c, e, d = interleave, context_parallel, expert_parallel, data_parallel
+    l, s, h, a = model.num_layers, model.sequence_length, model.hidden_size, model.num_heads
     split = Split(t * p * c * d, b, t, p, c, d, m, v, e)
-    imbalance = one("imbalance", imbalance, quantity)
+    if any(map(is_array, (P, E, value_bytes, l, s, h, a, *vars(split).values()))):
+        sizes = {
+            x: size for x, size in {**vars(split), **model.numbers()}.items() if x != "num_gpus"
+        }
+        broadcast(parameters=P, expert_parameters=E, value_bytes=value_bytes, **sizes)
     at_most("imbalance", imbalance, "expert_parallel", e)
-    sharding = Sharding(
-        zero_stage, weight_bytes, gradient_bytes, keep_gradients, keep_weights, shard_size
-    )
-    broadcast(
-        parameters=parameters,
-        expert_parameters=expert_parameters,
-        value_bytes=value_bytes,
-        weight_bytes=weight_bytes,
-        gradient_bytes=gradient_bytes,
-        shard_size=shard_size,
-        **{name: size for name, size in vars(split).items() if name != "num_gpus"},
-        **model.numbers(),
-    )
-    return split_traffic(
-        model,
-        parameters,
-        expert_parameters,
-        split,
-        sharding,
-        recompute=recompute,
-        sequence_parallel=sequence_parallel,
-        context=context,
-        imbalance=imbalance,
-        value_bytes=value_bytes,
-    )
-
-
-def split_traffic(
-    model: Transformer,
-    parameters: Number,
-    expert_parameters: Number,
-    split: Split,
-    sharding: Sharding,
-    *,
-    recompute: str,
-    sequence_parallel: bool,
-    context: str,
-    imbalance: Result,
-    value_bytes: Number,
-) -> Traffic:
-    """Bytes that one GPU sends in a step, of a `Split` and a `Sharding`: see `step_traffic`.
-
-    The parameters are those on the GPU before sharding. ValueError where the model does
-    not come out even over the split.
-
-    >>> model = Transformer.gpt(96, 12288, 96, 51200, 2048)
-    >>> split = Split(1024, 1, 8, 8, 1, 16, accumulation_steps=24)
-    >>> split_traffic(model, 3e9, 0, split, Sharding(1, 2, 2, False), recompute="full",
-    ...     sequence_parallel=True, context="ring", imbalance=1, value_bytes=2).data / 1e9
-    11.25
-    """
-    t, p, v = split.tensor_parallel, split.pipeline_parallel, split.interleave
-    c, e, d = split.context_parallel, split.expert_parallel, split.data_parallel
-    b, m = split.micro_batch_size, split.accumulation_steps
-    divides("num_heads", model.num_heads, "tensor_parallel", t)
-    divides("sequence_length", model.sequence_length, "context_parallel", c)
+    divides("num_heads", a, "tensor_parallel", t)
+    divides("sequence_length", s, "context_parallel", c)
     _divides_experts(model, e, d)
-    at_most("pipeline_parallel", p, "num_layers", model.num_layers)
+    at_most("pipeline_parallel", p, "num_layers", l)
 
     # Forward and backward have two all-reduces each, or two trips to the experts and
     # back; full recomputation goes forward once more.
-    recomputes = choice("recompute", recompute, EVERY_RECOMPUTE) == "full"
+    recomputes = recompute == "full"
     rounds = 6 if recomputes else 4
-    scattered = flag("sequence_parallel", sequence_parallel)
-    values = b * (model.sequence_length // c) * model.hidden_size
-    of_a_step = m * amount("value_bytes", value_bytes)  # bytes of one value, all m passes
-    in_layers = of_a_step * split.layers(model.num_layers)
+    scattered = sequence_parallel
+    values = b * (s // c) * h
+    of_a_step = m * value_bytes  # bytes of one value, all m passes
+    in_layers = of_a_step * split.layers(l)
 
     # An all-reduce, or the gather and the scatter that take its place with sequence
     # parallelism: the same bytes. What a block was given is then kept in parts, and
@@ -328,13 +260,13 @@ def split_traffic(
     # In a ring all keys and values pass each GPU: forward, and with their gradients
     # backward. All to all, queries and what comes out of attention go as well, but a
     # GPU sends each of the others only the c-th of its own share.
-    others = (c - 1) * b * model.sequence_length * model.head_dim
-    if choice("context", context, CONTEXT) == "ring":
+    others = (c - 1) * b * s * model.head_dim
+    if context == "ring":
         passed = 8 if recomputes else 6
         exchanged = divide(passed * model.num_kv_heads * others, c * t)
     else:
-        divides("num_heads", model.num_heads, "tensor_parallel·context_parallel", t * c)
-        heads = model.num_heads + model.num_kv_heads
+        divides("num_heads", a, "tensor_parallel·context_parallel", t * c)
+        heads = a + model.num_kv_heads
         exchanged = divide(rounds * heads * others, c * c * t)
 
     # With sequence parallelism a GPU sends only its own t-th of the values.
@@ -345,13 +277,35 @@ def split_traffic(
     # a pipeline of two has only ends, which have one border less.
     borders = where(p > 1, 2 * v - where(p == 2, 1, 0), 0)
 
+    def between(parameters: Result, replicas: Result) -> Result:
+        """Bytes between the GPUs that have the same weights."""
+        return unchecked(data_parallel_bytes)(
+            parameters,
+            replicas,
+            zero_stage,
+            m,
+            weight_bytes=weight_bytes,
+            gradient_bytes=gradient_bytes,
+            keep_gradients=keep_gradients,
+            keep_weights=keep_weights,
+            shard_size=shard_size,
+        )
+
+    # The c GPUs of each replica have the same weights. Experts that are spread over e
+    # replicas are the same on an e-th of these GPUs.
+    at_most("expert_parameters", E, "parameters", P)
+    data = between(P, d * c)
+    if anywhere(e > 1) and (is_array(E) or E):
+        some = maximum(E, 1)
+        data = data + where(E > 0, between(some, d * c // e) - between(some, d * c), 0)
+
     return Traffic(
         tensor=0 * reduced if scattered else reduced,
         sequence=reduced if scattered else 0 * reduced,
         context=in_layers * exchanged,
         expert=in_layers * to_experts,
         pipeline=of_a_step * divide(borders * values, t if scattered else 1),
-        data=_between_replicas(parameters, expert_parameters, split, sharding),
+        data=data,
     )
 
 
@@ -363,27 +317,6 @@ def _divides_experts(model: Transformer, expert_parallel: Result, replicas: Resu
             refuse("expert_parallel", e, "has no experts to spread: the model is dense")
         divides("num_experts", model.num_experts, "expert_parallel", e)
         divides("data_parallel", replicas, "expert_parallel", e)
-
-
-def _between_replicas(
-    parameters: Number, expert_parameters: Number, split: Split, sharding: Sharding
-) -> Result:
-    """Bytes between the GPUs that hold the same weights, the c of each replica among them.
-
-    Experts that are spread over e replicas are the same on an e-th of these GPUs.
-    """
-    P = count("parameters", parameters)
-    E = amount("expert_parameters", expert_parameters)
-    at_most("expert_parameters", E, "parameters", P)
-    same, e = split.data_parallel * split.context_parallel, split.expert_parallel
-    m = split.accumulation_steps
-    sent = replica_bytes(P, same, m, sharding)
-    spread = anywhere(e > 1)
-    if not spread or not (is_array(E) or E):
-        return sent
-    everywhere = replica_bytes(maximum(E, 1), same, m, sharding)
-    on_an_eth = replica_bytes(maximum(E, 1), same // e, m, sharding)
-    return sent + where(E > 0, on_an_eth - everywhere, 0)
 
 
 # --- seconds
@@ -414,15 +347,16 @@ class CommunicationSeconds(Breakdown):
         return {x: maximum(s - hidden[x], 0 * s) for x, s in self.parts().items()}
 
 
+@checked
 def communication_seconds(
     traffic: Traffic,
     accelerator: Accelerator,
     *,
-    tensor_parallel: Number = 1,
-    pipeline_parallel: Number = 1,
-    context_parallel: Number = 1,
-    expert_parallel: Number = 1,
-    data_parallel: Number = 1,
+    tensor_parallel: Count[Number] = 1,
+    pipeline_parallel: Count[Number] = 1,
+    context_parallel: Count[Number] = 1,
+    expert_parallel: Count[Number] = 1,
+    data_parallel: Count[Number] = 1,
     calls: Mapping[str, Number] | None = None,
     behind: Mapping[str, Number] | None = None,
 ) -> CommunicationSeconds | None:
@@ -446,15 +380,8 @@ def communication_seconds(
     >>> round(taken.sequence, 3), round(taken.data, 3), round(taken.visible["data"], 3)
     (0.159, 0.348, 0.048)
     """
-    instance("traffic", traffic, Traffic)
-    instance("accelerator", accelerator, Accelerator)
-    t, p, c, e, d = counts(
-        tensor_parallel=tensor_parallel,
-        pipeline_parallel=pipeline_parallel,
-        context_parallel=context_parallel,
-        expert_parallel=expert_parallel,
-        data_parallel=data_parallel,
-    )
+    t, p, c = tensor_parallel, pipeline_parallel, context_parallel
+    e, d = expert_parallel, data_parallel
     split = Split(t * p * c * d, 1, t, p, c, d, 1, expert_parallel=e)
     numbers = {
         "traffic": _by_part("traffic", traffic.parts()),
@@ -516,8 +443,9 @@ def traffic_seconds(
     return CommunicationSeconds(**seconds, behind=behind)
 
 
+@checked
 def bandwidth_of(
-    accelerator: Accelerator, size: Number, stride: Number = 1, ring: bool = True
+    accelerator: Accelerator, size: Count[Number], stride: Count[Number] = 1, ring: bool = True
 ) -> Result | None:
     """Bytes/s at which one GPU of a group sends, latency left out; None if unknown.
 
@@ -532,10 +460,8 @@ def bandwidth_of(
     >>> bandwidth_of(h100, 16, stride=8) / 1e9  # one GPU of each node: its own card
     46.0
     """
-    instance("accelerator", accelerator, Accelerator)
-    size, stride = counts(size=size, stride=stride)
     broadcast(size=size, stride=stride, **vars(accelerator))
-    return _bandwidth(accelerator, size, stride, flag("ring", ring))
+    return _bandwidth(accelerator, size, stride, ring)
 
 
 def _bandwidth(

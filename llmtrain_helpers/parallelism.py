@@ -10,19 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from llmtrain_helpers.checks import (
-    Number,
-    Result,
-    amount,
-    anywhere,
-    at_most,
-    count,
-    divides,
-    flag,
-    is_array,
-    refuse,
-    single,
-)
+from llmtrain_helpers.checks import Number, Result, anywhere, at_most, divides, is_array, refuse
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.results import divide, maximum, minimum, where
 
@@ -87,35 +75,6 @@ class Split:
         p, v, m = self.pipeline_parallel, self.interleave, self.accumulation_steps
         more = divide(p - 1, v)
         return minimum(p + where(v > 1, more, 0), m), minimum(p - more, m)
-
-
-@dataclass(frozen=True)
-class Sharding:
-    """How replicas share the model's states, and the bytes that they exchange for it.
-
-    ZeRO's stage, bytes of a weight and of a gradient; the rest is explained at
-    `data_parallel_bytes`. A `shard_size` of None shards over all replicas. ValueError
-    for a stage that is not 0 to 3, and for sizes that are none.
-    """
-
-    zero_stage: int
-    weight_bytes: Number
-    gradient_bytes: Number
-    keep_gradients: bool
-    keep_weights: bool = False
-    shard_size: Number | None = None
-
-    def __post_init__(self) -> None:
-        stage = single("zero_stage", self.zero_stage, least=0)
-        if stage > 3:
-            refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
-        object.__setattr__(self, "zero_stage", stage)
-        for name in ("weight_bytes", "gradient_bytes"):
-            object.__setattr__(self, name, amount(name, getattr(self, name)))
-        for name in ("keep_gradients", "keep_weights"):
-            object.__setattr__(self, name, flag(name, getattr(self, name)))
-        if self.shard_size is not None:
-            object.__setattr__(self, "shard_size", count("shard_size", self.shard_size))
 
 
 LARGEST_STEP = 10**9

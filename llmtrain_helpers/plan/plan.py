@@ -20,8 +20,9 @@ from llmtrain_helpers.checks import (
     is_array,
     quantity,
     refuse,
+    unchecked,
 )
-from llmtrain_helpers.communication import Traffic, split_traffic
+from llmtrain_helpers.communication import Traffic, step_traffic
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.duration import (
     energy,
@@ -35,7 +36,7 @@ from llmtrain_helpers.finetune import RECOMPUTED, tuned_flops
 from llmtrain_helpers.flops import EveryRecompute, FlopCount, count_flops
 from llmtrain_helpers.laws import Law
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
-from llmtrain_helpers.parallelism import Sharding, Split
+from llmtrain_helpers.parallelism import Split
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
 from llmtrain_helpers.plan.memory import (
     CARD,
@@ -420,24 +421,28 @@ def run_traffic(run: Run) -> Traffic:
     P = maximum(stage_parameters(model, split, first), stage_parameters(model, split, last))
     E = maximum(stage_experts(model, split, first.last), stage_experts(model, split, last.last))
     recipe = run.bytes_of
-    keep_gradients = bool(run.keep_gradients)
-    return split_traffic(
+    return unchecked(step_traffic)(
         model,
         P,
-        E,
-        split,
-        Sharding(
-            run.zero_stage,
-            recipe.weights,
-            recipe.gradients,
-            keep_gradients,
-            shard_size=run.shard_size,
-        ),
+        split.micro_batch_size,
+        split.accumulation_steps,
         recompute=run.recompute,
+        tensor_parallel=split.tensor_parallel,
         sequence_parallel=run.sequence_parallel,
+        pipeline_parallel=split.pipeline_parallel,
+        interleave=split.interleave,
+        context_parallel=split.context_parallel,
         context=run.context,
+        expert_parallel=split.expert_parallel,
+        expert_parameters=E,
         imbalance=1 + run.excess,
+        data_parallel=split.data_parallel,
         value_bytes=recipe.weights,
+        zero_stage=run.zero_stage,
+        weight_bytes=recipe.weights,
+        gradient_bytes=recipe.gradients,
+        keep_gradients=bool(run.keep_gradients),
+        shard_size=run.shard_size,
     )
 
 
