@@ -56,18 +56,21 @@ class Stage(NamedTuple):
     """The first or the last stage of a pipeline, and which ends of the model it holds.
 
     The only stage of a pipeline of one holds both. In a sweep over pipelines of several
-    lengths `embedding` or `head` is an array.
+    lengths `embedding` or `head` is an array. `layout` is all that decides about a stage's
+    parameters: a split with one replica and one pass, so that many plans ask for the same.
     """
 
     embedding: Result
     head: Result
     last: bool
+    layout: Split
 
 
 def ends(split: Split) -> tuple[Stage, Stage]:
     """The first and the last stage of a split's pipeline."""
-    unsplit = split.pipeline_parallel == 1
-    return Stage(True, unsplit, last=False), Stage(unsplit, True, last=True)
+    t, p = split.tensor_parallel, split.pipeline_parallel
+    layout, unsplit = Split(1, 1, t, p, 1, 1, 1, split.interleave, split.expert_parallel), p == 1
+    return Stage(True, unsplit, False, layout), Stage(unsplit, True, True, layout)
 
 
 def memory_per_gpu(run: Run) -> Memory:
@@ -82,7 +85,7 @@ def memory_per_gpu(run: Run) -> Memory:
 
     def held(stage: Stage, in_flight: Result) -> dict[str, Result]:
         """Part by part, with so many micro-batches in flight."""
-        layers = layer_activations(run, kept.layers, stage.last)
+        layers = layer_activations(run, kept.layers, stage)
         activations = in_flight * (layers + stage.embedding * kept.embedding)
         # While the loss is differentiated, its input is still there; while a layer is
         # computed again, the head's input is gone.
@@ -156,8 +159,7 @@ def at_the_loss(run: Run, memory: Memory) -> bool:
 def state_bytes(run: Run, stage: Stage) -> dict[str, Result]:
     """Bytes of the model's states on a GPU of a pipeline stage, by part, as ZeRO shards them."""
     split = run.split
-    P = stage_parameters(run.model, split, stage)
-    E = stage_experts(run.model, split, stage.last)
+    P, E = stage_parameters(run.model, stage), stage_experts(run.model, stage)
     states = sharded_states(run, P - E, run.sharing)
     if run.model.num_experts:  # an e-th of the replicas have the same experts
         of_experts = sharded_states(run, maximum(E, 1), run.sharing // split.expert_parallel)
@@ -174,23 +176,16 @@ def sharded_states(run: Run, parameters: Result, replicas: Result) -> dict[str, 
     return states
 
 
-def stage_parameters(model: Transformer, split: Split, stage: Stage) -> Result:
+@cache_per_model
+def stage_parameters(model: Transformer, stage: Stage) -> Result:
     """Parameters on a GPU of a stage: a t-th of the matrices, and norms whole.
 
     Of experts it has a t-th of an e-th. The stage with the head has the output matrix,
     its own copy where it is tied to an embedding on another stage.
     """
-    t, p = split.tensor_parallel, split.pipeline_parallel
-    # Only these decide, so that many plans ask for the same.
-    layout = Split(1, 1, t, p, 1, 1, 1, split.interleave, split.expert_parallel)
-    return _stage_parameters(model, layout, stage)
-
-
-@cache_per_model
-def _stage_parameters(model: Transformer, split: Split, stage: Stage) -> Result:
-    h, t = model.hidden_size, split.tensor_parallel
+    h, t = model.hidden_size, stage.layout.tensor_parallel
     norms, matrices = stage.head * norm_parameters(model), 0
-    for how_many, layer in stage_layers(model, split, stage.last):
+    for how_many, layer in stage_layers(model, stage):
         of_norms = layer.norm_parameters(h)
         norms = norms + how_many * of_norms
         matrices = matrices + how_many * (
@@ -199,41 +194,41 @@ def _stage_parameters(model: Transformer, split: Split, stage: Stage) -> Result:
     matrices = matrices + stage.embedding * embedding_parameters(model)
     shares_embedding = model.tied_embeddings * stage.embedding
     matrices = matrices + stage.head * (1 - shares_embedding) * head_parameters(model)
-    experts = stage_experts(model, split, stage.last)
-    return -(-matrices // t) + norms + experts
+    return -(-matrices // t) + norms + stage_experts(model, stage)
 
 
-def stage_experts(model: Transformer, split: Split, last: bool) -> Result:
+def stage_experts(model: Transformer, stage: Stage) -> Result:
     """Parameters of experts on a GPU of a stage: e GPUs share them, and t GPUs each one."""
     if not model.num_experts:
         return 0
-    h, ways = model.hidden_size, split.tensor_parallel * split.expert_parallel
-    stage = stage_layers(model, split, last)
-    return -(-sum(how_many * layer.expert_parameters(h) for how_many, layer in stage) // ways)
+    h, ways = model.hidden_size, stage.layout.tensor_parallel * stage.layout.expert_parallel
+    layers = stage_layers(model, stage)
+    return -(-sum(how_many * layer.expert_parameters(h) for how_many, layer in layers) // ways)
 
 
-def stage_layers(model: Transformer, split: Split, last: bool) -> tuple[tuple[Result, Layer], ...]:
+def stage_layers(model: Transformer, stage: Stage) -> tuple[tuple[Result, Layer], ...]:
     """How many layers of each kind a GPU of the first or of the last stage has.
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
-    >>> [n for n, _ in stage_layers(llama, Split(8, 1, 1, 4, 1, 2, 1), last=False)]
+    >>> first, _ = ends(Split(8, 1, 1, 4, 1, 2, 1))
+    >>> [n for n, _ in stage_layers(llama, first)]
     [8]
     """
-    l, p, v = model.num_layers, split.pipeline_parallel, split.interleave
+    l, p, v = model.num_layers, stage.layout.pipeline_parallel, stage.layout.interleave
     if len(model.layers) == 1:
-        return ((split.layers(l), model.layers[0][1]),)
-    stage: list[tuple[Result, Layer]] = []
+        return ((stage.layout.layers(l), model.layers[0][1]),)
+    layers: list[tuple[Result, Layer]] = []
     kind_starts, piece = 0, -(-l // (v * p))
     for how_many, layer in model.layers:
         here: Result = 0
         kind_ends = kind_starts + how_many
         for i in range(int(v.max()) if is_array(v) else int(v)):
-            start = l - piece * (1 + i * p) if last else piece * i * p
+            start = l - piece * (1 + i * p) if stage.last else piece * i * p
             overlap = minimum(start + piece, kind_ends) - maximum(start, kind_starts)
             here = here + where(i < v, maximum(overlap, 0 * overlap), 0)
-        stage.append((here, layer))
+        layers.append((here, layer))
         kind_starts = int(kind_ends)
-    return tuple(stage)
+    return tuple(layers)
 
 
 # --- activations
@@ -256,17 +251,17 @@ def kept_activations(
     )
 
 
-def layer_activations(run: Run, kept: Result, last: bool) -> Result:
+def layer_activations(run: Run, kept: Result, stage: Stage) -> Result:
     """What a stage's layers keep of a micro-batch; `kept` is what all of them do."""
     model = run.model
-    stage = stage_layers(model, run.split, last)
-    if len(stage) == 1:
-        return divide(kept, model.num_layers) * stage[0][0]
+    layers = stage_layers(model, stage)
+    if len(layers) == 1:
+        return divide(kept, model.num_layers) * layers[0][0]
     by_kind = {
         layer: kept_activations(run, replace(model, layers=((1, layer),)), run.recompute).layers
-        for _, layer in stage
+        for _, layer in layers
     }
-    return sum(how_many * by_kind[layer] for how_many, layer in stage)
+    return sum(how_many * by_kind[layer] for how_many, layer in layers)
 
 
 def recomputed_bytes(run: Run, kept: Result) -> Result:
@@ -301,7 +296,7 @@ def gathered_bytes(model: Transformer, split: Split, stage: Stage) -> Result:
     layer = max(layer.parameters(h) - layer.expert_parameters(h) for layer in model.kinds)
     output = stage.head * head_parameters(model)
     gathered = divide(2 * 2 * layer + 2 * output, t)
-    kept = 2 * stage_parameters(model, split, stage)
+    kept = 2 * stage_parameters(model, stage)
     weights = where(split.pipeline_parallel == 1, gathered, kept)
     gradients = divide(2 * layer + 2 * output, t)
     tokens = split.micro_batch_size * model.sequence_length

@@ -418,8 +418,8 @@ def run_traffic(run: Run) -> Traffic:
     if run.tuning is not None:
         return _tuned_traffic(run, run.tuning)
     first, last = ends(split)
-    P = maximum(stage_parameters(model, split, first), stage_parameters(model, split, last))
-    E = maximum(stage_experts(model, split, first.last), stage_experts(model, split, last.last))
+    P = maximum(stage_parameters(model, first), stage_parameters(model, last))
+    E = maximum(stage_experts(model, first), stage_experts(model, last))
     recipe = run.bytes_of
     return unchecked(step_traffic)(
         model,

@@ -90,7 +90,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     head = b * (counted.head / (wide_rate * t * c) + through_memory / chip.bandwidth)
 
     # The update: every parameter and its states through memory, a share of them with ZeRO.
-    P = stage_parameters(model, split, ends(split)[0])
+    P = stage_parameters(model, ends(split)[0])
     replicas = run.sharing if run.zero_stage else 1
     return StepSeconds(
         matmuls=m * matmuls,

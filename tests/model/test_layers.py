@@ -250,16 +250,18 @@ def test_a_new_kind_is_one_class() -> None:
 
 def test_stages_hold_the_layers_that_stand_there() -> None:
     split = Split(8, 1, 1, 4, 1, 2, 4)
-    first, last = ([n for n, _ in stage_layers(MIXTURE, split, last=end)] for end in (False, True))
-    assert (first, last) == ([2, 0], [0, 2])
-    both = Split(8, 1, 1, 2, 1, 4, 4, interleave=2)
-    assert [n for n, _ in stage_layers(MIXTURE, both, last=False)] == [2, 2]
-    assert [n for n, _ in stage_layers(MIXTURE, both, last=True)] == [0, 4]
+    assert layers_at_ends(split) == [[2, 0], [0, 2]]
+    assert layers_at_ends(Split(8, 1, 1, 2, 1, 4, 4, interleave=2)) == [[2, 2], [0, 4]]
+
+
+def layers_at_ends(split: Split) -> list[list[int]]:
+    """How many layers of each kind the first stage and the last one have."""
+    return [[n for n, _ in stage_layers(MIXTURE, stage)] for stage in ends(split)]
 
 
 def test_one_stage_holds_all_parameters() -> None:
     alone = Split(1, 1, 1, 1, 1, 1, 1)
-    whole = stage_parameters(MIXTURE, alone, ends(alone)[0])
+    whole = stage_parameters(MIXTURE, ends(alone)[0])
     assert whole == count_parameters(MIXTURE).total
 
 
