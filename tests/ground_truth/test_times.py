@@ -98,12 +98,12 @@ def test_an_operator_that_was_held_up_does_not_hide_its_product() -> None:
         time = SimpleNamespace(start=0, elapsed_us=lambda: took)
         return SimpleNamespace(name=f"aten::{name}", time_range=time, cpu_children=children)
 
-    from llmtrain_course.measure.timing import _computing
+    from llmtrain_course.measure.timing import _computing_operators
 
     held_up = event("linear", 100, event("t", 1), event("addmm", 20))
-    assert [one.name for one in _computing(held_up)] == ["aten::addmm"]
+    assert [one.name for one in _computing_operators(held_up)] == ["aten::addmm"]
     alone = event("softmax", 100, event("copy_", 20))
-    assert [one.name for one in _computing(alone)] == ["aten::softmax"]
+    assert [one.name for one in _computing_operators(alone)] == ["aten::softmax"]
 
 
 def test_steps_take_time() -> None:
