@@ -1,5 +1,6 @@
 /* For a projector, at an address that ends in ?present: one scene a screen, its picture as
    large as there is room, arrows to go on. Loaded then alone. */
+import { button, create } from "./elements.js";
 
 const root = document.querySelector("article > section") ?? document.querySelector("article section");
 const PICTURE = ".live-panel, svg.wt, [data-kind=guess]";
@@ -14,8 +15,7 @@ const shows = (one) => one.matches(PICTURE) || one.querySelector(PICTURE) !== nu
 /** The screens: what stands above the first heading, then each section, cut to the window. */
 function scenes() {
   const sections = [...root.querySelectorAll(":scope > section")];
-  const opening = document.createElement("section");
-  opening.append(...[...root.childNodes].filter((one) => !sections.includes(one)));
+  const opening = create("section", {}, ...[...root.childNodes].filter((one) => !sections.includes(one)));
   root.prepend(opening);
   const all = [opening, ...sections];
   for (const one of all) one.hidden = true; // each is measured alone
@@ -49,11 +49,9 @@ function screens(section) {
 
 /** A new screen below the same heading, for what stands in a scene from one element on. */
 function cut(scene, from) {
-  const rest = document.createElement("section");
   const later = [...scene.children].slice([...scene.children].indexOf(from));
   const heading = scene.querySelector(":scope > :is(h1, h2)");
-  rest.className = scene.className;
-  rest.hidden = true;
+  const rest = create("section", { className: scene.className, hidden: true });
   if (heading) rest.append(heading.cloneNode(true));
   rest.append(...later);
   scene.after(rest);
@@ -66,7 +64,7 @@ function ask(scene) {
   const words = scene.querySelector(":scope > :is(p, ol):has(+ .live-call .live-handle)");
   const sentences = words?.textContent.trim().split(/(?<=[.?!])\s+/) ?? [];
   const question = sentences.findLast((one) => one.endsWith("?")) ?? sentences.at(-1);
-  if (question) words.after(Object.assign(document.createElement("div"), { className: "scene-ask", textContent: question }));
+  if (question) words.after(create("div", { className: "scene-ask", textContent: question }));
 }
 
 /** What is for reading alone is left out of a scene that has something to see. */
@@ -100,8 +98,7 @@ function windows(scene) {
 
 document.documentElement.classList.add("present");
 const all = scenes();
-const bar = document.createElement("nav");
-const place = document.createElement("span");
+const place = create("span");
 
 let at = Math.max(0, all.findIndex((one) => one.id && `#${one.id}` === location.hash));
 
@@ -147,24 +144,13 @@ function go(to) {
   fit();
 }
 
-function button(text, label, act) {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.className = "live-button live-plain";
-  made.textContent = text;
-  made.setAttribute("aria-label", label);
-  made.onclick = act;
-  return made;
-}
-
-const end = document.createElement("a");
-end.href = location.pathname;
-end.textContent = "back to the page";
-bar.className = "scene-bar";
-bar.setAttribute("aria-label", "Scenes");
-bar.append(button("←", "Scene before", () => go(at - 1)), place);
-bar.append(button("→", "Next scene", on), end);
-document.body.append(bar);
+const before = button("←", () => go(at - 1));
+const next = button("→", on);
+before.setAttribute("aria-label", "Scene before");
+next.setAttribute("aria-label", "Next scene");
+const end = create("a", { href: location.pathname, textContent: "back to the page" });
+const bar = { className: "scene-bar", "aria-label": "Scenes" };
+document.body.append(create("nav", bar, before, place, next, end));
 
 const moved = "input:not([type=text]), select"; // what an arrow would move once more
 const written = `${moved}, input, textarea`;
