@@ -76,7 +76,7 @@ MORE = {
 
 
 PARTS = [
-    *("contents", "drag", "elements", "forms", "guess", "handle"),
+    *("contents", "drag", "elements", "former", "forms", "guess", "handle"),
     *("interactive", "panel", "progress", "python", "suggestions", "tooltips"),
 ]
 """What `live.js` is made of; a page asks for all at once, and not for one after the other."""
