@@ -312,20 +312,16 @@ def mark_handle(cell: Tag, name: str) -> None:
 def guess(id: str, source: str) -> str:
     """Make the form of a guess: choices or a field, and a button that reveals."""
     unit = re.search(r"guess = None\s*#\s*(.*)", source)
-    options = PREDICTIONS[id].options
-    if options:
+    label = f"Your guess ({unit[1]})" if unit else "Your guess"
+    if options := PREDICTIONS[id].options:
         radios = _radios(f"of-{id}", {option: escape(option) for option in options})
         field = f"<fieldset><legend>Your guess</legend>{radios}</fieldset>"
-        return _form(id, "guess", "That is my guess", field, more=FIRST)
-    label = f"Your guess ({unit[1]})" if unit else "Your guess"
-    return _form(
-        id,
-        "guess",
-        "That is my guess",
-        f'<label for="of-{id}">{escape(label)}</label>'
-        f'<input type="text" id="of-{id}" name="of-{id}" autocomplete="off">',
-        more=FIRST,
-    )
+    else:
+        field = (
+            f'<label for="of-{id}">{escape(label)}</label>'
+            f'<input type="text" id="of-{id}" name="of-{id}" autocomplete="off">'
+        )
+    return _form(id, "guess", "That is my guess", field, more=FIRST)
 
 
 def exercise(id: str, at: int, source: str, before: Tag) -> str:
