@@ -45,16 +45,6 @@ def test_a_batch_is_held_against_models_of_like_size() -> None:
     assert len(published.batches_of_size(1e15)) > 40  # any
 
 
-def test_the_prediction_names_the_belief() -> None:
-    prediction = PREDICTIONS["batch-guess"]
-    assert prediction.truth() == "twice"
-    assert "from 64 to 128 sequences" in prediction.reveal("half")
-    assert "smaller copies make more of them" in prediction.reveal("half")
-    assert "sequences of its own" in prediction.reveal("the same")
-    assert "keep the number of passes" in prediction.reveal("The same")
-    assert "and so it is" in prediction.reveal("twice")
-
-
 @pytest.mark.parametrize("guess", [1, "2", 4, "8"])
 def test_of_blooms_micro_batches_four_was_the_fastest(guess: int | str) -> None:
     reply = PREDICTIONS["batch-bloom"].reveal(guess)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from llmtrain_course.budget import exercises as budget_exercises
-from llmtrain_course.exercises import check, predict
+from llmtrain_course.exercises import check
 from llmtrain_course.panels import PANELS
 from llmtrain_helpers import (
     best_for_loss,
@@ -59,7 +59,3 @@ def test_the_exercise_refuses_what_the_picture_calls_never() -> None:
     assert over_training(budget_exercises.SMALLEST) < 8 < over_training(0.21)
     with pytest.raises(ValueError, match="never"):
         over_training(0.146)
-
-
-def test_a_guess_of_the_price_of_half_the_size() -> None:
-    assert predict("budget-guess", 1.26).text.startswith("you said 1.26; it is 1.26 times")

@@ -157,13 +157,6 @@ def test_sizes_that_a_pasted_file_leaves_out_are_named() -> None:
     assert "family are counted: num_hidden_layers = 36." in html
 
 
-def test_layers_for_further_tokens_stand_beside_the_total() -> None:
-    html = PANEL.answer(PANEL.presets["DeepSeek-V3"]).html
-    assert "Beside them: 11.6 billion to predict further tokens" in html
-    assert "in no sum" in html
-    assert "11,610,067,968" in html
-
-
 HOSTILE = {
     "nonsense": "The text 'nonsense' holds no JSON",
     " ": "Paste the text",
