@@ -426,14 +426,14 @@ def test_a_chosen_belief_is_named() -> None:
 
 
 def test_nothing_is_told_before_a_guess_and_the_first_one_counts(monkeypatch) -> None:
-    monkeypatch.setattr(exercises, "PREDICTIONS", {"00-x": GUESS})
-    assert "2.5" not in repr(predict("00-x", None))
-    assert predict("00-x", "nonsense").ok is None
-    assert "you said 25" in repr(predict("00-x", 25))
-    again = repr(predict("00-x", 2.5))
+    monkeypatch.setattr(exercises, "PREDICTIONS", {"start_here-x": GUESS})
+    assert "2.5" not in repr(predict("start_here-x", None))
+    assert predict("start_here-x", "nonsense").ok is None
+    assert "you said 25" in repr(predict("start_here-x", 25))
+    again = repr(predict("start_here-x", 2.5))
     assert "first you said 25, now you said 2.5; it is 2.5 days" in again
-    with pytest.raises(ValueError, match="id='00-z' is unknown"):
-        predict("00-z", 1)
+    with pytest.raises(ValueError, match="id='start_here-z' is unknown"):
+        predict("start_here-z", 1)
 
 
 @pytest.mark.parametrize("id", PREDICTIONS)
@@ -649,8 +649,8 @@ def test_several_questions_come_one_after_the_other(monkeypatch) -> None:
         {"a": "right.", "b": "no, b."},
         followups=[Question("X or y?", second), Question("How many?", number)],
     )
-    monkeypatch.setattr(exercises, "EXERCISES", {"00-x": first})
-    replies = [exercises.check("00-x", answer).text for answer in ("b", "y", "x", 4, 5)]
+    monkeypatch.setattr(exercises, "EXERCISES", {"start_here-x": first})
+    replies = [exercises.check("start_here-x", answer).text for answer in ("b", "y", "x", 4, 5)]
     assert replies[0] == "no, b. A second question, in place of the first: X or y?"
     assert replies[1] == "no, y. A second question, in place of the first: How many?"
     assert replies[2].endswith("The second question still stands: How many?")

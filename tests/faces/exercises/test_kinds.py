@@ -134,7 +134,7 @@ def test_a_blank_is_empty_without_complaint() -> None:
 
 
 def test_the_solution_of_a_blank_is_the_cell_of_its_name() -> None:
-    verdict = grade("02-blank", 7, LAYER, 1)
+    verdict = grade("flops-blank", 7, LAYER, 1)
     assert "The worked answer is in solutions/02_flops.ipynb." in verdict.text
     link = re.findall('href="(.*?)"', verdict._repr_mimebundle_()["text/html"])
     assert link == ["solutions/02_flops.ipynb#cell-id=blank"]
@@ -191,8 +191,8 @@ def test_what_is_no_text_is_no_recommendation() -> None:
 
 
 def test_a_recommendation_counts_as_done(monkeypatch) -> None:
-    monkeypatch.setattr(exercises, "EXERCISES", {"00-x": ADVICE})
-    exercises.check("00-x", "Keep")
+    monkeypatch.setattr(exercises, "EXERCISES", {"start_here-x": ADVICE})
+    exercises.check("start_here-x", "Keep")
     assert "nothing answered yet" in repr(exercises.progress())
-    exercises.check("00-x", "Keep all of them, for they are busy enough as it is.")
+    exercises.check("start_here-x", "Keep all of them, for they are busy enough as it is.")
     assert "1 of 1 exercises" in repr(exercises.progress())
