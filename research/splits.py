@@ -59,7 +59,7 @@ COVERED = 0.8
 
 
 def paces() -> dict[tuple[str, str], tuple[utilizations.Span, str]]:
-    """What `plan.PACES` holds, computed from data/: steps against the model's.
+    """What `plan.pace.PACES` holds, computed from data/: steps against the model's.
 
     By dense or experts, and whose software: low, likely and high, and how many steps lie
     in the interval that the others make.
@@ -217,7 +217,7 @@ def own_pace(covered: float = 0.85) -> float:
     """How far a split lies from what a measured step of the same model foretells.
 
     A factor that a share `covered` of the pairs in a group of at least five splits keep
-    to: the median over a source's groups, the mean of sources. `plan.OWN_PACE` holds it.
+    to: the median over a source's groups, the mean of sources. `plan.seconds.OWN_PACE` holds it.
     """
     import numpy as np
 

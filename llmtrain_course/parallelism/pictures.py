@@ -439,10 +439,6 @@ _PLACES = (
 """As on a page, and as on a telephone: there the second matrix stands below the first."""
 
 
-SUMMED = {3: "forward", 6: "backward"}
-"""The steps of `shared_matrices` in which parts are added up."""
-
-
 def shared_matrices(mlp: SharedMlp, step: int, narrow: bool = False) -> Drawing:
     """Two matrices cut over GPUs, and what has been computed after so many of six steps.
 

@@ -31,7 +31,7 @@ buffers, the allocator."""
 TUNED_RESERVES = {"one GPU": 1.9e9, "several": 4.4e9}
 """Bytes beyond the allocator's peak that a tuned run keeps free: nine of ten measured runs
 had more there (IBM's 41 and 58, as their driver showed it), but half of them 5.1 and 7.8e9:
-cache that the allocator gives back before it fails (`evidence.finetunes`)."""
+cache that the allocator gives back before it fails (`research.finetunes`)."""
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ TUNED = {
     )
 }
 """What others reached who tuned models in 16 bits, in full and with adapters, with full
-sequences (`evidence.finetunes`): of steps, for nobody tells of stops. With each publication
+sequences (`research.finetunes`): of steps, for nobody tells of stops. With each publication
 alike fewer than half lie in what the other two make. Weights in 4 bits are slower where a
 GPU has a few hundred tokens at once, which no row here has."""
 

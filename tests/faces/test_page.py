@@ -432,7 +432,7 @@ def test_a_verdict_in_a_page_links_to_the_pages_solutions() -> None:
     source = "from llmtrain_course.exercises import check\ncheck('duration-a', 12)"
     reply = [json.loads(cells.run("[]", source)) for _ in range(3)]
     assert "<a href" not in reply[1]["html"]
-    assert '<a href="solutions/03_duration.html#duration-a">the solutions</a>' in reply[2]["html"]
+    assert '<a href="solutions/duration.html#duration-a">the solutions</a>' in reply[2]["html"]
     assert reply[2]["hints"] == {"duration-a": 3}
 
 
