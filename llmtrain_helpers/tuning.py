@@ -56,7 +56,15 @@ TARGETS = {
 HEAD = "lm_head"
 """The output matrix, which can have an adapter too."""
 
-LOSS_KERNELS = {"transformers": 14, "plain": 12, "in-place": 10, "chunked": 4, "fused": 0}
+LossKernel: TypeAlias = Literal["transformers", "plain", "in-place", "chunked", "fused"]
+
+LOSS_KERNELS: dict[LossKernel, int] = {
+    "transformers": 14,
+    "plain": 12,
+    "in-place": 10,
+    "chunked": 4,
+    "fused": 0,
+}
 """Bytes a logit at the peak of the loss, by its kernel.
 
 `transformers`, as its trainer has it: 2 for the logits that it holds, 4 for each of their
@@ -65,7 +73,11 @@ holds the logits; `in-place` a kernel that writes the gradient over the fp32 log
 copy of which the shift to the next token makes; `chunked` 16-bit logits and their
 log-probabilities; `fused` logits that are never whole."""
 
-STATES = {
+Optimizer: TypeAlias = Literal[
+    "adamw", "adamw_fused", "adamw_in_backward", "adamw_paged", "adamw_8bit", "sgd"
+]
+
+STATES: dict[Optimizer, int] = {
     "adamw": 2,
     "adamw_fused": 2,
     "adamw_in_backward": 2,
@@ -173,16 +185,14 @@ class Tuning:
     autocast: bool = True
     wide_bytes: Width = 2
     stream_bytes: Width | None = None
-    optimizer: str = "adamw"
-    loss_kernel: str = "transformers"
+    optimizer: Optimizer = "adamw"
+    loss_kernel: LossKernel = "transformers"
     reentrant: bool = False
     fused: bool = False
     keeps_inputs: bool = False
     recipe: str | None = None
 
     def __post_init__(self) -> None:
-        choice("optimizer", self.optimizer, STATES)
-        choice("loss_kernel", self.loss_kernel, LOSS_KERNELS)
         if self.stream_bytes is None:
             object.__setattr__(self, "stream_bytes", self.wide_bytes)
         if self.dropout >= 1:
