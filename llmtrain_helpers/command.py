@@ -176,10 +176,10 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _yes(text: str) -> bool:
-    known = {"yes": True, "no": False, "true": True, "false": False}
-    if text.casefold() not in known:
+    answers = {"yes": True, "no": False, "true": True, "false": False}
+    if text.casefold() not in answers:
         raise argparse.ArgumentTypeError(f"{text!r} is neither yes nor no")
-    return known[text.casefold()]
+    return answers[text.casefold()]
 
 
 def _reading(name: str) -> dict[str, Any]:
@@ -239,17 +239,17 @@ def _parser() -> _Parser:
 def plan(arguments: Sequence[str]) -> int:
     """Print the plan of a run; 2 with one sentence where there is none."""
     options = _parser().read(arguments)
-    shown = {name: options.pop(name) for name in ("advise", "json", "markdown")}
+    switches = {name: options.pop(name) for name in ("advise", "json", "markdown")}
     given = {name: value for name, value in options.items() if value is not None}
     try:
         if not {"model", "config", "tokens"} & {*given} and "days" in given:
-            print(_trained(given, shown))
+            print(_trained(given, switches))
             return 0
         with warnings.catch_warnings(record=True) as cautions:
             warnings.simplefilter("always")
             name, model = _model(given)
-        found, tokens = _planned(model, given)
-        advice, report = advise(found), found.report(name)
+        run, tokens = _planned(model, given)
+        advice, report = advise(run), run.report(name)
     except ValueError as problem:
         sentence = in_options(str(problem))
         if "config" in given:
@@ -257,10 +257,10 @@ def plan(arguments: Sequence[str]) -> int:
         print(sentence, file=sys.stderr)
         return 2
     print(*(f"{in_options(str(x.message))}\n" for x in cautions), sep="", end="", file=sys.stderr)
-    if shown["json"]:
-        print(json.dumps(_numbers(found, report, given, advice), indent=2, ensure_ascii=False))
+    if switches["json"]:
+        print(json.dumps(_numbers(run, report, given, advice), indent=2, ensure_ascii=False))
         return 0
-    chosen, pasted = _chosen(found, given)
+    chosen, pasted = _chosen(run, given)
     if chosen:
         print(textwrap.fill(f"{chosen}: chosen; as options, to keep or to change:", WIDTH))
         print(f"  {pasted}")
@@ -268,13 +268,13 @@ def plan(arguments: Sequence[str]) -> int:
     if chosen and "seconds_per_iteration" in given:
         opening.append("Your step is taken as one of just this: where it was another, say which.")
     if tokens is not None:
-        opening.append(_in_time(found, given["days"], tokens))
+        opening.append(_in_time(run, given["days"], tokens))
     print(*(textwrap.fill(line, WIDTH) for line in opening), sep="\n", end="\n" if opening else "")
     if chosen or opening:
         print()
-    print(report.markdown if shown["markdown"] else _table(report))
-    if shown["advise"] or not found.fits:
-        print("", *_advice(found, advice, given), sep="\n")
+    print(report.markdown if switches["markdown"] else _table(report))
+    if switches["advise"] or not run.fits:
+        print("", *_advice(run, advice, given), sep="\n")
     return 0
 
 
@@ -303,15 +303,17 @@ def _named(argument: str, name: str, command: str, *tables: str) -> str:
 
 
 def _of_file(path: Path, sequence_length: float | None) -> Transformer:
-    """The model of a file; what is wrong in it is told with the file's name."""
+    """Return the model of a file; a refusal begins with the file's name."""
     try:
         return known_model(path, sequence_length)
     except ValueError as problem:
-        told = str(problem)
-        if told.startswith(("model=", "sequence_length=")):  # of the file as a whole, or of ours
+        sentence = str(problem)
+        if sentence.startswith(
+            ("model=", "sequence_length=")
+        ):  # of the file as a whole, or of ours
             raise
-        told = told.removeprefix("config=").replace(" in families.FAMILIES", "")
-        raise ValueError(f"in {path}: {told}") from None
+        sentence = sentence.removeprefix("config=").replace(" in families.FAMILIES", "")
+        raise ValueError(f"in {path}: {sentence}") from None
 
 
 def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interval | None]:
@@ -326,32 +328,32 @@ def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interv
         run |= {"tuning": tuning}
         run.setdefault("global_batch_size", TUNED_BATCH * n)
     run.setdefault("global_batch_size", usual_batch(model, n))
-    found = best_split(model=model, **run)
-    if "keep_gradients" in given and found.run.zero_stage < 2:
-        chosen = f"{sharded(found.run)}, which was chosen"
+    fastest = best_split(model=model, **run)
+    if "keep_gradients" in given and fastest.run.zero_stage < 2:
+        chosen = f"{sharded(fastest.run)}, which was chosen"
         word = f"--shard {given['shard']}" if "shard" in given else chosen
         able = ", ".join(word for word, (stage, _) in SHARDS.items() if stage > 1)
         problem = f"--keep-gradients changes nothing with {word}: it is for --shard {able}"
         raise ValueError(problem)
     if "seconds_per_iteration" in given:
-        found = found.calibrated(given["seconds_per_iteration"])
+        fastest = fastest.calibrated(given["seconds_per_iteration"])
     if "days" not in given:
-        return found, None
-    tokens = most_tokens(found, given["days"])
+        return fastest, None
+    tokens = most_tokens(fastest, given["days"])
     try:
-        return found.replace(tokens=int(tokens.likely)), tokens
+        return fastest.replace(tokens=int(tokens.likely)), tokens
     except ValueError:
         raise ValueError(f"days={given['days']:g} makes more tokens than any run has") from None
 
 
 def _tuning(given: Mapping[str, Any]) -> Tuning | None:
     """How the model is adapted, if anything says that it is."""
-    said = {name: given[name] for name in TUNED if name in given}
-    if not said:
+    options = {name: given[name] for name in TUNED if name in given}
+    if not options:
         return None
     if "recipe" in given:
-        said["recipe"] = given["recipe"]
-    rank, bits, full = (said.pop(name, None) for name in ("rank", "bits", "full"))
+        options["recipe"] = given["recipe"]
+    rank, bits, full = (options.pop(name, None) for name in ("rank", "bits", "full"))
     if (rank is None) == (full is None):
         raise ValueError("say what learns: --full, or adapters with --lora R")
     if bits not in (None, 4, 16):
@@ -360,11 +362,11 @@ def _tuning(given: Mapping[str, Any]) -> Tuning | None:
         odd = [TUNED[name] for name in ("bits", "targets") if given.get(name) is not None]
         if odd:
             raise ValueError(f"{odd[0]} is of adapters: give --lora R in place of --full")
-        return Tuning.full(**said)
-    if "recipe" in said:
+        return Tuning.full(**options)
+    if "recipe" in options:
         raise ValueError("--recipe is of weights that all learn: give --full in place of --lora R")
-    made = Tuning.qlora if bits == 4 else Tuning.lora
-    return made(single("rank", rank), **said)
+    make = Tuning.qlora if bits == 4 else Tuning.lora
+    return make(single("rank", rank), **options)
 
 
 def _check(given: Mapping[str, Any]) -> None:
@@ -384,10 +386,10 @@ def _check(given: Mapping[str, Any]) -> None:
 # --- what GPUs and days can train, without a model
 
 
-def _trained(given: Mapping[str, Any], shown: Mapping[str, bool]) -> str:
+def _trained(given: Mapping[str, Any], switches: Mapping[str, bool]) -> str:
     """The shapes around the best that these GPUs can train in these days, or all as JSON."""
     odd = [(OPTIONS | TUNED)[x] for x in given if x not in OF_A_SHELF]
-    odd += [f"--{x}" for x in ("advise", "markdown") if shown[x]]
+    odd += [f"--{x}" for x in ("advise", "markdown") if switches[x]]
     if odd:
         raise ValueError(f"{odd[0]} is of one model: give its name, or --config FILE")
     shapes = shelf(given["sequence_length"]) if "sequence_length" in given else shelf()
@@ -396,12 +398,12 @@ def _trained(given: Mapping[str, Any], shown: Mapping[str, bool]) -> str:
     options = {x: given[x] for x in OF_A_SHELF[4:] if x in given}
     front = frontier(chip, n, days, shapes, **options)
     best, first = front.best, front.first_run
-    if shown["json"]:
+    if switches["json"]:
         points = {"best": best, "first_run": first, **{x.name: x for x in front.points}}
         outcomes = {name: point.outcome._asdict() for name, point in points.items()}
         return json.dumps(outcomes, indent=2)
 
-    def told(point: Point) -> str:
+    def in_words(point: Point) -> str:
         tokens = units.count(point.tokens.likely, 2)
         return f"{point.name} on {tokens} tokens ({point.loss.likely:.2f} nats a token)"
 
@@ -411,7 +413,7 @@ def _trained(given: Mapping[str, Any], shown: Mapping[str, bool]) -> str:
     summary = (
         f"{units.exact(n)} {chip.name} in {units.short(days)} days{cost}, by sequences of {s} "
         f"tokens. Of {len(front.points)} shapes like Llama's, those that fit come to their lowest "
-        f"loss with {told(best)}; with what even a first run can promise, {told(first)}."
+        f"loss with {in_words(best)}; with what even a first run can promise, {in_words(first)}."
     )
     at = [point.name for point in front.points].index(best.name)
     rows = [("parameters", "tokens", "likely", "loss", "fits")]
@@ -458,7 +460,7 @@ def _chosen(plan: Plan, given: Mapping[str, Any]) -> tuple[str, str]:
     """What was chosen, in words and as options to paste; nothing where all was given."""
     run, count = plan.run, units.exact
     s, way = int(run.model.sequence_length), (run.zero_stage, run.sharding)
-    shard = next(word for word, known in SHARDS.items() if known == way)
+    shard = next(word for word, states in SHARDS.items() if states == way)
     chosen: dict[str, tuple[str, int | str]] = {
         "sequence_length": (f"sequences of {count(s)} tokens", s),
         "global_batch_size": (
@@ -474,20 +476,20 @@ def _chosen(plan: Plan, given: Mapping[str, Any]) -> tuple[str, str]:
     if run.model.num_experts:
         e = run.expert_parallel
         chosen["expert_parallel"] = (f"experts on {units.plural(e, 'GPU')}", e)
-    left = {name: both for name, both in chosen.items() if name not in given}
-    said = ", ".join(word for word, _ in left.values())
-    pasted = " ".join(f"{OPTIONS[name]} {value}" for name, (_, value) in left.items())
-    return f"{said[:1].upper()}{said[1:]}", pasted
+    rest = {name: both for name, both in chosen.items() if name not in given}
+    words = ", ".join(word for word, _ in rest.values())
+    pasted = " ".join(f"{OPTIONS[name]} {value}" for name, (_, value) in rest.items())
+    return f"{words[:1].upper()}{words[1:]}", pasted
 
 
 def _in_time(plan: Plan, days: float, tokens: Interval) -> str:
     """The tokens of so many days, and those of a first run, where no step was measured."""
     ends = f"{units.count(tokens.least, 2)} to {units.count(tokens.greatest, 2)}"
     likely = units.count(tokens.likely, 2)
-    told = f"With --days {units.short(days)} it likely sees {likely} tokens, {ends}"
+    sentence = f"With --days {units.short(days)} it likely sees {likely} tokens, {ends}"
     if plan.measured or plan.run.tuning is not None:
-        return f"{told}."
-    return f"{told}; a first run {units.count(plan.first_run_tokens(days), 2)}."
+        return f"{sentence}."
+    return f"{sentence}; a first run {units.count(plan.first_run_tokens(days), 2)}."
 
 
 def _table(report: Report) -> str:
@@ -528,8 +530,8 @@ def _advice(plan: Plan, advice: Sequence[Advice], given: Mapping[str, Any]) -> l
         return ["What would make it fit, one after the other:", _columns(lines)]
     missing = units.gigabytes(last.reserve - last.free_memory)
     nothing = f"Nothing that's tried here makes it fit: {missing} a GPU are missing"
-    said = [f"{nothing}, even with:", _columns(lines)] if lines else [f"{nothing}."]
-    return [*said, textwrap.fill(f"Not tried: {', '.join(_untried(plan, given))}.", WIDTH)]
+    sentences = [f"{nothing}, even with:", _columns(lines)] if lines else [f"{nothing}."]
+    return [*sentences, textwrap.fill(f"Not tried: {', '.join(_untried(plan, given))}.", WIDTH)]
 
 
 def _untried(plan: Plan, given: Mapping[str, Any]) -> list[str]:

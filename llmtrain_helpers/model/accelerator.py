@@ -50,10 +50,10 @@ class Accelerator:
         if not is_array(self.memory) and self.memory < 1e6:
             meant = f"Write {self.memory:g}e9"
             refuse("memory", self.memory, f"is below a megabyte: in GB? {meant}")
-        known = {"gpus_per_node": count, "matmul_share": share}
-        for name in (*_RATES, *known):
+        others = {"gpus_per_node": count, "matmul_share": share}
+        for name in (*_RATES, *others):
             if getattr(self, name) is not None or name == "gpus_per_node":
-                checked = known.get(name, quantity)(name, getattr(self, name))
+                checked = others.get(name, quantity)(name, getattr(self, name))
                 object.__setattr__(self, name, checked)
         if not isinstance(self.peaks, Mapping):
             refuse("peaks", self.peaks, "is no mapping of formats to FLOP/s")
@@ -69,8 +69,8 @@ class Accelerator:
     def peak(self, format: str) -> Result:
         """The dense peak for a number format, in FLOP/s; an error if there is none."""
         if not isinstance(format, str) or format not in self.peaks:
-            known = ", ".join(self.peaks) or "none"
-            refuse("format", format, f"has no peak on {self.name}. Known: {known}")
+            formats = ", ".join(self.peaks) or "none"
+            refuse("format", format, f"has no peak on {self.name}. Known: {formats}")
         return self.peaks[format]
 
     def matmul_rate(self, format: str) -> Result | None:

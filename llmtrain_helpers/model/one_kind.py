@@ -66,8 +66,8 @@ def changed(
     layers: tuple[tuple[Number, Layer], ...], kind: dict[str, Any]
 ) -> tuple[tuple[Number, Layer], ...]:
     """The stack with what keywords say changed; windows and norms of each head stay."""
-    made = one_kind(**(keywords(layers) | kind))
-    (_, _, old, _), (l, layer, new, _) = _plain(layers), _plain(made)
+    stack = one_kind(**(keywords(layers) | kind))
+    (_, _, old, _), (l, layer, new, _) = _plain(layers), _plain(stack)
     norms = new.qk_norm and (old.qk_norm or new.qk_norm)
     mixer = replace(new, qk_norm=norms, window=old.window, chunked=old.chunked)
     return ((l, replace(layer, mixer=mixer)),)
@@ -77,7 +77,7 @@ def keywords(layers: tuple[tuple[Number, Layer], ...]) -> dict[str, Any]:
     """The keywords that describe a stack; one that needs more than keywords is refused."""
     l, layer, mixer, expert = _plain(layers)
     mlp = layer.mlp
-    said: dict[str, Any] = {
+    words: dict[str, Any] = {
         "num_layers": l,
         "num_heads": mixer.num_heads,
         "num_kv_heads": mixer.num_kv_heads,
@@ -90,13 +90,13 @@ def keywords(layers: tuple[tuple[Number, Layer], ...]) -> dict[str, Any]:
         "qk_norm": bool(mixer.qk_norm),
     }
     if isinstance(mlp, Experts):
-        said["num_experts"] = mlp.num_experts
-        said["experts_per_token"] = mlp.experts_per_token
+        words["num_experts"] = mlp.num_experts
+        words["experts_per_token"] = mlp.experts_per_token
     # Made again from the keywords, it must have all the traits that it has now.
-    [(_, copy)] = one_kind(**said)
+    [(_, copy)] = one_kind(**words)
     if _traits(layer) != _traits(copy):
         refuse("layers", layers, "are of no plain kind: change them as `layers`")
-    return said
+    return words
 
 
 def _plain(layers: tuple[tuple[Number, Layer], ...]) -> tuple[Number, Layer, Attention, Mlp]:

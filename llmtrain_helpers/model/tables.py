@@ -99,9 +99,9 @@ _TEXTS = ("name", "release", "model")
 
 def find_row(kind: str, name: str, *tables: str) -> dict[str, Any]:
     """The row of this name or alias, out of the first of these tables that has it."""
-    known = [row for table in reversed(tables) for row in rows(table)]
-    spelt = [";".join([row["name"], row.get("aliases", "")]) for row in known]
-    places = {_plain(x): i for i, text in enumerate(spelt) for x in text.split(";")}
+    choices = [row for table in reversed(tables) for row in rows(table)]
+    spellings = [";".join([row["name"], row.get("aliases", "")]) for row in choices]
+    places = {_plain(x): i for i, text in enumerate(spellings) for x in text.split(";")}
     places.pop("", None)
     place = places.get(_plain(name)) if isinstance(name, str) else None
     if place is None:
@@ -110,9 +110,9 @@ def find_row(kind: str, name: str, *tables: str) -> dict[str, Any]:
         letters = _plain(show(name))
         near = get_close_matches(letters, places, n=6, cutoff=0.5)
         near = near or [x for x in places if letters and letters in x][:3]
-        offers = dict.fromkeys(known[places[spelling]]["name"] for spelling in near)
+        offers = dict.fromkeys(choices[places[spelling]]["name"] for spelling in near)
         refuse(kind, name, _offer([*offers][:3], names(tables[0])))
-    return dict(known[place])
+    return dict(choices[place])
 
 
 def _plain(name: str) -> str:
@@ -120,8 +120,8 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-def _offer(near: list[str], known: list[str]) -> str:
+def _offer(near: list[str], choices: list[str]) -> str:
     if not near:
-        more = f" and {len(known) - 12} more" if len(known) > 12 else ""
-        return f"is unknown. Known: {', '.join(known[:12])}{more}"
+        more = f" and {len(choices) - 12} more" if len(choices) > 12 else ""
+        return f"is unknown. Known: {', '.join(choices[:12])}{more}"
     return f"is unknown, did you mean {' or '.join(map(repr, near))}?"

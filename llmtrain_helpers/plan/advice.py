@@ -71,10 +71,10 @@ def fewest_gpus(plan: Plan) -> Plan:
     most = plan.run.accelerator.memory - plan.reserve
     fewest = _fewest(plan.run, most)
     if fewest.num_gpus is None:
-        over = fewest.held + plan.reserve - plan.run.accelerator.memory
+        over = fewest.memory + plan.reserve - plan.run.accelerator.memory
         raise ValueError(
             f"the model fits on no number of GPUs at this split: on {fewest.smallest} to "
-            f"{fewest.largest:,} it takes at least {units.gigabytes(fewest.held)} on each and a "
+            f"{fewest.largest:,} it takes at least {units.gigabytes(fewest.memory)} on each and a "
             f"reserve of {units.gigabytes(plan.reserve)}, {units.gigabytes(over)} more "
             "than there is"
         )
@@ -85,7 +85,7 @@ class Fewest(NamedTuple):
     """The fewest GPUs that hold a run, if any do; what each holds on the largest number."""
 
     num_gpus: int | None
-    held: float
+    memory: float
     smallest: int
     largest: int
 
@@ -102,14 +102,14 @@ def _fewest(run: Run, most: float) -> Fewest:
     if run.tuning is not None:  # which is planned on one node
         replicas = [d for d in replicas if d <= run.accelerator.gpus_per_node]
 
-    def held(d: int) -> float:
+    def memory(d: int) -> float:
         return float(memory_per_gpu(run.replace(num_gpus=a_replica * d)).total)
 
     smallest, largest = a_replica * replicas[0], a_replica * replicas[-1]
-    least = held(replicas[-1])
+    least = memory(replicas[-1])
     if least > most:
         return Fewest(None, least, smallest, largest)
-    first = bisect_left(replicas, True, key=lambda d: held(d) <= most)
+    first = bisect_left(replicas, True, key=lambda d: memory(d) <= most)
     return Fewest(a_replica * replicas[first], least, smallest, largest)
 
 
@@ -190,7 +190,9 @@ def _milder(run: Run) -> list[Run]:
     if tuning is None:
         return [run]
     same = {
-        name: (new[now],) for name, new in SAME.items() if (now := getattr(tuning, name)) in new
+        name: (new[current],)
+        for name, new in SAME.items()
+        if (current := getattr(tuning, name)) in new
     }
     ways = ({**mild, **strong} for strong in _ways(STRONGER) for mild in _ways(same))
     runs = [run, *filter(None, (run.if_even(**way) for way in ways))]
@@ -256,10 +258,10 @@ def _on_more_gpus(run: Run, plan: Plan) -> Plan | None:
     return None
 
 
-def _price(plan: Plan, before: Plan) -> tuple[float, ...]:
+def _price(plan: Plan, original: Plan) -> tuple[float, ...]:
     """What to compare plans by: GPU-hours, bytes sent, the micro-batch."""
-    changed = sum(getattr(plan.run, x) != getattr(before.run, x) for x in LEVERS)
-    cost = round(_gpu_seconds(plan) / _gpu_seconds(before), 3)
+    changed = sum(getattr(plan.run, x) != getattr(original.run, x) for x in LEVERS)
+    cost = round(_gpu_seconds(plan) / _gpu_seconds(original), 3)
     return cost, plan.traffic, -plan.split.micro_batch_size, changed
 
 
@@ -282,13 +284,13 @@ def _in_steps(plan: Plan, best: Plan) -> tuple[Advice, ...]:
     """
     tuned = () if plan.run.tuning is None else TUNED
     names = (*LEVERS, *tuned, "num_gpus", "tensor_parallel")
-    before, after = (vars(x.run) | vars(x.run.tuning or x.run) for x in (plan, best))
-    wanted = {x: after[x] for x in names if after[x] != before[x]}
-    if not wanted:
+    old, new = (vars(x.run) | vars(x.run.tuning or x.run) for x in (plan, best))
+    targets = {x: new[x] for x in names if new[x] != old[x]}
+    if not targets:
         return (Advice({}, plan, 0, 0, 0),)
-    one_by_one = (*LEVERS, *tuned)[("num_gpus" in wanted) :]
-    changes = [{x: wanted[x]} for x in one_by_one if x in wanted]
-    changes.append({x: wanted[x] for x in wanted if x not in one_by_one})
+    one_by_one = (*LEVERS, *tuned)[("num_gpus" in targets) :]
+    changes = [{x: targets[x]} for x in one_by_one if x in targets]
+    changes.append({x: targets[x] for x in targets if x not in one_by_one})
     steps = []
     for change in filter(None, changes):
         better = plan.replace(**change)

@@ -79,30 +79,30 @@ def memory_per_gpu(run: Run) -> Memory:
         return tuned_memory_per_gpu(run)
     model, split = run.model, run.split
     c = split.context_parallel
-    kept = kept_activations(run, model, run.recompute)
-    recomputed = recomputed_bytes(run, kept.layers)
+    saved = kept_activations(run, model, run.recompute)
+    recomputed = recomputed_bytes(run, saved.layers)
     logits = loss_logits(run)
 
-    def held(stage: Stage, in_flight: Result) -> dict[str, Result]:
+    def parts_on(stage: Stage, in_flight: Result) -> dict[str, Result]:
         """Part by part, with so many micro-batches in flight."""
-        layers = layer_activations(run, kept.layers, stage)
-        activations = in_flight * (layers + stage.embedding * kept.embedding)
+        layers = layer_activations(run, saved.layers, stage)
+        activations = in_flight * (layers + stage.embedding * saved.embedding)
         # While the loss is differentiated, its input is still there; while a layer is
         # computed again, the head's input is gone.
-        transient = maximum(recomputed - stage.head * kept.head, stage.head * logits)
+        transient = maximum(recomputed - stage.head * saved.head, stage.head * logits)
         transient = divide(transient, c)
         if run.sharding != "zero":
             transient = transient + gathered_bytes(model, split, stage)
         return state_bytes(run, stage) | {
-            "activations": divide(activations + stage.head * kept.head, c),
+            "activations": divide(activations + stage.head * saved.head, c),
             "transient": transient,
         }
 
     (first, last), (first_in_flight, last_in_flight) = ends(split), split.in_flight
-    on_first = held(first, first_in_flight)
+    on_first = parts_on(first, first_in_flight)
     if first.head is True:  # the only stage
         return Memory(**on_first)
-    on_last = held(last, last_in_flight)
+    on_last = parts_on(last, last_in_flight)
     larger = sum(on_first.values()) >= sum(on_last.values())
     return Memory(**{x: where(larger, on_first[x], on_last[x]) for x in on_first})
 
@@ -296,8 +296,8 @@ def gathered_bytes(model: Transformer, split: Split, stage: Stage) -> Result:
     layer = max(layer.parameters(h) - layer.expert_parameters(h) for layer in model.kinds)
     output = stage.head * head_parameters(model)
     gathered = divide(2 * 2 * layer + 2 * output, t)
-    kept = 2 * stage_parameters(model, stage)
-    weights = where(split.pipeline_parallel == 1, gathered, kept)
+    stage_bytes = 2 * stage_parameters(model, stage)
+    weights = where(split.pipeline_parallel == 1, gathered, stage_bytes)
     gradients = divide(2 * layer + 2 * output, t)
     tokens = split.micro_batch_size * model.sequence_length
     parallel_loss = where(t > 1, 4 * model.vocab_size + 2 * h * (t - 1), 0)

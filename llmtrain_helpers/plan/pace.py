@@ -173,12 +173,12 @@ def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares
         return TUNED["16-bit"]
     bits, layers = _kind(run)
     kind = f"{bits} {layers}"
-    known = UTILIZATIONS.get(kind + of_family(run.accelerator.name), UTILIZATIONS[kind])
+    shares = UTILIZATIONS.get(kind + of_family(run.accelerator.name), UTILIZATIONS[kind])
     if step is None or bits not in ("16-bit", "fp8"):
-        return known
+        return shares
     paces, evidence = PACES.get((layers, run.software), PACES[layers, "any"])
     low, likely, high = (at_peak / step.total * pace for pace in paces)
-    runs = [u * likely / known.steps[1] for u in known.runs]
+    runs = [u * likely / shares.steps[1] for u in shares.runs]
     return Shares((low, likely, high), (runs[0], runs[1], runs[2]), evidence)
 
 

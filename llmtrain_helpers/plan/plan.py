@@ -388,11 +388,11 @@ def plan_run(
     <Plan: 34.7 days, 14.0 GB a GPU, fits>
     """
     check_names("plan_run", options, Options.__annotations__)
-    given: dict[str, Any] = {**options}
-    shape = known_model(model, given.pop("sequence_length", None))
+    named: dict[str, Any] = {**options}
+    shape = known_model(model, named.pop("sequence_length", None))
     chip = known_accelerator(accelerator)
     size = num_gpus, tokens, global_batch_size
-    return Plan.of(Run(shape, chip, *size, recompute, **spelt_out(given)))
+    return Plan.of(Run(shape, chip, *size, recompute, **spelt_out(named)))
 
 
 def _check_size(run: Run, flops: Result, seconds: Result) -> None:

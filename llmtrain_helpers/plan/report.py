@@ -161,11 +161,11 @@ def report(
         f"{units.count(run.tokens)} tokens in likely "
         f"{time}{price}{longer}. It {fit}.{warning}"
     )
-    before = _seen_before(trained_on)
-    if law is None and before:
-        refuse("trained_on", before, "is what a law wants, and law is None")
+    tokens_before = _tokens_before(trained_on)
+    if law is None and tokens_before:
+        refuse("trained_on", tokens_before, "is what a law wants, and law is None")
     # A law tells of a model trained from nothing, not of what tuning adds.
-    quality = [] if law is None or run.tuning is not None else _quality(plan, law, before)
+    quality = [] if law is None or run.tuning is not None else _quality(plan, law, tokens_before)
     lines = (*_work(plan), *_machine(plan), *_step(plan), *_time(plan), *quality)
     parameters = units.count(plan.parameters.total)
     title = f"{name[:1].upper()}{name[1:]}: {parameters} parameters"
@@ -251,14 +251,14 @@ def _machine(plan: Plan) -> list[Line]:
         recipe = _recipe(plan, run.tuning) if run.tuning.is_full else ""
         bytes_of = f"{recipe}peak at the {plan.phase}, {run.tuning.optimizer}"
         sources = "notebook 12; reserve from measured peaks"
-    held = plan.memory.total
+    memory = plan.memory.total
     fused = {None: "", True: ", the MLP fused", False: ", the MLP not fused"}[run.fused_mlp]
     return [
         Line("GPUs", f"{units.exact(split.num_gpus)} {chip.name}", "chosen", ways, "yours"),
         Line(
             "memory of a GPU",
-            units.gigabytes(held),
-            f"to {units.gigabytes(held + plan.reserve)} with the reserve",
+            units.gigabytes(memory),
+            f"to {units.gigabytes(memory + plan.reserve)} with the reserve",
             f"of {units.gigabytes(chip.memory)}; {bytes_of}{fused}, "
             f"sequences at once: {split.micro_batch_size}",
             sources,
@@ -270,11 +270,11 @@ def _recipe(plan: Plan, tuning: Tuning) -> str:
     """The recipe of full tuning and its bytes, and what the other one would need."""
     other = tuning.replace(recipe="amp" if tuning.recipe == "pure_bf16" else "pure_bf16")
     used, instead = (units.short(round(sum(weight_bytes(x).values()), 1)) for x in (tuning, other))
-    said = f"recipe {tuning.recipe}, {used} bytes a parameter"
+    words = f"recipe {tuning.recipe}, {used} bytes a parameter"
     if missing_format(other.bytes_of, plan.run.accelerator.peaks):
-        return f"{said}, products in {plan.run.number_format}; "
+        return f"{words}, products in {plan.run.number_format}; "
     needed = units.gigabytes(plan.replace(tuning=other).memory.total)
-    return f"{said} ({needed} with {instead}, {other.recipe}); "
+    return f"{words} ({needed} with {instead}, {other.recipe}); "
 
 
 def _step(plan: Plan) -> list[Line]:
@@ -304,7 +304,7 @@ def _time(plan: Plan) -> list[Line]:
             assumption += "; few tokens at once: there 4 bits took others up to twice as long"
     elif run.utilizations is None:
         assumption += f"; {STACKS[run.software]}{_bubble_alone(plan)}"
-    assumption += "".join(f"; {said}" for said in _said(run))
+    assumption += "".join(f"; {note}" for note in _notes(run))
     source = rests_on(plan)
     if plan.measured:
         assumption = _own_speed(plan)
@@ -346,16 +346,16 @@ def rests_on(plan: Plan) -> str:
     return f"{WHOLE_RUNS} in the interval that the others make; {moved}: {steps}"
 
 
-def _said(run: Run) -> list[str]:
-    """What was said of a run's products and of what travels beside them, and long texts."""
-    said = []
+def _notes(run: Run) -> list[str]:
+    """Notes on a run's products, on what travels beside them, and on long texts."""
+    notes = []
     if run.model.sequence_length > LONGEST:
-        said.append(f"texts of over {LONGEST:,} tokens took others nearly twice as long")
+        notes.append(f"texts of over {LONGEST:,} tokens took others nearly twice as long")
     if run.number_format != run.wide_format:
-        said.append(f"products with weights in {run.number_format}")
+        notes.append(f"products with weights in {run.number_format}")
     if run.overlap is not None:
-        said.append(f"what layers send {'hides behind' if run.overlap else 'adds to'} products")
-    return said
+        notes.append(f"what layers send {'hides behind' if run.overlap else 'adds to'} products")
+    return notes
 
 
 def _bubble_alone(plan: Plan) -> str:
@@ -376,13 +376,13 @@ def _own_speed(plan: Plan) -> str:
     own = "step" if plan.run.flops_per_gpu is None else "rate"
     alone = f"{units.digits(plan.days.likely, 2)} days without stops"
     low, _, high = (units.share(longer - 1).removesuffix(" %") for longer in STOPS)
-    told = f"your measured {own}: {_share(plan, plan.mfu)}; {alone}, which add {low} to {high} %"
+    speed = f"your measured {own}: {_share(plan, plan.mfu)}; {alone}, which add {low} to {high} %"
     if not plan.beyond_published:
-        return told
+        return speed
     share = units.percent(plan.hfu)
     share += "" if plan.run.recompute == "none" else " with what is recomputed"
     most = units.share(plan.highest_published or 0)
-    return f"{told}. {share} is above any published step ({most}): was it of the whole batch?"
+    return f"{speed}. {share} is above any published step ({most}): was it of the whole batch?"
 
 
 def _first_run(plan: Plan) -> list[Line]:
@@ -434,7 +434,7 @@ def worth(plan: Plan, law: str | Law = "besiroglu", trained_on: Number = 0) -> W
     """
     check_one(plan, "a model's worth is told of one")
     fit = known_law(law)
-    N, T = plan.parameters.active, plan.run.tokens + _seen_before(trained_on)
+    N, T = plan.parameters.active, plan.run.tokens + _tokens_before(trained_on)
     return Worth(
         loss=float(loss(N, T, fit)),
         losses={name: float(loss(N, T, known_law(name))) for name in SAME_RUNS},
@@ -444,19 +444,19 @@ def worth(plan: Plan, law: str | Law = "besiroglu", trained_on: Number = 0) -> W
     )
 
 
-def _seen_before(trained_on: Number) -> int:
+def _tokens_before(trained_on: Number) -> int:
     """The tokens that a model has seen before a run, checked."""
-    before = single("trained_on", trained_on, least=0)
-    at_most("trained_on", before, "the tokens that there are", 10**20)
-    return before
+    tokens = single("trained_on", trained_on, least=0)
+    at_most("trained_on", tokens, "the tokens that there are", 10**20)
+    return tokens
 
 
 def _quality(plan: Plan, law: str | Law, trained_on: int) -> list[Line]:
     """The lines of what the model is expected to be worth."""
-    fit, told = known_law(law), worth(plan, law, trained_on)
+    fit, value = known_law(law), worth(plan, law, trained_on)
     N, T = plan.parameters.active, plan.run.tokens + trained_on
-    losses = [told.loss, *told.losses.values()]
-    least = told.times_the_least
+    losses = [value.loss, *value.losses.values()]
+    least = value.times_the_least
     times = units.digits(least, 3 if least < 10 else 2)
     ends = f"{min(losses):.2f} to {max(losses):.2f} by"
     if f"{min(losses):.2f}" == f"{max(losses):.2f}":
@@ -467,15 +467,15 @@ def _quality(plan: Plan, law: str | Law, trained_on: int) -> list[Line]:
     return [
         Line(
             "loss expected",
-            f"{told.loss:.2f} nats a token",
+            f"{value.loss:.2f} nats a token",
             f"{ends} two fits of the same runs",
             assumption,
             fit.source,
         ),
         Line(
             "tokens a parameter",
-            units.digits(told.tokens_per_parameter, 2),
-            f"{units.digits(told.best, 2)} is best for this work",
+            units.digits(value.tokens_per_parameter, 2),
+            f"{units.digits(value.best, 2)} is best for this work",
             f"{times} times the least work for its loss",
             fit.source,
         ),

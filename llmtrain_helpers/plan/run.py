@@ -209,10 +209,10 @@ class Run:
     def _check_speed(self) -> None:
         """Refuse two sources of a run's speed, and a step that was measured elsewhere."""
         sources = ("utilizations", "flops_per_gpu", "pace")
-        given = [name for name in sources if getattr(self, name) is not None]
-        if len(given) > 1:
-            other = " and ".join(given[1:])
-            refuse(given[0], getattr(self, given[0]), f"and {other}: give one, the other is None")
+        speeds = [name for name in sources if getattr(self, name) is not None]
+        if len(speeds) > 1:
+            other = " and ".join(speeds[1:])
+            refuse(speeds[0], getattr(self, speeds[0]), f"and {other}: give one, the other is None")
         pace = self.pace
         if pace is None:
             return
@@ -222,8 +222,8 @@ class Run:
         if pace.software != self.software:
             refuse("pace", pace, f"is of software={pace.software!r}, not {self.software!r}")
         for name in ("model", "accelerator"):
-            then, now = getattr(pace, name), getattr(self, name)
-            if then is not now and then != now:
+            then, current = getattr(pace, name), getattr(self, name)
+            if then is not current and then != current:
                 refuse("pace", pace, f"was measured with another {name}")
 
     def _split(self) -> Split:
@@ -356,12 +356,12 @@ def spelt_out(arguments: Mapping[str, Any]) -> dict[str, Any]:
     {'num_gpus': 8, 'zero_stage': 3, 'sharding': 'fsdp'}
     """
     ways = ("zero_stage", "sharding", "shard")
-    given = {name: x for name, x in arguments.items() if name not in ways or x is not None}
-    shard = given.pop("shard", None)
+    options = {name: x for name, x in arguments.items() if name not in ways or x is not None}
+    shard = options.pop("shard", None)
     if shard is None:
-        return given
+        return options
     for name in ways[:2]:
-        if name in given:
+        if name in options:
             refuse("shard", shard, f"says {name} too: leave one of them out")
     stage, sharding = SHARDS[choice("shard", shard, SHARDS)]
-    return {**given, "zero_stage": stage, "sharding": sharding}
+    return {**options, "zero_stage": stage, "sharding": sharding}

@@ -70,10 +70,10 @@ class Schedule:
 
         Where a stage has several pieces, one in one piece counts as that part of it.
         """
-        held = most = 0
+        in_flight = most = 0
         for turn in self.of_stage(stage):
-            held += -1 if turn.backward else 1
-            most = max(most, held)
+            in_flight += -1 if turn.backward else 1
+            most = max(most, in_flight)
         return most / self.interleave
 
     def kept(self, stage: int) -> list[tuple[int, int]]:
@@ -81,11 +81,11 @@ class Schedule:
 
         One more when a forward turn ends, one less when a backward turn does.
         """
-        held, corners = 0, [(0, 0)]
+        in_flight, corners = 0, [(0, 0)]
         for turn in self.of_stage(stage):
-            corners.append((turn.start, held))
-            held += -1 if turn.backward else 1
-            corners.append((turn.end, held))
+            corners.append((turn.start, in_flight))
+            in_flight += -1 if turn.backward else 1
+            corners.append((turn.end, in_flight))
         return corners
 
 

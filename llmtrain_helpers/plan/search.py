@@ -50,7 +50,7 @@ TRIED: dict[str, tuple[Any, ...]] = {
 """What a search tries of each part of a layout where nothing is given, the plainest first."""
 
 
-def layouts(num_gpus: int, given: Mapping[str, Any], experts: int = 0) -> list[Layout]:
+def layouts(num_gpus: int, fixed: Mapping[str, Any], experts: int = 0) -> list[Layout]:
     """The layouts that are tried on so many GPUs, the plainest first.
 
     Those with all that is given. A pipeline is tried with ZeRO 1 alone, unless a stage
@@ -61,14 +61,14 @@ def layouts(num_gpus: int, given: Mapping[str, Any], experts: int = 0) -> list[L
     """
     whole = tuple(e for e in TRIED["expert_parallel"] if e == 1 or (experts and experts % e == 0))
     trials = {**TRIED, "expert_parallel": whole}
-    choices = [(given[name],) if name in given else tried for name, tried in trials.items()]
+    choices = [(fixed[name],) if name in fixed else tried for name, tried in trials.items()]
     every = [Layout(*chosen) for chosen in product(*choices)]
     likely = [
         layout
         for layout in every
         if num_gpus % (layout.pipeline_parallel * layout.tensor_parallel * layout.expert_parallel)
         == 0
-        and (layout.pipeline_parallel == 1 or layout.zero_stage == 1 or "zero_stage" in given)
+        and (layout.pipeline_parallel == 1 or layout.zero_stage == 1 or "zero_stage" in fixed)
     ]
     return likely or every  # of which none comes out even: whoever plans one is told why
 
@@ -102,17 +102,17 @@ def best_split(
     """
     n = single("num_gpus", num_gpus)
     B = single("global_batch_size", global_batch_size)
-    given: dict[str, Any] = {**options}
-    model = known_model(model, given.pop("sequence_length", None))
-    accelerator, given = known_accelerator(accelerator), spelt_out(given)
-    run = {"num_gpus": n, "global_batch_size": B, "tokens": tokens, **given}
+    fixed: dict[str, Any] = {**options}
+    model = known_model(model, fixed.pop("sequence_length", None))
+    accelerator, fixed = known_accelerator(accelerator), spelt_out(fixed)
+    run = {"num_gpus": n, "global_batch_size": B, "tokens": tokens, **fixed}
     _check_single(model, accelerator, run)
-    tried = layouts(n, _of_layout(given), model.num_experts)
+    tried = layouts(n, _of_layout(fixed), model.num_experts)
     first = _first_even(model, accelerator, tried, run)
     most = first.run.accelerator.memory - first.reserve
 
     @cache
-    def held(layout: Layout) -> float:
+    def memory(layout: Layout) -> float:
         """Bytes on a GPU; infinite where the layout does not come out even."""
         run = first.run.if_even(**layout._asdict())
         return math.inf if run is None else float(memory_per_gpu(run).total)
@@ -127,21 +127,21 @@ def best_split(
     for bound, layout in sorted(bounds, key=lambda pair: pair[0]):
         if bound > price[: len(bound)]:
             break
-        if held(leanest(layout)) <= most and held(layout) <= most:
+        if memory(leanest(layout)) <= most and memory(layout) <= most:
             plan = first.replace(**layout._asdict())
             if step_price(plan, first) < price:
                 best, price = plan, step_price(plan, first)
     if best is None:
-        return first.replace(**min(map(leanest, tried), key=held)._asdict())
+        return first.replace(**min(map(leanest, tried), key=memory)._asdict())
     return best
 
 
 def _of_layout(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What is given of a layout, each of its numbers checked."""
-    given = {name: options[name] for name in TRIED if name in options}
-    for name in {*given} - {"recompute"}:
-        given[name] = single(name, given[name], least=int(name != "zero_stage"))
-    return given
+    """Return what the options say of a layout, each of its numbers checked."""
+    layout = {name: options[name] for name in TRIED if name in options}
+    for name in {*layout} - {"recompute"}:
+        layout[name] = single(name, layout[name], least=int(name != "zero_stage"))
+    return layout
 
 
 def _check_single(model: Transformer, accelerator: Accelerator, run: Mapping[str, object]) -> None:

@@ -43,13 +43,13 @@ def unknown_figures(run: Run) -> tuple[str, ...]:
     """What of a chip is not known that the model of a step wants, in words."""
     chip = run.accelerator
     rates = [chip.matmul_rate(x) for x in (run.number_format, run.wide_format)]
-    wanted = {
+    figures = {
         "link": chip.link_bandwidth,
         "network": chip.network_bandwidth,
         "memory bandwidth": chip.bandwidth,
         "best matrix product": None if None in rates else rates[0],
     }
-    return tuple(name for name, figure in wanted.items() if figure is None)
+    return tuple(name for name, figure in figures.items() if figure is None)
 
 
 def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:

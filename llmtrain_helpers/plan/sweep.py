@@ -145,8 +145,8 @@ def sweep(
     """
     np = numpy()
     model, accelerator = known_model(model, sequence_length), known_accelerator(accelerator)
-    given = spelt_out({"zero_stage": zero_stage, **options})
-    several = _several("zero_stage", given.pop("zero_stage", 0))
+    fixed = spelt_out({"zero_stage": zero_stage, **options})
+    several = _several("zero_stage", fixed.pop("zero_stage", 0))
     axes = {
         "num_gpus": _axis("num_gpus", num_gpus),
         "tokens": _axis("tokens", tokens),
@@ -164,13 +164,13 @@ def sweep(
     size = prod(map(len, axes.values())) * len(pairs)
     at_most("plans in the sweep", size, "what one call takes", 10_000_000)
     mesh = dict(zip(axes, map(np.ravel, np.meshgrid(*axes.values())), strict=True))
-    even = reduce(and_, _rules(model, mesh, given))
+    even = reduce(and_, _rules(model, mesh, fixed))
     if not even.any():
-        rules = [*_rules(model, mesh, given)]
+        rules = [*_rules(model, mesh, fixed)]
         nearest = np.sum(rules, axis=0).argmax()  # breaks fewest
         split = {name: column[nearest].item() for name, column in mesh.items()}
         try:
-            plan_run(model, accelerator, **split, recompute=recomputes[0], **given)
+            plan_run(model, accelerator, **split, recompute=recomputes[0], **fixed)
         except ValueError as error:
             if all(rule.any() for rule in rules):  # each split has a fault of its own
                 none = f"none of {size:,} splits comes out even: of the nearest, {error}"
@@ -179,11 +179,11 @@ def sweep(
     plans = []
     for r, z in pairs:
         # A pipeline with sharded gradients must be told what becomes of them.
-        decided = z < 2 or given.get("keep_gradients") is not None
+        decided = z < 2 or fixed.get("keep_gradients") is not None
         possible = even & ((mesh["pipeline_parallel"] == 1) | decided)
         if possible.any():
             grid = {name: column[possible] for name, column in mesh.items()}
-            run = {**given, **grid, "recompute": r, "zero_stage": z}
+            run = {**fixed, **grid, "recompute": r, "zero_stage": z}
             if z < 2 <= max(stages):  # what's said of sharded gradients is for the others
                 run["keep_gradients"] = None
             plans.append(plan_run(model, accelerator, **run))

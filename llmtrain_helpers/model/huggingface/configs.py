@@ -171,9 +171,9 @@ def language_model(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Family
             config = {**config, "tie_word_embeddings": tied}
     if family is None:
         # The nearest is not offered: a name that looks alike is another shape.
-        known = [*COMMON, f"and {len(FAMILIES) - len(COMMON)} more in families.FAMILIES"]
+        choices = [*COMMON, f"and {len(FAMILIES) - len(COMMON)} more in families.FAMILIES"]
         name = config.get("model_type")
-        refuse("model_type", name, f"{where}is unknown. Known: {', '.join(known)}")
+        refuse("model_type", name, f"{where}is unknown. Known: {', '.join(choices)}")
     return config, family
 
 
@@ -223,8 +223,8 @@ def _is_foreign(key: str, family: Family) -> bool:
         return False
     if key in _NORMS:
         return family.norm_size not in (0, _NORMS[key])
-    known = FAMILIES.values()
-    elsewhere = any(other.has(key) or key in other.read_over for other in known)
+    families = FAMILIES.values()
+    elsewhere = any(other.has(key) or key in other.read_over for other in families)
     return elsewhere or _STRUCTURE.search(key) is not None
 
 

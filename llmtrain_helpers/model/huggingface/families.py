@@ -230,13 +230,13 @@ def _family(words: list[str]) -> Family:
 
 def _take(word: str, traits: dict[str, Any]) -> None:
     """Put what a word of a row says among the traits; the signs are those of `family_rows`."""
-    before, rest = word[0], word[1:]
-    if before == ".":
+    sign_of_word, rest = word[0], word[1:]
+    if sign_of_word == ".":
         name, _, value = rest.partition("=")
         traits[name] = _trait(word, name, value or "True")
-    elif before == "~":
+    elif sign_of_word == "~":
         traits["read_over"] = (*traits.get("read_over", ()), rest)
-    elif before == "-":
+    elif sign_of_word == "-":
         if traits["defaults"].pop(rest, word) == word:
             refuse("word", word, "takes away what is no key of a Llama")
     else:
@@ -244,10 +244,10 @@ def _take(word: str, traits: dict[str, Any]) -> None:
         key, _, value = word.partition(sign)
         if not key or not value:
             refuse("word", word, f"is no key and value with one of {' '.join(_SIGNS)} between")
-        known = _rule(word, value) if sign == "@" else _literal(value)
+        trait = _rule(word, value) if sign == "@" else _literal(value)
         if sign == "+":
             _check_letters(word, value)
-        traits.setdefault(_SIGNS[sign], {})[key] = known
+        traits.setdefault(_SIGNS[sign], {})[key] = trait
 
 
 _SIGNS = {
@@ -269,10 +269,10 @@ def _trait(word: str, name: str, text: str) -> Any:
         value = tuple(text.split(","))
     if name == "bias":
         _check_letters(word, text)
-    given = "Callable" if callable(value) else type(value).__name__
-    if given not in _TRAITS[name]:
-        wanted = " or ".join("@rule" if kind == "Callable" else kind for kind in _TRAITS[name])
-        refuse("word", word, f"gives {name} another thing than {wanted}")
+    kind_of_value = "Callable" if callable(value) else type(value).__name__
+    if kind_of_value not in _TRAITS[name]:
+        kinds = " or ".join("@rule" if kind == "Callable" else kind for kind in _TRAITS[name])
+        refuse("word", word, f"gives {name} another thing than {kinds}")
     return value
 
 
@@ -301,8 +301,8 @@ def _rule(word: str, text: str) -> Callable[..., Any]:
         return rule
     if makes_one and all(values):
         with suppress(TypeError):
-            made: Callable[..., Any] = rule(*map(_literal, values))
-            return made
+            function: Callable[..., Any] = rule(*map(_literal, values))
+            return function
     refuse("word", word, f"gives {name} other values behind a colon than it takes")
 
 

@@ -69,8 +69,8 @@ def _kinds(x: Values, family: Family) -> Any:
     older = {"attention": "full_attention", "mamba": "linear_attention"}
     kinds = [older.get(kind, kind) for kind in x["layer_types"]]
     l = layer_count(x)
-    known = {*family.mixers, *family.attention_kinds}
-    if not all(kind in known for kind in kinds):
+    choices = {*family.mixers, *family.attention_kinds}
+    if not all(kind in choices for kind in kinds):
         refuse("layer_types", kinds, f"has no place in this shape: only {ATTENTION} have")
     if len(kinds) != l and family.any_kinds:
         return "full_attention"
