@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from llmtrain_helpers.checks import Number, Result, at_most, counts, refuse, single
+from llmtrain_helpers.checks import Array, Count, at_most, checked, refuse
 
 MOST = 2**20
 """Turns that one schedule may have."""
@@ -89,7 +89,12 @@ class Schedule:
         return corners
 
 
-def idle_share(stages: Number, micro_batches: Number, interleave: Number = 1) -> Result:
+@checked
+def idle_share(
+    stages: Count[float | Array],
+    micro_batches: Count[float | Array],
+    interleave: Count[float | Array] = 1,
+) -> float | Array:
     """The share of a pipeline's step in which each stage waits: (p − 1)/(vm + p − 1).
 
     With v pieces of the model on each stage (`interleave`). Source: arXiv 2104.04473,
@@ -98,16 +103,17 @@ def idle_share(stages: Number, micro_batches: Number, interleave: Number = 1) ->
     >>> idle_share(stages=4, micro_batches=8)
     0.2727272727272727
     """
-    p, m, v = counts(stages=stages, micro_batches=micro_batches, interleave=interleave)
+    p, m, v = stages, micro_batches, interleave
     return (p - 1) / (v * m + p - 1)
 
 
+@checked
 def pipeline_schedule(
-    stages: Number,
-    micro_batches: Number,
-    forward: Number = 1,
-    backward: Number = 2,
-    interleave: Number = 1,
+    stages: Count[int],
+    micro_batches: Count[int],
+    forward: Count[int] = 1,
+    backward: Count[int] = 2,
+    interleave: Count[int] = 1,
 ) -> Schedule:
     """The turns of p stages with m micro-batches: one forward, one backward (1F1B).
 
@@ -127,9 +133,7 @@ def pipeline_schedule(
     >>> step.end, round(step.idle, 4), [step.in_flight(stage) for stage in range(4)]
     (33, 0.2727, [4.0, 3.0, 2.0, 1.0])
     """
-    p, m = int(single("stages", stages)), int(single("micro_batches", micro_batches))
-    f, b = int(single("forward", forward)), int(single("backward", backward))
-    v = int(single("interleave", interleave))
+    p, m, f, b, v = stages, micro_batches, forward, backward, interleave
     if v > 1 and m % p:
         refuse("micro_batches", m, f"is not divisible by stages={p}, as interleaving asks")
     at_most("stages·micro_batches·2", 2 * p * m * v, "what one schedule takes", MOST)
