@@ -17,9 +17,7 @@ from llmtrain_helpers import (
     published,
     utilization,
 )
-from llmtrain_helpers.checks import show
 from llmtrain_helpers.flops import RECOMPUTE
-from tests.bad_values import assert_refused
 from tests.formulas.cases import shape_of
 from tests.strategies import transformers
 
@@ -131,13 +129,6 @@ def test_a_sweep_over_lengths_and_batches_counts_any_model() -> None:
 def test_the_convention_must_be_said() -> None:
     with pytest.raises(TypeError, match="recompute"):
         gpt_flops(**SHAPE)
-
-
-@pytest.mark.parametrize("bad", ["flash", None, 1], ids=show)
-def test_attention_is_dense_or_causal(bad) -> None:
-    model = published.architecture("gpt2")
-    arguments = {"model": model, "batch_size": 1, "recompute": "none"}
-    assert_refused(count_flops, "attention", **arguments, attention=bad)
 
 
 def test_a_rate_in_tera_is_recognised() -> None:
