@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from llmtrain_course.communication.formulas import BackwardOverlap
 from llmtrain_helpers.batch import StepTime
-from llmtrain_helpers.checks import amount, flag, instance, one, quantity, refuse, single
+from llmtrain_helpers.checks import amount, flag, instance, one, quantity, refuse, single, unchecked
 from llmtrain_helpers.results import Breakdown
 
 _Name = TypeVar("_Name")
@@ -156,11 +156,16 @@ class StepClock:
         if one("slowest", self.slowest, quantity) < 1:
             refuse("slowest", self.slowest, "is below 1: it is the slowest of all")
 
+    def pass_seconds(self, micro_batch_size: int) -> float:
+        """The seconds of one pass without waiting: t₀ + b/r."""
+        b = single("micro_batch_size", micro_batch_size)
+        return float(unchecked(StepTime.seconds)(self.one_pass, b))  # a redraw asks 300 times
+
     def parts(self, micro_batch_size: int, accumulation: int = 1) -> StepParts:
         """The seconds of a step: passes, and what is waited for."""
         b = single("micro_batch_size", micro_batch_size)
         k = single("accumulation", accumulation)
-        one_pass = float(self.one_pass.seconds(b))
+        one_pass = self.pass_seconds(b)
         others = sum(self.waits_for_others(b, k).values())
         busy = k * one_pass + others + self.update
         data = _exposed_seconds(self.loading * k * b, busy)
@@ -176,7 +181,7 @@ class StepClock:
         >>> [round(s, 3) for s in clock.waits_for_others(4, 8).values()]
         [0.07, 0.16]
         """
-        one_pass = float(self.one_pass.seconds(micro_batch_size))
+        one_pass = self.pass_seconds(micro_batch_size)
         *_, (_, arrived) = self.buckets(micro_batch_size, accumulation)
         link = _exposed_seconds(arrived, accumulation * one_pass * self.slowest)
         neighbour = accumulation * one_pass * (self.slowest - 1)
@@ -184,7 +189,7 @@ class StepClock:
 
     def buckets(self, micro_batch_size: int, accumulation: int = 1) -> list[tuple[float, float]]:
         """Return when each bucket of gradients travels, in seconds since the step's start."""
-        one_pass = float(self.one_pass.seconds(micro_batch_size)) * self.slowest
+        one_pass = self.pass_seconds(micro_batch_size) * self.slowest
         backward = BACKWARD * one_pass
         if not self.overlap:
             end = accumulation * one_pass
