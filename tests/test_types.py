@@ -28,7 +28,7 @@ WITH_ANY = {
     "model": 176,
     "parallelism": 15,
     "parameters": 12,
-    "plan": 76,
+    "plan": 75,
     "precision": 7,
     "published": 7,
     "results": 8,
