@@ -184,7 +184,9 @@ class Options(Sizes, Assumptions, total=False):
 class SearchOptions(Options, total=False):
     """What a search of splits takes: those that aren't given are searched."""
 
-    recompute: Annotated[EveryRecompute, Help("what backward computes again")]
+    recompute: Annotated[
+        EveryRecompute, Help("what backward computes again", " (every other product)")
+    ]
 
 
 class Changes(SearchOptions, total=False):
