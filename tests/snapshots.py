@@ -37,13 +37,11 @@ from llmtrain_helpers import (
 )
 from tests.faces.exercises.answers import ANSWERS
 from tests.panel_code import text_of
-from tests.paths import ROOT
 from tests.plan.cases import H100
+from tools.notebooks import chapters
 
 WORDS = Path(__file__).parent / "words"
-PAGES = {
-    path.stem[3:]: path.read_text("utf-8") for path in (ROOT / "notebooks").glob("[0-9]*.ipynb")
-}
+PAGES = {path.stem[3:]: path.read_text("utf-8") for path in chapters()}
 """The text of each chapter's notebook, by the chapter's word."""
 LLAMA = published.architecture("Llama-3.1-8B", 4096)
 
