@@ -274,7 +274,7 @@ def test_every_place_has_the_same_minutes() -> None:
     parts = re.findall(r"^### (\d\d) · (?s:.*?)\*\*, alone (\d+)$", guide, re.MULTILINE)
     assert {number: int(single) for number, single in parts} == counted
     assert minutes.with_minutes(readme) == readme
-    assert "alone(path)" in (ROOT / "site" / "front_page.py").read_text("utf-8")
+    assert "solo_minutes(path)" in (ROOT / "site" / "front_page.py").read_text("utf-8")
 
 
 def test_no_exercise_id_stands_in_two_notebooks() -> None:
