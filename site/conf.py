@@ -1,6 +1,7 @@
 """Settings of the site: the notebooks where they lie, as pages with live panels."""
 
 import re
+from pathlib import Path
 
 import cells
 import front_page
@@ -64,6 +65,14 @@ class Pages(StandaloneHTMLBuilder):
     def get_output_path(self, page_name):
         """Return the file that a page is written to."""
         return super().get_output_path(word_of(page_name))
+
+    def dump_search_index(self):
+        """Write the index with the names that pages go by, so that the search leads to them."""
+        super().dump_search_index()
+        path = Path(self.outdir, self.searchindex_filename)
+        text = path.read_text("utf-8")
+        names = re.search(r'"docnames":\[.*?\]', text)[0]
+        path.write_text(text.replace(names, word_of(names), 1), "utf-8")
 
 
 def word_of(docname):
