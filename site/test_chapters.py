@@ -132,11 +132,11 @@ LAYOUT = """() => {
         "a picture has the form for another window":
             all(":is(.live-saved, .live-answer) svg.wt").filter(one => one.checkVisibility())
                 .filter(one => one.matches(innerWidth > 600 ? ".narrow" : ".wide")),
+    };
+    if (innerWidth < 600) Object.assign(problems, {
         "a saved picture leaves the window":
             all(":is(.live-saved, .live-answer) svg.wt").filter(one => one.checkVisibility())
                 .filter(one => one.getBoundingClientRect().left < 0),
-    };
-    if (innerWidth < 600) Object.assign(problems, {
         "a formula is wider than the telephone":
             all("article div.math > svg").filter(one => right(one) > innerWidth),
         "a picture is wider than the telephone": all("article svg.wt")
