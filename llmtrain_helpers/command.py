@@ -448,9 +448,9 @@ def in_options(sentence: str) -> str:
     return re.sub(r"(--[a-z-]+|MODEL)=", r"\1 ", worded)
 
 
-def _of_model(found: re.Match[str]) -> str:
+def _of_model(match: re.Match[str]) -> str:
     """A size of the model in words: no option is called num_layers."""
-    start, name, size, verb = found.groups()
+    start, name, size, verb = match.groups()
     whose = "the" if start is None else "The"
     verb = {None: "", " is": " are", " is not": " aren't"}[verb]
     return f"{whose} model's {size} {MODEL_SIZES[name]}{verb}"

@@ -524,9 +524,6 @@ def test_a_text_without_its_encoding_is_found() -> None:
 PARTICIPLES = {"told", "found", "held", "said", "shown", "known"}
 """No names for a value: they tell what was done to it, and not what it is."""
 
-STILL_SO_NAMED = {"llmtrain_helpers"}
-"""Folders where some values still have such names. Take a folder out when it's clean."""
-
 
 def participles(tree: ast.AST) -> list[str]:
     """The arguments and variables of a file that have such a name, with their lines."""
@@ -542,8 +539,7 @@ def is_assigned(node: ast.AST) -> TypeGuard[ast.Name]:
 
 def test_values_are_named_by_nouns() -> None:
     for path in tracked():
-        folder = path.relative_to(ROOT).parts[0]
-        if path.suffix == ".py" and folder not in STILL_SO_NAMED:
+        if path.suffix == ".py":
             assert not participles(syntax(path)), path
 
 

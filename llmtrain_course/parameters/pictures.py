@@ -174,13 +174,13 @@ def stream(model: Transformer, step: int, layout: Layout = PAGE) -> Drawing:
     svg += text(x, foot + 50, "“sat”", 15, "middle", **BOLD) + arrow(x, foot + 34, x, foot + 20)
     svg += rect(x - 32, foot, 64, 18, COLORS["embedding"], "embedding")
     lookup = [f"embedding: {V:,} rows of {h:,}", "numbers, of which one is “sat”"]
-    svg += _said(x + 46, foot + 15, lookup, narrow)
+    svg += _centered_text(x + 46, foot + 15, lookup, narrow)
     seen = step > 6
     svg += _shape(x - 32, 18, 64, 18, "embedding", seen)
     svg += arrow(x, 16, x, 3, opacity=1 if seen else 0.4)
     top = ["the embedding again:", f"a score for each of {V:,} tokens"]
     top = top if seen else ["the top: which token comes next?"]
-    svg += _said(x + 46, 28 if narrow and seen else 32, top, narrow)
+    svg += _centered_text(x + 46, 28 if narrow and seen else 32, top, narrow)
     if narrow:
         svg += text(x + 46, 57, f"{l - 1} more layers", 15, **BOLD) if step > 5 else ""
         svg += text(x + 12, foot - 14, "the stream", 15)
@@ -197,7 +197,7 @@ def stream(model: Transformer, step: int, layout: Layout = PAGE) -> Drawing:
     return Drawing(svg, layout.width, foot + 58, words)
 
 
-def _said(x: float, y: float, parts: Sequence[str], narrow: bool) -> str:
+def _centered_text(x: float, y: float, parts: Sequence[str], narrow: bool) -> str:
     """Words in a row, or where it is narrow in a row for each part, around the same middle."""
     rows = parts if narrow else [" ".join(parts)]
     first = y - 9 * (len(rows) - 1)

@@ -39,7 +39,7 @@ def of_family(chip: str) -> str:
     >>> of_family("TPU v5p"), of_family("H100 SXM")
     (' on TPU', '')
     """
-    return next((told for begins, told in FAMILIES.items() if chip.startswith(begins)), "")
+    return next((kind for begins, kind in FAMILIES.items() if chip.startswith(begins)), "")
 
 
 UTILIZATIONS = {
