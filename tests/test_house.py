@@ -12,6 +12,7 @@ import tomllib
 import venv
 import zipfile
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import FrozenInstanceError, fields, is_dataclass
 from functools import cache
 from graphlib import TopologicalSorter
@@ -30,6 +31,7 @@ from llmtrain_course.kit.drawing import CARD, COLORS, EDGE, GREY, INK
 from llmtrain_course.kit.panel import WORDS
 from tests.paths import ROOT, tracked
 from tools import test as everything
+from tools.notebooks import all_notebooks
 
 PACKAGE, COURSE = ROOT / "llmtrain_helpers", ROOT / "llmtrain_course"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -541,6 +543,30 @@ def test_values_are_named_by_nouns() -> None:
     for path in tracked():
         if path.suffix == ".py":
             assert not participles(syntax(path)), path
+
+
+def cells_that_are_python(path: Path) -> dict[str, ast.Module]:
+    """A notebook's code cells by their ids, but for those with magics, which don't parse."""
+    cells = {}
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            with suppress(SyntaxError):
+                cells[cell["id"]] = ast.parse("".join(cell["source"]))
+    return cells
+
+
+@pytest.mark.parametrize("path", all_notebooks(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_values_in_cells_are_named_by_nouns(path: Path) -> None:
+    for name, cell in cells_that_are_python(path).items():
+        assert not participles(cell), name
+
+
+def test_a_cell_with_a_magic_is_left_out(tmp_path: Path) -> None:
+    sources = {"a": ["told = 1\n", "print(told)"], "b": "%time found = 1"}
+    cells = [{"cell_type": "code", "id": key, "source": x} for key, x in sources.items()]
+    (path := tmp_path / "notebook.ipynb").write_text(json.dumps({"cells": cells}), "utf-8")
+    names = {key: participles(cell) for key, cell in cells_that_are_python(path).items()}
+    assert names == {"a": ["told, line 1"]}
 
 
 @pytest.mark.parametrize(
