@@ -72,7 +72,9 @@ def side_by_side(streamed: list[str], buffered: list[str]) -> list[int]:
     """Both exit codes; the second command's output is printed after the first has ended."""
     with TemporaryFile() as output:
         second = subprocess.Popen(buffered, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
-        first = subprocess.Popen(streamed, cwd=ROOT)
+        # One thread each: PyTorch's threads would wait for a core that the other one has.
+        single_threaded = {"OMP_NUM_THREADS": "1", **os.environ}
+        first = subprocess.Popen(streamed, cwd=ROOT, env=single_threaded)
         try:
             first.wait()
             print("\nUnit tests are done. Notebooks and browser:", flush=True)
