@@ -7,8 +7,8 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page
 
-from llmtrain_course import cells as in_page
-from llmtrain_course.kit import ids
+from llmtrain_course import cells as in_page, exercises
+from llmtrain_course.kit import ids, own_run
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"
@@ -47,8 +47,18 @@ def watched(page: Page, address: str) -> Page:
     return page
 
 
+ANSWERS = (exercises._TRIES, exercises._HINTS, exercises._TURNS, exercises._GUESSES)
+"""What a kernel remembers of the exercises."""
+
+
 def judge_here(page: Page) -> None:
-    """Let this Python judge what the page asks, by the same functions, so that it's quick."""
+    """Let this Python judge what the page asks, by the same functions, so that it's quick.
+
+    Like the page's own Python it starts with what the browser keeps, and nothing else.
+    """
+    for answers in (*ANSWERS, own_run.SET):
+        answers.clear()
+    in_page.restore(page.evaluate("localStorage.llmtrain ?? '{}'"))
     page.expose_function("judged", lambda name, *about: getattr(in_page, name)(*about))
     page.evaluate(
         """async () => {
