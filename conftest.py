@@ -4,15 +4,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from hypothesis import settings
-
 from llmtrain_course.measure import torch_missing
 from tools.notebooks import all_notebooks
 
 os.environ["LLMTRAIN_RUN"] = "example"  # whatever run a learner keeps here
-
-settings.register_profile("course", deadline=None)  # a busy machine isn't a fault of the code
-settings.load_profile("course")
 
 _PYTORCH = ("__init__", "counting", "ledger", "memory", "model", "parallel", "record")
 _PYTORCH += ("timing", "training")
