@@ -19,9 +19,6 @@ PAGES = sorted(str(path.relative_to(SITE)) for path in SITE.rglob("*.html"))
 DESKTOP = {"width": 1280, "height": 900}
 TELEPHONE = {"width": 390, "height": 844}
 
-MOST_MOVED = 0.03
-"""How far a page may shift by itself: so far where its typefaces come late."""
-
 MOVED = """window.moved = 0;
 new PerformanceObserver(list => {
     for (const one of list.getEntries()) if (!one.hadRecentInput) moved += one.value;

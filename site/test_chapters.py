@@ -12,18 +12,7 @@ from typing import Any, NamedTuple
 
 import nbformat
 import pytest
-from driver import (
-    AXE,
-    CHAPTERS,
-    DESKTOP,
-    MOST_MOVED,
-    MOVED,
-    judge_here,
-    painted,
-    same,
-    start,
-    watched,
-)
+from driver import AXE, CHAPTERS, DESKTOP, MOVED, judge_here, painted, same, start, watched
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from llmtrain_course import cells as in_page
@@ -99,7 +88,7 @@ def test_a_first_load_is_light_moves_nothing_and_has_no_python(chapter: Chapter)
     assert page.locator("#panel .live-start").count() == 1
     page.evaluate("document.fonts.ready")
     painted(page)
-    assert page.evaluate("moved") < MOST_MOVED
+    assert page.evaluate("moved") < 0.01
 
 
 def zipped(response: Any) -> int:
