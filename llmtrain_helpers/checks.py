@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import wraps
 from itertools import accumulate
-from types import NoneType, UnionType
+from types import ModuleType, NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -26,6 +26,7 @@ from typing import (
     Never,
     NoReturn,
     TypeAlias,
+    TypeGuard,
     TypeVar,
     Union,
     cast,
@@ -39,8 +40,14 @@ if TYPE_CHECKING:
 Number: TypeAlias = Union[int, float, "NDArray[Any]"]
 """A single number, or an array of numbers that a formula broadcasts over."""
 
-Result: TypeAlias = Any
-"""What a formula returns: a number when given numbers, an array when given an array."""
+if TYPE_CHECKING:
+    Result: TypeAlias = float
+    Size: TypeAlias = int
+else:
+    Result = Size = Number
+"""What a formula returns: a number when given numbers; a `Size` is a count, an int when given
+ints. Given an array, both are arrays: type checkers aren't told, so that a user's code needs
+no case for them."""
 
 T = TypeVar("T")
 
@@ -88,7 +95,7 @@ def shallow(text: str, most: int = 100) -> str:
     return text
 
 
-def count(name: str, value: object, least: int = 1) -> Result:
+def count(name: str, value: object, least: int = 1) -> Size:
     """A whole number of at least `least`, exact, or an array of such numbers.
 
     >>> count("tokens", 300e9)
@@ -107,7 +114,7 @@ def count(name: str, value: object, least: int = 1) -> Result:
     return int(number) if isinstance(number, float) else number
 
 
-def whole(name: str, value: object) -> Result:
+def whole(name: str, value: object) -> Size:
     """A `count` that may be zero.
 
     >>> whole("seed", 0)
@@ -116,7 +123,7 @@ def whole(name: str, value: object) -> Result:
     return count(name, value, least=0)
 
 
-def counts(**arguments: object) -> tuple[Result, ...]:
+def counts(**arguments: object) -> tuple[Size, ...]:
     """Apply `count` to several arguments at once, in their order; arrays must broadcast."""
     return _together(count, arguments)
 
@@ -148,7 +155,7 @@ def amount(name: str, value: object, most: float = LARGEST) -> Result:
     return number
 
 
-def broadcast(**arguments: Any) -> None:
+def broadcast(**arguments: object) -> None:
     """Refuse named arrays of which two do not broadcast against each other.
 
     >>> import numpy as np
@@ -166,8 +173,8 @@ def broadcast(**arguments: Any) -> None:
             if its_size == 1:
                 longest[axis] = name, size
             elif size not in (1, its_size):
-                shapes = f"{arguments[other].shape} and {value.shape}"
-                raise ValueError(f"{other} and {name} do not broadcast: shapes {shapes}")
+                ours, its = (getattr(arguments[x], "shape", ()) for x in (name, other))
+                raise ValueError(f"{other} and {name} do not broadcast: shapes {its} and {ours}")
 
 
 def rate(name: str, value: object) -> Result:
@@ -255,7 +262,7 @@ def at_most(name: str, value: Number, limit_name: str, limit: Number) -> None:
     _require(name, value, value <= limit, f"is more than {_named(limit_name, limit)}")
 
 
-def one(name: str, value: object, check: Callable[[str, object], Result] | None = None) -> Any:
+def one(name: str, value: object, check: Callable[[str, object], Result] | None = None) -> Result:
     """A single number, not an array, that passes `check`; without a check, any finite one.
 
     >>> one("memory", 80e9, quantity)
@@ -263,7 +270,7 @@ def one(name: str, value: object, check: Callable[[str, object], Result] | None 
     """
     if is_array(value):
         refuse(name, value, "is an array: here it must be one number")
-    return (check or finite)(name, value)
+    return check(name, value) if check else finite(name, value)
 
 
 def single(name: str, value: object, least: int = 1) -> int:
@@ -278,8 +285,9 @@ def finite(name: str, value: object, most: float = LARGEST) -> Result:
     >>> finite("share", -0.128)
     -0.128
     """
-    if type(value) in _PLAIN and -most <= cast(float, value) <= most:
-        return value
+    number = cast(Result, value)
+    if type(number) in _PLAIN and -most <= number <= most:
+        return number
     number = _number(name, value)
     problem = f"is not a finite number below {most:.2g}".replace("+", "")
     _require(name, number, abs(number) <= most, problem)
@@ -302,7 +310,7 @@ def floats(name: str, values: object) -> NDArray[Any]:
     return cast("NDArray[Any]", np.asarray(number, dtype="float64"))
 
 
-def numpy() -> Any:
+def numpy() -> ModuleType:
     """Import NumPy for the few functions that need it; where it's missing, they say so."""
     try:
         import numpy
@@ -324,18 +332,28 @@ def instance(name: str, value: T, kind: type) -> T:
     return value
 
 
-def is_array(value: object) -> bool:
+def is_array(value: object) -> TypeGuard[NDArray[Any]]:
     """Tell whether this is an array (or a column of a table) rather than one number."""
     return type(value) not in _PLAIN and getattr(value, "shape", ()) != ()
 
 
-def anywhere(condition: Result) -> bool:
+def anywhere(condition: object) -> bool:
     """Tell whether a condition is true, or true somewhere in an array.
 
     >>> anywhere(True), anywhere(0 > 1)
     (True, False)
     """
     return bool(condition.any() if is_array(condition) else condition)
+
+
+def as_sizes(*numbers: Number) -> tuple[Size, ...]:
+    """Give checked counts back as they are, with the type that formulas calculate with."""
+    return cast(tuple[Size, ...], numbers)
+
+
+def as_results(*numbers: Number) -> tuple[Result, ...]:
+    """Give checked numbers back as they are, with the type that formulas calculate with."""
+    return cast(tuple[Result, ...], numbers)
 
 
 # --- checks in a signature
@@ -494,14 +512,12 @@ def _named(name: str, value: Number) -> str:
     return f"{value:,}, {name}"
 
 
-def _whole(number: Result) -> Any:
+def _whole(number: Number) -> Any:
     """Tell whether there is no fraction; of an array by rounding, which is faster."""
     return number == number.round() if is_array(number) else number % 1 == 0
 
 
-def _together(
-    check: Callable[[str, object], Result], arguments: dict[str, object]
-) -> tuple[Result, ...]:
+def _together(check: Callable[[str, object], T], arguments: dict[str, object]) -> tuple[T, ...]:
     checked = {name: check(name, value) for name, value in arguments.items()}
     broadcast(**checked)
     return tuple(checked.values())
@@ -510,7 +526,7 @@ def _together(
 def _number(name: str, value: Any) -> Result:
     """The value as int, float or float64 array."""
     if is_array(value):
-        return _array(name, value)
+        return cast(Result, _array(name, value))
     if hasattr(value, "dtype"):
         return _scalar(name, value)
     if isinstance(value, (list, tuple)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cache
 from sys import float_info
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Generic, cast
 
 from llmtrain_helpers.checks import (
     Array,
@@ -48,7 +48,7 @@ def maximum(x: Exact | Array, y: Exact | Array) -> Exact | Array:
     return where(x >= y, x, y)
 
 
-def largest(value: Result) -> float:
+def largest(value: Number) -> float:
     """Return the largest number of an array, or the number itself.
 
     >>> largest(0.5)
@@ -57,7 +57,7 @@ def largest(value: Result) -> float:
     return float(value.max() if is_array(value) else value)
 
 
-def divide(size: Result, ways: Result) -> Result:
+def divide(size: Exact | Array, ways: Exact | Array) -> float | Array:
     """Divide a size by a number of ways: an exact int if it comes out even.
 
     >>> divide(96, 8), divide(97, 8)
@@ -67,21 +67,21 @@ def divide(size: Result, ways: Result) -> Result:
     return size // ways if exact else size / ways
 
 
-class Breakdown:
+class Breakdown(Generic[Exact]):
     """A whole that is the sum of its named parts: base of what the counts return.
 
     A subclass is a frozen dataclass; each of its fields is a part, but for those that
-    `_not_parts` names.
+    `_not_parts` names. `Breakdown[Size]` has parts that are counts, `Breakdown[Result]` any.
     """
 
     _not_parts: ClassVar[tuple[str, ...]] = ()
 
-    def parts(self) -> dict[str, Result]:
+    def parts(self) -> dict[str, Exact]:
         """Return each part by its name, in order."""
         return {name: getattr(self, name) for name in _parts_of(cast(Any, type(self)))}
 
     @property
-    def total(self) -> Result:
+    def total(self) -> Exact:
         """The sum of the parts."""
         return sum(self.parts().values())
 
