@@ -337,6 +337,15 @@ def is_array(value: object) -> TypeGuard[NDArray[Any]]:
     return type(value) not in _PLAIN and getattr(value, "shape", ()) != ()
 
 
+def given(size: Number) -> bool:
+    """Tell whether there is such a size: one that is not 0, or an array.
+
+    >>> given(64), given(0)
+    (True, False)
+    """
+    return is_array(size) or bool(size)
+
+
 def anywhere(condition: object) -> bool:
     """Tell whether a condition is true, or true somewhere in an array.
 

@@ -28,6 +28,7 @@ from llmtrain_helpers.checks import (
     checked,
     choice,
     divides,
+    given,
     instance,
     is_array,
     refuse,
@@ -295,7 +296,7 @@ def step_traffic(
     # replicas are the same on an e-th of these GPUs.
     at_most("expert_parameters", E, "parameters", P)
     data = between(P, d * c)
-    if anywhere(e > 1) and (is_array(E) or E):
+    if anywhere(e > 1) and given(E):
         some = maximum(E, 1)
         data = data + where(E > 0, between(some, d * c // e) - between(some, d * c), 0)
 

@@ -23,7 +23,7 @@ from llmtrain_helpers.checks import (
     broadcast,
     cache_per_model,
     checked,
-    is_array,
+    given,
     refuse,
 )
 from llmtrain_helpers.model.layers import Attention, Layer, Matrix, pairs
@@ -150,7 +150,7 @@ def count_flops(
     }[recompute]
     # A narrower embedding has two more matrices, to the hidden size and back.
     V, e = model.vocab_size, model.embedding_size
-    outer = V * e + 2 * e * h if is_array(e) or e else h * V
+    outer = V * e + 2 * e * h if given(e) else h * V
     layers = {name: 3 * flops for name, flops in forward.items()}  # backward is two forwards
     return FlopCount(**layers, head=6 * tokens * outer, recomputed=recomputed)
 

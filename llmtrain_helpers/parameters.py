@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmtrain_helpers.checks import Array, Count, Exact, Result, cache_per_model, checked, is_array
+from llmtrain_helpers.checks import Array, Count, Exact, Result, cache_per_model, checked, given
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.results import Breakdown
 
@@ -139,7 +139,7 @@ def embedding_parameters(model: Transformer) -> Result:
     """
     h, V, e = model.hidden_size, model.vocab_size, model.embedding_size
     tables = (V + model.num_positions) * h
-    if is_array(e) or e:
+    if given(e):
         tables = V * e + model.num_positions * h + 2 * e * h
     return tables + model.more
 
@@ -148,4 +148,4 @@ def embedding_parameters(model: Transformer) -> Result:
 def head_parameters(model: Transformer) -> Result:
     """Parameters of the output matrix, tied or not: it is as wide as the embedding."""
     h, e = model.hidden_size, model.embedding_size
-    return model.vocab_size * (e if is_array(e) or e else h)
+    return model.vocab_size * (e if given(e) else h)

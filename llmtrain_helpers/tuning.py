@@ -20,7 +20,7 @@ from llmtrain_helpers.checks import (
     cache_per_model,
     checked,
     choice,
-    is_array,
+    given,
     refuse,
     single,
 )
@@ -403,7 +403,7 @@ def tuned_parameters(model: Transformer, tuning: Tuning) -> TunedParameters:
 
 def check_tuned(model: Transformer) -> None:
     """Refuse a model of which tuning has not been counted."""
-    if is_array(model.embedding_size) or model.embedding_size:
+    if given(model.embedding_size):
         problem = "is narrower than the model: adapting one has not been counted"
         refuse("embedding_size", model.embedding_size, problem)
 

@@ -12,17 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from llmtrain_helpers.checks import (
-    Number,
-    Result,
+    Size,
     at_most,
     choice,
     divides,
     flag,
+    given,
     instance,
-    is_array,
     refuse,
     single,
 )
@@ -52,19 +50,19 @@ class Attention(Mixer):
     41943040
     """
 
-    num_heads: Number
-    num_kv_heads: Number
-    head_dim: Number
-    value_dim: Number = 0  # as head_dim
+    num_heads: Size
+    num_kv_heads: Size
+    head_dim: Size
+    value_dim: Size = 0  # as head_dim
     biases: str = ""
     qk_norm: str = ""
-    qk_norm_size: Number = 1
+    qk_norm_size: Size = 1
     gate: str = ""
     sinks: bool = False
     out_norm: bool = False
     twice: bool = False
-    more: Number = 0
-    window: Number = field(default=0, compare=False)
+    more: Size = 0
+    window: Size = field(default=0, compare=False)
     chunked: bool = field(default=False, compare=False)
 
     _sizes = ("num_heads", "num_kv_heads", "head_dim")
@@ -80,15 +78,15 @@ class Attention(Mixer):
             refuse("biases", self.biases, "names other projections than q, k, v and o")
 
     @property
-    def _widths(self) -> tuple[Result, Result, Result, Result]:
+    def _widths(self) -> tuple[Size, Size, Size, Size]:
         """How many numbers a token has as queries, as keys, as values, and coming out."""
         a, k, d = self.num_heads, self.num_kv_heads, self.head_dim
-        if is_array(self.value_dim) or self.value_dim:
+        if given(self.value_dim):
             return a * d, k * d, k * self.value_dim, a * self.value_dim
         queries, keys = a * d, k * d
         return queries, keys, keys, queries
 
-    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+    def matrices(self, hidden_size: Size) -> tuple[Matrix, ...]:
         """The matrices to queries, keys and values, back, and to the gate."""
         h, (q, k, v, out) = hidden_size, self._widths
         plain = (
@@ -102,30 +100,30 @@ class Attention(Mixer):
         gated = {"values": out, "heads": self.num_heads}[self.gate]
         return (*plain, Matrix(h, gated, name="gate"))
 
-    def norms(self) -> Result:
+    def norms(self) -> Size:
         """Parameters of the norms on queries and keys, and on what comes out."""
         q, k, _, out = self._widths
         one = {"": 0, "head": 2 * self.head_dim, "each": q + k}[self.qk_norm]
         return self.qk_norm_size * one + self.out_norm * out
 
-    def others(self) -> Result:
+    def others(self) -> Size:
         """Sinks, one for each head, and further parameters."""
         return self.sinks * self.num_heads + self.more
 
-    def products(self) -> Result:
+    def products(self) -> Size:
         """Numbers multiplied for a score and for the sum of values: 2ad, as a rule."""
         q, _, _, out = self._widths
         return (1 + self.twice) * (q + out)
 
-    def heads(self) -> dict[str, Result]:
+    def heads(self) -> dict[str, Size]:
         """Query heads and key-value heads: tensor parallelism shares out both."""
         return {"num_heads": self.num_heads, "num_kv_heads": self.num_kv_heads}
 
-    def score_heads(self) -> Result:
+    def score_heads(self) -> Size:
         """Scores of a pair of tokens: one for each head."""
         return self.num_heads
 
-    def activations(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
+    def activations(self, hidden_size: Size, fused: bool) -> tuple[Size, Size]:
         """Queries, keys, values, what comes out; inputs of norms; gates, and what passes them."""
         if self.twice:
             return super().activations(hidden_size, fused)
@@ -149,15 +147,15 @@ class LatentAttention(Mixer):
     187105280
     """
 
-    num_heads: Number
-    q_rank: Number
-    kv_rank: Number
-    plain_dim: Number
-    rotary_dim: Number
-    value_dim: Number
+    num_heads: Size
+    q_rank: Size
+    kv_rank: Size
+    plain_dim: Size
+    rotary_dim: Size
+    value_dim: Size
     bias: bool = False
     gate: str = ""
-    window: Number = field(default=0, compare=False)
+    window: Size = field(default=0, compare=False)
 
     _sizes = ("num_heads", "kv_rank", "plain_dim", "rotary_dim", "value_dim")
     _maybe = ("q_rank", "window")
@@ -169,16 +167,16 @@ class LatentAttention(Mixer):
         object.__setattr__(self, "q_rank", single("q_rank", self.q_rank, least=0))
 
     @property
-    def num_kv_heads(self) -> Result:
+    def num_kv_heads(self) -> Size:
         """Heads of keys and values: as many as of queries."""
         return self.num_heads
 
     @property
-    def head_dim(self) -> Result:
+    def head_dim(self) -> Size:
         """The size of a head of queries and keys: the plain part and the rotary one."""
         return self.plain_dim + self.rotary_dim
 
-    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+    def matrices(self, hidden_size: Size) -> tuple[Matrix, ...]:
         """The matrices to queries, to keys and values, back, and to the gate."""
         h, a, r, c = hidden_size, self.num_heads, self.q_rank, self.kv_rank
         queries, out = a * self.head_dim, a * self.value_dim
@@ -197,23 +195,23 @@ class LatentAttention(Mixer):
             matrices += [Matrix(h, {"values": out, "heads": a}[self.gate], name="gate")]
         return tuple(matrices)
 
-    def norms(self) -> Result:
+    def norms(self) -> Size:
         """Parameters of the norms on the squeezed queries, and on keys and values."""
         return self.q_rank + self.kv_rank
 
-    def products(self) -> Result:
+    def products(self) -> Size:
         """Numbers multiplied for a score, both parts of the key, and for the sum of values."""
         return self.num_heads * (self.head_dim + self.value_dim)
 
-    def heads(self) -> dict[str, Result]:
+    def heads(self) -> dict[str, Size]:
         """The number of heads; each has its own keys and values once they are unsqueezed."""
         return {"num_heads": self.num_heads}
 
-    def score_heads(self) -> Result:
+    def score_heads(self) -> Size:
         """Scores of a pair of tokens: one for each head."""
         return self.num_heads
 
-    def activations(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
+    def activations(self, hidden_size: Size, fused: bool) -> tuple[Size, Size]:
         """The squeezed numbers, before and after their norm; queries, keys, values, the result."""
         squeezed = 2 * self.q_rank + 2 * self.kv_rank + self.rotary_dim
         a, out = self.num_heads, self.num_heads * self.value_dim
@@ -231,32 +229,32 @@ class Mlp(Part):
     176160768
     """
 
-    intermediate_size: Number
+    intermediate_size: Size
     gated: bool = True
     bias: bool = False
     norm: bool = False
-    more: Number = 0
+    more: Size = 0
 
     _sizes = ("intermediate_size",)
     _maybe = ("more",)
     _flags = ("gated", "bias", "norm")
 
-    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+    def matrices(self, hidden_size: Size) -> tuple[Matrix, ...]:
         """The matrices up (two with a gate) and down."""
         h, f = hidden_size, self.intermediate_size
         up = Matrix(h, f, self.bias * f, name="up")
         down = Matrix(f, h, self.bias * h, name="down")
         return (up._replace(name="gate"), up, down) if self.gated else (up, down)
 
-    def norms(self) -> Result:
+    def norms(self) -> Size:
         """Parameters of the norm inside, if there is one."""
         return self.norm * self.intermediate_size
 
-    def others(self) -> Result:
+    def others(self) -> Size:
         """Further parameters, as `more` says."""
         return self.more
 
-    def activations(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
+    def activations(self, hidden_size: Size, fused: bool) -> tuple[Size, Size]:
         """Values before and after the activation; a gated MLP keeps the product's inputs too.
 
         A `fused` kernel computes the activated gate again, and does not keep it.
@@ -283,7 +281,7 @@ class Experts(Part):
     shared: Mlp | None = None
     shared_gate: bool = False
     router_bias: bool = False
-    more: Number = 0
+    more: Size = 0
 
     _maybe = ("more",)
     _flags = ("shared_gate", "router_bias")
@@ -291,7 +289,7 @@ class Experts(Part):
     def __post_init__(self) -> None:
         super().__post_init__()
         instance("expert", self.expert, Mlp)
-        if self.expert.norm or is_array(self.expert.more) or self.expert.more:
+        if self.expert.norm or given(self.expert.more):
             refuse("expert", self.expert, "has more than matrices: experts have no norm inside")
         if self.shared is not None:
             instance("shared", self.shared, Mlp)
@@ -300,7 +298,7 @@ class Experts(Part):
         chosen, experts = self.experts_per_token, self.num_experts
         at_most("experts_per_token", chosen, "num_experts", experts)
 
-    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+    def matrices(self, hidden_size: Size) -> tuple[Matrix, ...]:
         """The matrices of the router, of the experts, and of what all tokens share."""
         h, n, chosen = hidden_size, self.num_experts, self.experts_per_token
         router = Matrix(h, n, self.router_bias * n, name="router")
@@ -315,15 +313,15 @@ class Experts(Part):
         share = [Matrix(h, 1, name="share")] if self.shared_gate else []
         return (router, *experts, *shared, *share)
 
-    def norms(self) -> Result:
+    def norms(self) -> Size:
         """Parameters of the norm inside the shared MLP, if there is one."""
         return self.shared.norms() if self.shared else 0
 
-    def others(self) -> Result:
+    def others(self) -> Size:
         """Further parameters, as `more` says, and those of the shared MLP."""
         return self.more + (self.shared.others() if self.shared else 0)
 
-    def activations(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
+    def activations(self, hidden_size: Size, fused: bool) -> tuple[Size, Size]:
         """Values inside the chosen experts and the shared one; its result, where it has a gate."""
         _, of_one = self.expert.activations(hidden_size, fused)
         inside = self.experts_per_token * of_one
@@ -374,11 +372,11 @@ class Layer:
         """The mixers, then the MLP."""
         return self.mixers + ((self.mlp,) if self.mlp is not None else ())
 
-    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+    def matrices(self, hidden_size: Size) -> tuple[Matrix, ...]:
         """Its matrices: those of the mixers, then those of the MLP."""
         return tuple(m for part in self.parts for m in part.matrices(hidden_size))
 
-    def every_other(self, hidden_size: Result) -> tuple[tuple[Matrix, ...], tuple[Matrix, ...]]:
+    def every_other(self, hidden_size: Size) -> tuple[tuple[Matrix, ...], tuple[Matrix, ...]]:
         """The matrices whose results "alternate" recomputation keeps, and those it does not.
 
         Of the products of a layer, in the order of `matrices`, it keeps the first, the third
@@ -393,23 +391,23 @@ class Layer:
         matrices = self.matrices(hidden_size)
         return matrices[::2], matrices[1::2]
 
-    def expert_parameters(self, hidden_size: Result) -> Result:
+    def expert_parameters(self, hidden_size: Size) -> Size:
         """Parameters of its experts, of which a token uses some: what expert parallelism splits."""
         experts = filter(Matrix.is_chosen, self.matrices(hidden_size))
         return sum(m.copies * (m.weights + m.biases) for m in experts)
 
-    def norm_parameters(self, hidden_size: Result) -> Result:
+    def norm_parameters(self, hidden_size: Size) -> Size:
         """Parameters of all its norms, those inside its parts too."""
         own = self.norms * (self.norm_size * hidden_size)
         return own + sum(part.norms() for part in self.parts)
 
-    def parameters(self, hidden_size: Result) -> Result:
+    def parameters(self, hidden_size: Size) -> Size:
         """Parameters of all its parts and norms."""
         parts = sum(part.parameters(hidden_size) for part in self.parts)
         return parts + self.norm_parameters(hidden_size)
 
 
-def pairs(s: Result, attention: str, mixer: Mixer) -> Result:
+def pairs(s: Size, attention: str, mixer: Mixer) -> Size:
     """Pairs of tokens that are multiplied in a sequence of s.
 
     All s² if `attention` is "dense"; if it is "causal" those that a token may see,
@@ -421,7 +419,7 @@ def pairs(s: Result, attention: str, mixer: Mixer) -> Result:
     if attention == "dense":
         return s**2
     w = mixer.window
-    if not (is_array(w) or w):
+    if not given(w):
         return s * (s + 1) // 2
     if mixer.chunked:
         whole, rest = s // w, s % w
@@ -430,7 +428,7 @@ def pairs(s: Result, attention: str, mixer: Mixer) -> Result:
     return s * (s + 1) // 2 - unseen * (unseen + 1) // 2
 
 
-def numbers(whole: Layer | Part) -> Iterator[tuple[str, Any]]:
+def numbers(whole: Layer | Part) -> Iterator[tuple[str, object]]:
     """Each size and trait of a layer, or of a part of one, with its name."""
     for name, value in vars(whole).items():
         if isinstance(value, Part):

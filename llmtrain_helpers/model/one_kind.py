@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from llmtrain_helpers.checks import (
     Number,
-    Result,
+    Size,
     at_most,
     count,
     counts,
@@ -20,8 +21,14 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.model.layers import Attention, Experts, Layer, Mlp, numbers
 
+Stack: TypeAlias = tuple[tuple[Size, Layer], ...]
+"""Layers from first to last: how many of a kind follow one another, and the kind."""
 
-def share_of_heads(hidden_size: Number, num_heads: Number) -> Result:
+MISSING = cast(Size, None)
+"""A size that is left out; the part that needs it refuses it by its name."""
+
+
+def share_of_heads(hidden_size: Number, num_heads: Number) -> Size:
     """The size of a head where heads share out the hidden size.
 
     >>> share_of_heads(12288, 96)
@@ -34,11 +41,11 @@ def share_of_heads(hidden_size: Number, num_heads: Number) -> Result:
 
 def one_kind(
     *,
-    num_layers: Result = None,
-    num_heads: Result = None,
-    num_kv_heads: Result = None,
-    head_dim: Result = None,
-    intermediate_size: Result = None,
+    num_layers: Size = MISSING,
+    num_heads: Size = MISSING,
+    num_kv_heads: Size = MISSING,
+    head_dim: Size = MISSING,
+    intermediate_size: Size = MISSING,
     layer_norm: bool = False,
     gated_mlp: bool = True,
     bias: bool = False,
@@ -46,7 +53,7 @@ def one_kind(
     qk_norm: bool = False,
     num_experts: int = 0,
     experts_per_token: int = 0,
-) -> tuple[tuple[Number, Layer], ...]:
+) -> Stack:
     """The stack that keywords describe; sizes that are left out are refused by their names."""
     shifts, qkv = flag("layer_norm", layer_norm), "qkv" * flag("qkv_bias", qkv_bias)
     has_bias, normed = flag("bias", bias), "head" * flag("qk_norm", qk_norm)
@@ -62,22 +69,25 @@ def one_kind(
     return ((num_layers, Layer(mixer, either, norm_size=1 + shifts)),)  # `checked` counts them
 
 
-def changed(
-    layers: tuple[tuple[Number, Layer], ...], kind: dict[str, Any]
-) -> tuple[tuple[Number, Layer], ...]:
+def changed(layers: Stack, kind: Mapping[str, object]) -> Stack:
     """The stack with what keywords say changed; windows and norms of each head stay."""
-    stack = one_kind(**(keywords(layers) | kind))
+    stack = of_keywords({**keywords(layers), **kind})
     (_, _, old, _), (l, layer, new, _) = _plain(layers), _plain(stack)
     norms = new.qk_norm and (old.qk_norm or new.qk_norm)
     mixer = replace(new, qk_norm=norms, window=old.window, chunked=old.chunked)
     return ((l, replace(layer, mixer=mixer)),)
 
 
-def keywords(layers: tuple[tuple[Number, Layer], ...]) -> dict[str, Any]:
+def of_keywords(words: Mapping[str, object]) -> Stack:
+    """The stack of `one_kind`, which checks the words."""
+    return one_kind(**cast(dict[str, Any], words))
+
+
+def keywords(layers: Stack) -> dict[str, object]:
     """The keywords that describe a stack; one that needs more than keywords is refused."""
     l, layer, mixer, expert = _plain(layers)
     mlp = layer.mlp
-    words: dict[str, Any] = {
+    words: dict[str, object] = {
         "num_layers": l,
         "num_heads": mixer.num_heads,
         "num_kv_heads": mixer.num_kv_heads,
@@ -93,13 +103,13 @@ def keywords(layers: tuple[tuple[Number, Layer], ...]) -> dict[str, Any]:
         words["num_experts"] = mlp.num_experts
         words["experts_per_token"] = mlp.experts_per_token
     # Made again from the keywords, it must have all the traits that it has now.
-    [(_, copy)] = one_kind(**words)
+    [(_, copy)] = of_keywords(words)
     if _traits(layer) != _traits(copy):
         refuse("layers", layers, "are of no plain kind: change them as `layers`")
     return words
 
 
-def _plain(layers: tuple[tuple[Number, Layer], ...]) -> tuple[Number, Layer, Attention, Mlp]:
+def _plain(layers: Stack) -> tuple[Size, Layer, Attention, Mlp]:
     """How many layers, their one kind, its attention, and its MLP or an expert of it."""
     (l, layer), *others = layers
     mixer, mlp = layer.mixer, layer.mlp
@@ -109,7 +119,7 @@ def _plain(layers: tuple[tuple[Number, Layer], ...]) -> tuple[Number, Layer, Att
     return l, layer, mixer, expert
 
 
-def _traits(layer: Layer) -> list[tuple[str, Any]]:
+def _traits(layer: Layer) -> list[tuple[str, object]]:
     """All that describes a layer, part after part, but for what keywords say as it is.
 
     Sizes among that may be arrays, which cannot be compared; no keyword says another.
@@ -130,7 +140,7 @@ def _traits(layer: Layer) -> list[tuple[str, Any]]:
     return [(name, None if is_array(value) else value) for name, value in traits]
 
 
-def checked(name: str, value: Any) -> tuple[tuple[Number, Layer], ...]:
+def checked(name: str, value: object) -> Stack:
     """Layers as pairs of how many and of what kind; several kinds take no arrays."""
     if not isinstance(value, tuple | list) or not value:
         refuse(name, value, "are no pairs of (how many, Layer)")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-from llmtrain_helpers.checks import Number, Result, broadcast, count, flag, refuse
+from llmtrain_helpers.checks import Size, broadcast, count, flag, refuse
 
 
 class Matrix(NamedTuple):
@@ -22,15 +22,15 @@ class Matrix(NamedTuple):
     58720256
     """
 
-    rows: Result
-    columns: Result
-    biases: Result = 0
-    copies: Result = 1
-    active: Result = 1
+    rows: Size
+    columns: Size
+    biases: Size = 0
+    copies: Size = 1
+    active: Size = 1
     name: str = ""
 
     @property
-    def weights(self) -> Result:
+    def weights(self) -> Size:
         """Numbers in one of them, without biases."""
         return self.rows * self.columns
 
@@ -54,23 +54,23 @@ class Part:
             object.__setattr__(self, name, flag(name, getattr(self, name)))
         broadcast(**vars(self))
 
-    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+    def matrices(self, hidden_size: Size) -> tuple[Matrix, ...]:
         """The part's matrices, in a layer of this hidden size."""
         raise NotImplementedError
 
-    def matrix(self, name: str, hidden_size: Result) -> Matrix:
+    def matrix(self, name: str, hidden_size: Size) -> Matrix:
         """The one of its matrices that has this name."""
         return {m.name: m for m in self.matrices(hidden_size)}[name]
 
-    def norms(self) -> Result:
+    def norms(self) -> Size:
         """Parameters of the norms inside."""
         return 0
 
-    def others(self) -> Result:
+    def others(self) -> Size:
         """Parameters that are neither in a matrix nor in a norm."""
         return 0
 
-    def activations(self, hidden_size: Result, fused: bool) -> tuple[Result, Result]:
+    def activations(self, hidden_size: Size, fused: bool) -> tuple[Size, Size]:
         """Values a token that stay for backward between the matrices, the input left out.
 
         First those that each GPU of a tensor-parallel group has, then those of which it
@@ -79,16 +79,16 @@ class Part:
         problem = "keeps for backward what has not been counted: no activations of it"
         refuse("layers", type(self).__name__, problem)
 
-    def parameters(self, hidden_size: Result) -> Result:
+    def parameters(self, hidden_size: Size) -> Size:
         """Parameters of its matrices with their biases, and others; without its norms."""
         counted = sum(m.copies * (m.weights + m.biases) for m in self.matrices(hidden_size))
         return counted + self.others()
 
-    def active_weights(self, hidden_size: Result) -> Result:
+    def active_weights(self, hidden_size: Size) -> Size:
         """Weights that a token is multiplied with: of experts, those of the chosen ones."""
         return sum(m.active * m.weights for m in self.matrices(hidden_size))
 
-    def idle(self, hidden_size: Result) -> Result:
+    def idle(self, hidden_size: Size) -> Size:
         """Parameters that a token does not use: those of the experts that were not chosen."""
         matrices = self.matrices(hidden_size)
         return sum((m.copies - m.active) * (m.weights + m.biases) for m in matrices)
@@ -97,17 +97,17 @@ class Part:
 class Mixer(Part):
     """A part in which tokens meet: attention, or a recurrence."""
 
-    window: Number = 0
+    window: Size = 0
     chunked: bool = False
 
-    def products(self) -> Result:
+    def products(self) -> Size:
         """Numbers multiplied for each pair of tokens."""
         return 0
 
-    def heads(self) -> dict[str, Result]:
+    def heads(self) -> dict[str, Size]:
         """What tensor parallelism shares out, by its name."""
         return {}
 
-    def score_heads(self) -> Result:
+    def score_heads(self) -> Size:
         """Scores that there are for each pair of tokens: one for each head."""
         return 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from llmtrain_helpers.checks import Number, Result, broadcast, count, flag
+from llmtrain_helpers.checks import Size, broadcast, count, flag
 from llmtrain_helpers.model.parts import Matrix, Mixer
 
 
@@ -20,7 +20,7 @@ from llmtrain_helpers.model.parts import Matrix, Mixer
 class Recurrence(Mixer):
     """A mixer with a state, and with a convolution over the last `kernel_size` tokens."""
 
-    kernel_size: Number
+    kernel_size: Size
 
     def __post_init__(self) -> None:
         sizes = {}
@@ -34,11 +34,11 @@ class Recurrence(Mixer):
                 object.__setattr__(self, item.name, sizes[item.name])
         broadcast(**sizes)
 
-    def convolved(self) -> Result:
+    def convolved(self) -> Size:
         """Values a token that the convolution runs over."""
         return 0
 
-    def others(self) -> Result:
+    def others(self) -> Size:
         """Parameters of the convolution, a kernel for each value."""
         return self.convolved() * self.kernel_size
 
@@ -53,14 +53,14 @@ class Mamba(Recurrence):
     3770880
     """
 
-    inner_size: Number
-    state_size: Number
-    step_rank: Number
+    inner_size: Size
+    state_size: Size
+    step_rank: Size
     bias: bool = False
     conv_bias: bool = True
     normed: bool = False
 
-    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+    def matrices(self, hidden_size: Size) -> tuple[Matrix, ...]:
         """The matrices in (with the gate), to the step and the state's two, of the step, out."""
         h, e, r = hidden_size, self.inner_size, self.step_rank
         return (
@@ -70,15 +70,15 @@ class Mamba(Recurrence):
             Matrix(e, h, self.bias * h, name="output"),
         )
 
-    def norms(self) -> Result:
+    def norms(self) -> Size:
         """Parameters of the norms on the step and on the state's two."""
         return self.normed * (self.step_rank + 2 * self.state_size)
 
-    def convolved(self) -> Result:
+    def convolved(self) -> Size:
         """All channels pass the convolution."""
         return self.inner_size
 
-    def others(self) -> Result:
+    def others(self) -> Size:
         """The convolution, the decay of each number of the state, and what goes past it."""
         e = self.inner_size
         return super().others() + self.conv_bias * e + e * self.state_size + e
@@ -92,16 +92,16 @@ class Mamba2(Recurrence):
     109627776
     """
 
-    inner_size: Number
-    num_heads: Number
-    state_size: Number
-    groups: Number
+    inner_size: Size
+    num_heads: Size
+    state_size: Size
+    groups: Size
     bias: bool = False
     out_bias: bool = False
     conv_bias: bool = True
     normed: bool = True
 
-    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+    def matrices(self, hidden_size: Size) -> tuple[Matrix, ...]:
         """The matrices in (with the gate, the state's two and the step) and out."""
         h, e = hidden_size, self.inner_size
         wide = e + self.convolved() + self.num_heads
@@ -110,15 +110,15 @@ class Mamba2(Recurrence):
             Matrix(e, h, self.out_bias * h, name="output"),
         )
 
-    def norms(self) -> Result:
+    def norms(self) -> Size:
         """Parameters of the norm on what comes out."""
         return self.normed * self.inner_size
 
-    def convolved(self) -> Result:
+    def convolved(self) -> Size:
         """The channels and what goes in and out of the state pass the convolution."""
         return self.inner_size + 2 * self.groups * self.state_size
 
-    def others(self) -> Result:
+    def others(self) -> Size:
         """The convolution, and for each head a step, a decay and what goes past the state."""
         more = self.conv_bias * self.convolved() + 3 * self.num_heads
         return super().others() + more
@@ -132,18 +132,18 @@ class DeltaNet(Recurrence):
     33718336
     """
 
-    num_key_heads: Number
-    num_value_heads: Number
-    key_dim: Number
-    value_dim: Number
+    num_key_heads: Size
+    num_value_heads: Size
+    key_dim: Size
+    value_dim: Size
 
     @property
-    def _widths(self) -> tuple[Result, Result]:
+    def _widths(self) -> tuple[Size, Size]:
         """How many numbers a token has as keys, and as values."""
         keys = self.num_key_heads * self.key_dim
         return keys, self.num_value_heads * self.value_dim
 
-    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+    def matrices(self, hidden_size: Size) -> tuple[Matrix, ...]:
         """The matrices to queries, keys, values and gate, to two numbers a head, and back."""
         h, (k, v), n = hidden_size, self._widths, self.num_value_heads
         return (
@@ -152,16 +152,16 @@ class DeltaNet(Recurrence):
             Matrix(v, h, name="output"),
         )
 
-    def norms(self) -> Result:
+    def norms(self) -> Size:
         """Parameters of the norm that the values of all heads share."""
         return self.value_dim
 
-    def convolved(self) -> Result:
+    def convolved(self) -> Size:
         """Queries, keys and values pass the convolution."""
         keys, values = self._widths
         return 2 * keys + values
 
-    def others(self) -> Result:
+    def others(self) -> Size:
         """The convolution, and a decay and a step for each head."""
         return super().others() + 2 * self.num_value_heads
 
@@ -176,11 +176,11 @@ class KimiDelta(Recurrence):
     39514144
     """
 
-    num_heads: Number
-    key_dim: Number
-    low_rank: Number
+    num_heads: Size
+    key_dim: Size
+    low_rank: Size
 
-    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+    def matrices(self, hidden_size: Size) -> tuple[Matrix, ...]:
         """The matrices to queries, keys, values, decay and gate, to a number a head, and back."""
         h, r, wide = hidden_size, self.low_rank, self.num_heads * self.key_dim
 
@@ -197,15 +197,15 @@ class KimiDelta(Recurrence):
             Matrix(wide, h, name="output"),
         )
 
-    def norms(self) -> Result:
+    def norms(self) -> Size:
         """Parameters of the norm that the values of all heads share."""
         return self.key_dim
 
-    def convolved(self) -> Result:
+    def convolved(self) -> Size:
         """Queries, keys and values pass the convolution."""
         return 3 * self.num_heads * self.key_dim
 
-    def others(self) -> Result:
+    def others(self) -> Size:
         """The convolution, a step for each channel and a decay for each head."""
         wide = self.num_heads * self.key_dim
         return super().others() + wide + self.num_heads
@@ -219,16 +219,16 @@ class LightningAttention(Recurrence):
     83886080
     """
 
-    num_heads: Number
-    head_dim: Number
+    num_heads: Size
+    head_dim: Size
 
-    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+    def matrices(self, hidden_size: Size) -> tuple[Matrix, ...]:
         """The matrices to queries, keys, values and gate, and back."""
         h, wide = hidden_size, self.num_heads * self.head_dim
         together = Matrix(h, 4 * wide, name="query_key_value_and_gate")
         return (together, Matrix(wide, h, name="output"))
 
-    def norms(self) -> Result:
+    def norms(self) -> Size:
         """Parameters of the norm over all heads."""
         return self.num_heads * self.head_dim
 
@@ -241,10 +241,10 @@ class ShortConvolution(Recurrence):
     16783360
     """
 
-    inner_size: Number
+    inner_size: Size
     bias: bool = False
 
-    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+    def matrices(self, hidden_size: Size) -> tuple[Matrix, ...]:
         """The matrices to the values and two gates, and back."""
         h, e = hidden_size, self.inner_size
         return (
@@ -252,11 +252,11 @@ class ShortConvolution(Recurrence):
             Matrix(e, h, self.bias * h, name="output"),
         )
 
-    def convolved(self) -> Result:
+    def convolved(self) -> Size:
         """The values pass the convolution."""
         return self.inner_size
 
-    def others(self) -> Result:
+    def others(self) -> Size:
         """The convolution, with its biases if it has any."""
         return super().others() + self.bias * self.inner_size
 
@@ -269,10 +269,10 @@ class GatedRecurrence(Recurrence):
     20999680
     """
 
-    inner_size: Number
-    num_blocks: Number
+    inner_size: Size
+    num_blocks: Size
 
-    def matrices(self, hidden_size: Result) -> tuple[Matrix, ...]:
+    def matrices(self, hidden_size: Size) -> tuple[Matrix, ...]:
         """The matrices in, to the gate and out, and the recurrence's two gates, in blocks."""
         h, e, n = hidden_size, self.inner_size, self.num_blocks
         each = e // n
@@ -284,10 +284,10 @@ class GatedRecurrence(Recurrence):
             Matrix(e, h, h, name="output"),
         )
 
-    def convolved(self) -> Result:
+    def convolved(self) -> Size:
         """All channels pass the convolution."""
         return self.inner_size
 
-    def others(self) -> Result:
+    def others(self) -> Size:
         """The convolution with its bias, and a decay for each channel."""
         return super().others() + 2 * self.inner_size

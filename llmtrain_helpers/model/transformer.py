@@ -12,22 +12,25 @@ from typing import Any
 
 from llmtrain_helpers.checks import (
     Number,
-    Result,
+    Size,
+    T,
+    as_sizes,
     at_most,
     broadcast,
     count,
     flag,
+    given,
     instance,
-    is_array,
     single,
 )
 from llmtrain_helpers.model.huggingface import configs
 from llmtrain_helpers.model.layers import Experts, Layer, numbers
 from llmtrain_helpers.model.one_kind import (
+    Stack,
     changed,
     checked,
     keywords as keywords,
-    one_kind,
+    of_keywords,
     share_of_heads,
 )
 
@@ -59,18 +62,18 @@ class Transformer:
     128
     """
 
-    layers: tuple[tuple[Number, Layer], ...]
-    hidden_size: Number
-    vocab_size: Number
-    sequence_length: Number
-    num_positions: Number
+    layers: Stack
+    hidden_size: Size
+    vocab_size: Size
+    sequence_length: Size
+    num_positions: Size
     tied_embeddings: bool
     final_norm: int
     embedding_norm: int
-    embedding_size: Number
+    embedding_size: Size
     head_bias: bool
-    more: Number
-    prediction_layers: Number
+    more: Size
+    prediction_layers: Size
 
     def __init__(
         self,
@@ -100,7 +103,7 @@ class Transformer:
         more: Number = 0,
         prediction_layers: Number = 0,
     ) -> None:
-        described: dict[str, Result] = {
+        described: dict[str, object] = {
             "num_layers": num_layers,
             "num_heads": num_heads,
             "num_kv_heads": num_kv_heads,
@@ -116,7 +119,7 @@ class Transformer:
         }
         kind = {name: value for name, value in described.items() if value is not None}
         if layers is None:
-            layers = one_kind(**kind)
+            layers = of_keywords(kind)
         elif kind:  # as `dataclasses.replace` gives both: what the keywords say is changed
             layers = changed(checked("layers", layers), kind)
         stack = checked("layers", layers)
@@ -142,11 +145,11 @@ class Transformer:
 
     def __post_init__(self) -> None:
         broadcast(**self.numbers())
-        if is_array(self.num_positions) or self.num_positions:
+        if given(self.num_positions):
             most = self.num_positions
             at_most("sequence_length", self.sequence_length, "the positions of the model", most)
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> dict[str, object]:
         """The model's sizes by name; with one kind of layer, those of its parts too."""
         own = {name: value for name, value in vars(self).items() if name != "layers"}
         if len(self.layers) > 1:
@@ -162,44 +165,44 @@ class Transformer:
         return tuple(dict.fromkeys(layer for _, layer in self.layers))
 
     @property
-    def num_layers(self) -> Result:
+    def num_layers(self) -> Size:
         """How many layers there are, of all kinds."""
         return over_layers(self, lambda layer: 1)
 
     @property
-    def num_heads(self) -> Result:
+    def num_heads(self) -> Size:
         """Heads of queries; 0 where there is no attention."""
-        return self._of_most("mixer", "num_heads")
+        return self._of_most("mixer", "num_heads", 0)
 
     @property
-    def num_kv_heads(self) -> Result:
+    def num_kv_heads(self) -> Size:
         """Heads of keys and values; with latent attention as many as of queries."""
-        return self._of_most("mixer", "num_kv_heads")
+        return self._of_most("mixer", "num_kv_heads", 0)
 
     @property
-    def head_dim(self) -> Result:
+    def head_dim(self) -> Size:
         """The size of a query's head."""
-        return self._of_most("mixer", "head_dim")
+        return self._of_most("mixer", "head_dim", 0)
 
     @property
-    def intermediate_size(self) -> Result:
+    def intermediate_size(self) -> Size:
         """How wide the MLP is inside, or one of its experts."""
-        return self._of_most("mlp", "intermediate_size")
+        return self._of_most("mlp", "intermediate_size", 0)
 
     @property
     def num_experts(self) -> int:
         """Experts of a layer that has any."""
-        return int(self._of_most("mlp", "num_experts"))
+        return int(self._of_most("mlp", "num_experts", 0))
 
     @property
     def experts_per_token(self) -> int:
         """Experts that a token meets in such a layer."""
-        return int(self._of_most("mlp", "experts_per_token"))
+        return int(self._of_most("mlp", "experts_per_token", 0))
 
     @property
     def gated_mlp(self) -> bool:
         """Whether the MLP has a gate."""
-        return bool(self._of_most("mlp", "gated"))
+        return bool(self._of_most("mlp", "gated", False))
 
     @property
     def layer_norm(self) -> bool:
@@ -209,31 +212,31 @@ class Transformer:
     @property
     def bias(self) -> bool:
         """Whether the output projection has a bias, as all of a GPT's have."""
-        return "o" in (self._of_most("mixer", "biases") or "")
+        return "o" in self._of_most("mixer", "biases", "")
 
     @property
     def qkv_bias(self) -> bool:
         """Whether the projections to queries, keys and values have biases."""
-        return {*"qkv"} <= {*(self._of_most("mixer", "biases") or "")}
+        return {*"qkv"} <= {*self._of_most("mixer", "biases", "")}
 
     @property
     def qk_norm(self) -> bool:
         """Whether there are norms on queries and keys."""
-        return bool(self._of_most("mixer", "qk_norm"))
+        return bool(self._of_most("mixer", "qk_norm", ""))
 
-    def _of_most(self, part: str, name: str) -> Any:
-        """The value of a trait in most of the layers that have it; 0 where none has."""
-        votes: dict[Any, int] = {}
+    def _of_most(self, part: str, name: str, none: T) -> T:
+        """The value of a trait in most of the layers that have it; `none` where none has."""
+        votes: dict[T, int] = {}
         for how_many, layer in self.layers:
             owner = getattr(layer, part)
             if isinstance(owner, Experts) and not hasattr(owner, name):
                 owner = owner.expert
             value = getattr(owner, name, None)
             if len(self.layers) == 1:
-                return 0 if value is None else value
+                return none if value is None else value
             if value is not None:
                 votes[value] = votes.get(value, 0) + int(how_many)
-        return max(votes, key=lambda value: votes[value]) if votes else 0
+        return max(votes, key=lambda value: votes[value]) if votes else none
 
     @classmethod
     def gpt(
@@ -348,10 +351,11 @@ def of_length(model: Transformer, sequence_length: Number | None) -> Transformer
     instance("model", model, Transformer)
     if sequence_length is None:
         return model
-    return replace(model, sequence_length=sequence_length)
+    [s] = as_sizes(sequence_length)
+    return replace(model, sequence_length=s)
 
 
-def over_layers(model: Transformer, counted: Callable[[Layer], Result]) -> Result:
+def over_layers(model: Transformer, counted: Callable[[Layer], Size]) -> Size:
     """The sum over all layers of what is counted in each.
 
     >>> over_layers(Transformer.gpt(96, 12288, 96, 50257, 2048), lambda layer: 1)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields
 from inspect import isfunction
 from typing import Any
 
-from llmtrain_helpers.checks import Result, choice, refuse
+from llmtrain_helpers.checks import Size, choice, refuse
 from llmtrain_helpers.model.huggingface import makers, rules
 from llmtrain_helpers.model.huggingface.family_rows import ROWS
 from llmtrain_helpers.model.huggingface.rules import Kinds, Sparse, Values
@@ -151,11 +151,11 @@ class Family:
     sinks: bool = False
     differential: bool = False
     rounds_head_dim: bool = False
-    mixer_more: Callable[[Values], Result] | None = None
+    mixer_more: Callable[[Values], Size] | None = None
 
     mlp: bool = True
     gated: bool = True
-    dense_size: Callable[[Values], Result] | None = None
+    dense_size: Callable[[Values], Size] | None = None
     mlp_more: int = 0
     sparse: Callable[[Values], Sparse] | None = None
     shared_gate: bool = False
@@ -164,8 +164,8 @@ class Family:
 
     parallel: bool | str = False
     positions: int | None = None
-    embedding_size: Callable[[Values], Result] | None = None
-    more: Callable[[Values], Result] | None = None
+    embedding_size: Callable[[Values], Size] | None = None
+    more: Callable[[Values], Size] | None = None
     stack: Callable[[Values, str], tuple[tuple[Any, Layer], ...]] | None = None
 
     def has(self, key: str) -> bool:

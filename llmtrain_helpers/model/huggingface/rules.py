@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from llmtrain_helpers.checks import Result, refuse
+from llmtrain_helpers.checks import Size, refuse
 
 Values: TypeAlias = Mapping[str, Any]
 """The values of a file, by the names of `families.ROLES`, else by the file's own."""
@@ -240,30 +240,36 @@ def jamba_experts(x: Values) -> list[bool]:
 # --- sizes of the MLP in layers without experts, and of the embedding
 
 
-def four_times_hidden_size(x: Values) -> Result:
+def _size(x: Values, key: str) -> Size:
+    """The size that this key says."""
+    size: Size = x[key]
+    return size
+
+
+def four_times_hidden_size(x: Values) -> Size:
     """The MLP is four times as wide as the hidden size, unless the file says its size."""
-    f: Result | None = x.get("intermediate_size")
+    f: Size | None = x.get("intermediate_size")
     return 4 * x["hidden_size"] if f is None else f
 
 
-def multiple_of_hidden_size(x: Values) -> Result:
+def multiple_of_hidden_size(x: Values) -> Size:
     """The MLP is as many times as wide as the hidden size as the file says."""
-    return x["intermediate_multiple_size"] * x["hidden_size"]
+    return _size(x, "intermediate_multiple_size") * _size(x, "hidden_size")
 
 
-def half_of_intermediate_size(x: Values) -> Result:
+def half_of_intermediate_size(x: Values) -> Size:
     """The MLP has half the size that the file says, which is gate and up together."""
-    return x["intermediate_size"] // 2
+    return _size(x, "intermediate_size") // 2
 
 
-def value_of(key: str) -> Callable[[Values], Result]:
+def value_of(key: str) -> Callable[[Values], Size]:
     """A rule that takes the size that this key says."""
-    return lambda x: x[key]
+    return lambda x: _size(x, key)
 
 
-def prefix_dense_or_intermediate_size(x: Values) -> Result:
+def prefix_dense_or_intermediate_size(x: Values) -> Size:
     """The MLPs before the experts have a size of their own, where the file says one."""
-    return x["prefix_dense_intermediate_size"] or x["intermediate_size"]
+    return _size(x, "prefix_dense_intermediate_size") or _size(x, "intermediate_size")
 
 
 def lfm2_intermediate_size(x: Values) -> int:
@@ -275,7 +281,7 @@ def lfm2_intermediate_size(x: Values) -> int:
     return int(block * -(-f // block))
 
 
-def word_embed_proj_dim_if_narrower(x: Values) -> Result:
+def word_embed_proj_dim_if_narrower(x: Values) -> Size:
     """The embedding has the size `word_embed_proj_dim`; 0 where that is the hidden size."""
     e = x["word_embed_proj_dim"]
     return 0 if e is None or e == x["hidden_size"] else e
@@ -315,17 +321,17 @@ def opt_final_norm(x: Values) -> int:
 # --- further parameters
 
 
-def output_bias_of_last_layer(x: Values) -> Result:
+def output_bias_of_last_layer(x: Values) -> Size:
     """The last layer alone has a bias on attention's output, as long as the hidden size."""
-    return x["hidden_size"]
+    return _size(x, "hidden_size")
 
 
-def one_per_head(x: Values) -> Result:
+def one_per_head(x: Values) -> Size:
     """Each head of a mixer has one parameter more."""
-    return x["num_heads"]
+    return _size(x, "num_heads")
 
 
-def four_vectors_of_head_dim(x: Values) -> Result:
+def four_vectors_of_head_dim(x: Values) -> Size:
     """A mixer has four vectors more, each of a head's size."""
-    d = x["head_dim"]
-    return 4 * (x["hidden_size"] // x["num_heads"] if d is None else d)
+    d: Size | None = x["head_dim"]
+    return 4 * (_size(x, "hidden_size") // x["num_heads"] if d is None else d)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from llmtrain_helpers.checks import is_array, refuse
+from llmtrain_helpers.checks import given, refuse
 from llmtrain_helpers.model.huggingface.families import Family
 from llmtrain_helpers.model.huggingface.rules import Values, layer_count
 from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
@@ -154,12 +154,11 @@ def _experts(x: Values, family: Family, biases: str) -> Experts:
     # Some files say how many experts are shared, some how large all of these are together.
     times = 1 if family.always_shared else x.get("shared_experts") or 0
     shared = x.get("shared_size", times * f if times else 0)
-    shares = is_array(shared) or bool(shared)
     return Experts(
         Mlp(f, family.gated, "e" in biases),
         x["num_experts"],
         x["experts_per_token"],
-        Mlp(shared, family.gated, "s" in biases) if shares else None,
+        Mlp(shared, family.gated, "s" in biases) if given(shared) else None,
         family.shared_gate,
         "r" in biases,
         family.score_correction * x["num_experts"],
