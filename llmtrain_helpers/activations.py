@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from llmtrain_helpers.checks import (
     Array,
@@ -18,6 +18,8 @@ from llmtrain_helpers.checks import (
     Exact,
     Number,
     Result,
+    Size,
+    as_sizes,
     at_most,
     broadcast,
     cache_per_model,
@@ -76,9 +78,9 @@ def gpt_activation_bytes(
     if recompute == "full":
         return 2 * s * b * h * l
     scores = 5 * a * b * s**2 * l if recompute == "none" else 0
-    total: Exact | Array = divide(10 * s * b * h * l, along)
-    total += divide(24 * s * b * h * l + scores, t)
-    return total
+    total = divide(10 * s * b * h * l, along) + divide(24 * s * b * h * l + scores, t)
+    exact: Exact | Array = cast(Any, total)  # t divides the heads, and so the hidden size
+    return exact
 
 
 def check_alternate(layer: Layer) -> Attention:
@@ -90,7 +92,7 @@ def check_alternate(layer: Layer) -> Attention:
 
 
 @dataclass(frozen=True)
-class ActivationCount(Breakdown):
+class ActivationCount(Breakdown[Result]):
     """Bytes that are kept for backward, part by part.
 
     `norms` are the inputs of the layers' norms; `attention` and `mlp` what their matrix
@@ -157,7 +159,8 @@ def count_activations(
     (44.023414784, 4.336910336)
     """
     model = of_length(model, sequence_length)
-    b, t, v, mask = micro_batch_size, tensor_parallel, value_bytes, int(dropout)
+    b, t, v = as_sizes(micro_batch_size, tensor_parallel, value_bytes)
+    mask = int(dropout)
     for layer in model.kinds:
         for mixer in layer.mixers:
             for name, heads in mixer.heads().items():
@@ -174,7 +177,7 @@ def count_activations(
         whole, split = part.activations(h, fused_mlp)
         return divide(v * split * tokens, t) + v * whole * outside
 
-    def norms(layer: Layer) -> Result:
+    def norms(layer: Layer) -> Size:
         return layer.norms * v * h * outside
 
     def mixers(layer: Layer) -> Result:
@@ -195,7 +198,7 @@ def count_activations(
         shares_input = layer.parallel and layer.norms < 2 and layer.mixers
         return (v * (not shares_input) + mask) * h * outside + inside(layer.mlp)
 
-    def checkpoint(layer: Layer) -> Result:
+    def checkpoint(layer: Layer) -> Size:
         return v * h * outside
 
     def alternate(layer: Layer) -> Result:
@@ -224,7 +227,9 @@ def count_activations(
 _LAYER_PARTS = ("norms", "attention", "scores", "mlp", "checkpoints")
 
 
-def _sequence_ways(sequence_parallel: bool, s: Result, t: Result) -> Result:
+def _sequence_ways(
+    sequence_parallel: bool, s: Exact | Array, t: Exact | Array
+) -> Exact | Array | int:
     """Count the GPUs that share the tokens outside a layer's pairs of matrix products."""
     if not sequence_parallel:
         return 1
@@ -232,7 +237,7 @@ def _sequence_ways(sequence_parallel: bool, s: Result, t: Result) -> Result:
     return t
 
 
-def recompute_flops(model: Transformer, batch_size: Number, recompute: EveryRecompute) -> Result:
+def recompute_flops(model: Transformer, batch_size: Number, recompute: EveryRecompute) -> Size:
     """FLOPs of an iteration that are done a second time.
 
     full: 24Bslh² + 4Bs²lh in a GPT, a forward pass through the layers; selective:
@@ -248,7 +253,7 @@ def recompute_flops(model: Transformer, batch_size: Number, recompute: EveryReco
 
 
 @dataclass(frozen=True)
-class Moment(Breakdown):
+class Moment(Breakdown[Result]):
     """The bytes that are resident at one moment of a step, part by part.
 
     `weights` and `gradients` with their copies in fp32; `logits` two tensors in fp32,

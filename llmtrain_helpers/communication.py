@@ -16,13 +16,15 @@ from llmtrain_helpers.checks import (
     Amount,
     Array,
     Count,
-    Exact,
     Number,
     Quantity,
     Result,
+    Size,
     Whole,
     amount,
     anywhere,
+    as_results,
+    as_sizes,
     at_most,
     broadcast,
     checked,
@@ -56,7 +58,7 @@ another; only the prices of `advise` rest on it."""
 
 
 @dataclass(frozen=True)
-class Traffic(Breakdown):
+class Traffic(Breakdown[Result]):
     """Bytes that one GPU sends in a step, by what the split asks for.
 
     `tensor` or `sequence`, inside each layer; `context`, `expert`; `pipeline`, at a
@@ -117,17 +119,17 @@ def all_reduce_seconds(
 
 @checked
 def data_parallel_bytes(
-    parameters: Count[Exact | Array],
-    data_parallel: Count[Exact | Array],
+    parameters: Count[float | Array],
+    data_parallel: Count[float | Array],
     zero_stage: Whole[int] = 0,
-    passes: Count[Exact | Array] = 1,
+    passes: Count[float | Array] = 1,
     *,
-    weight_bytes: Amount[Exact | Array] = 2,
-    gradient_bytes: Amount[Exact | Array] = 2,
+    weight_bytes: Amount[float | Array] = 2,
+    gradient_bytes: Amount[float | Array] = 2,
     keep_gradients: bool = False,
     keep_weights: bool = False,
-    shard_size: Count[Exact | Array] | None = None,
-) -> Exact | Array:
+    shard_size: Count[float | Array] | None = None,
+) -> float | Array:
     """Bytes that each GPU sends to other replicas in a step, by ZeRO's stage.
 
     (d − 1)/d · P times, with k passes of accumulation, g and w bytes of a gradient and
@@ -161,11 +163,8 @@ def data_parallel_bytes(
     # Stage 3 gathers the weights before forward, and anew before backward unless it keeps them.
     gathered = 1 if keep_weights else 2
     sent = [2 * g, g + w, averaged + w, averaged + gathered * k * w][zero_stage]
-    inside: Exact | Array = divide((q - 1) * P * sent, q)
-    across: Exact | Array = divide(
-        2 * (d - q) * g * P, d * q
-    )  # 0 where one group holds all replicas
-    return inside + across
+    across = divide(2 * (d - q) * g * P, d * q)  # 0 where one group holds all replicas
+    return divide((q - 1) * P * sent, q) + across
 
 
 # --- a step
@@ -226,17 +225,16 @@ def step_traffic(
     >>> sent.sequence / 1e9, sent.pipeline / 1e9, sent.data / 1e9
     (177.570054144, 0.301989888, 11.25)
     """
-    P: Result = parameters
-    E: Result = expert_parameters
-    b, m, t, p = micro_batch_size, accumulation_steps, tensor_parallel, pipeline_parallel
-    v, c, e, d = interleave, context_parallel, expert_parallel, data_parallel
+    b, m, t, p = as_sizes(micro_batch_size, accumulation_steps, tensor_parallel, pipeline_parallel)
+    v, c, e, d = as_sizes(interleave, context_parallel, expert_parallel, data_parallel)
+    P, E, y = as_results(parameters, expert_parameters, value_bytes)
     l, s, h, a = model.num_layers, model.sequence_length, model.hidden_size, model.num_heads
     split = Split(t * p * c * d, b, t, p, c, d, m, v, e)
-    if any(map(is_array, (P, E, value_bytes, l, s, h, a, *vars(split).values()))):
+    if any(map(is_array, (P, E, y, l, s, h, a, *vars(split).values()))):
         sizes = {
             x: size for x, size in {**vars(split), **model.numbers()}.items() if x != "num_gpus"
         }
-        broadcast(parameters=P, expert_parameters=E, value_bytes=value_bytes, **sizes)
+        broadcast(parameters=P, expert_parameters=E, value_bytes=y, **sizes)
     at_most("imbalance", imbalance, "expert_parallel", e)
     divides("num_heads", a, "tensor_parallel", t)
     divides("sequence_length", s, "context_parallel", c)
@@ -249,7 +247,7 @@ def step_traffic(
     rounds = 6 if recomputes else 4
     scattered = sequence_parallel
     values = b * (s // c) * h
-    of_a_step = m * value_bytes  # bytes of one value, all m passes
+    of_a_step = m * y  # bytes of one value, all m passes
     in_layers = of_a_step * split.layers(l)
 
     # An all-reduce, or the gather and the scatter that take its place with sequence
@@ -271,8 +269,8 @@ def step_traffic(
         exchanged = divide(rounds * heads * others, c * c * t)
 
     # With sequence parallelism a GPU sends only its own t-th of the values.
-    to_experts = (e - 1) * (rounds * values) * model.experts_per_token
-    to_experts = divide(to_experts, e * t if scattered else e) * imbalance
+    routed = (e - 1) * (rounds * values) * model.experts_per_token
+    to_experts = divide(routed, e * t if scattered else e) * imbalance
 
     # A middle stage sends activations on and gradients back for each of its v pieces;
     # a pipeline of two has only ends, which have one border less.
@@ -280,17 +278,20 @@ def step_traffic(
 
     def between(parameters: Result, replicas: Result) -> Result:
         """Bytes between the GPUs that have the same weights."""
-        return unchecked(data_parallel_bytes)(
-            parameters,
-            replicas,
-            zero_stage,
-            m,
-            weight_bytes=weight_bytes,
-            gradient_bytes=gradient_bytes,
-            keep_gradients=keep_gradients,
-            keep_weights=keep_weights,
-            shard_size=shard_size,
+        [sent] = as_results(
+            unchecked(data_parallel_bytes)(
+                parameters,
+                replicas,
+                zero_stage,
+                m,
+                weight_bytes=weight_bytes,
+                gradient_bytes=gradient_bytes,
+                keep_gradients=keep_gradients,
+                keep_weights=keep_weights,
+                shard_size=shard_size,
+            )
         )
+        return sent
 
     # The c GPUs of each replica have the same weights. Experts that are spread over e
     # replicas are the same on an e-th of these GPUs.
@@ -310,7 +311,7 @@ def step_traffic(
     )
 
 
-def _divides_experts(model: Transformer, expert_parallel: Result, replicas: Result) -> None:
+def _divides_experts(model: Transformer, expert_parallel: Size, replicas: Size) -> None:
     """Refuse experts, or replicas, that do not come out even over the GPUs."""
     e = expert_parallel
     if anywhere(e > 1):
@@ -324,7 +325,7 @@ def _divides_experts(model: Transformer, expert_parallel: Result, replicas: Resu
 
 
 @dataclass(frozen=True)
-class CommunicationSeconds(Breakdown):
+class CommunicationSeconds(Breakdown[Result]):
     """Seconds of a step's traffic, part by part, as if each part were alone.
 
     `behind` are seconds of computing beside which a part can travel: what is longer
@@ -381,8 +382,8 @@ def communication_seconds(
     >>> round(taken.sequence, 3), round(taken.data, 3), round(taken.visible["data"], 3)
     (0.159, 0.348, 0.048)
     """
-    t, p, c = tensor_parallel, pipeline_parallel, context_parallel
-    e, d = expert_parallel, data_parallel
+    t, p, c = as_sizes(tensor_parallel, pipeline_parallel, context_parallel)
+    e, d = as_sizes(expert_parallel, data_parallel)
     split = Split(t * p * c * d, 1, t, p, c, d, 1, expert_parallel=e)
     numbers = {
         "traffic": _by_part("traffic", traffic.parts()),
@@ -424,7 +425,7 @@ def traffic_seconds(
     >>> round(traffic_seconds(sent, h100, Split(8, 1, 8, 1, 1, 1, 1), {}, {}).sequence, 3)
     0.159
     """
-    if None in (accelerator.link_bandwidth, accelerator.network_bandwidth):
+    if accelerator.link_bandwidth is None or accelerator.network_bandwidth is None:
         return None
     t, p = split.tensor_parallel, split.pipeline_parallel
     c, e, d = split.context_parallel, split.expert_parallel, split.data_parallel
@@ -462,16 +463,17 @@ def bandwidth_of(
     46.0
     """
     broadcast(size=size, stride=stride, **vars(accelerator))
-    return _bandwidth(accelerator, size, stride, ring)
-
-
-def _bandwidth(
-    accelerator: Accelerator, size: Result, stride: Result = 1, ring: bool = True
-) -> Result | None:
-    """`bandwidth_of` a group whose sizes are checked."""
-    link, card = accelerator.link_bandwidth, accelerator.network_bandwidth
-    if link is None or card is None:
+    if accelerator.link_bandwidth is None or accelerator.network_bandwidth is None:
         return None
+    n, places = as_sizes(size, stride)
+    return _bandwidth(accelerator, n, places, ring)
+
+
+def _bandwidth(accelerator: Accelerator, size: Size, stride: Size = 1, ring: bool = True) -> Result:
+    """`bandwidth_of` a group whose sizes are checked, where the links are known."""
+    link, card = accelerator.link_bandwidth, accelerator.network_bandwidth
+    assert link is not None
+    assert card is not None
     node = accelerator.gpus_per_node
     neighbours = maximum(node / stride, 1) if ring else 1
     fast, slow = link * LINK_SHARE, card * neighbours * NETWORK_SHARE

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Literal, TypeAlias, get_args
 
 from llmtrain_helpers.activations import ActivationCount, count_activations
@@ -23,7 +22,10 @@ from llmtrain_helpers.checks import (
     Number,
     Quantity,
     Result,
+    Size,
     Whole,
+    as_results,
+    as_sizes,
     at_most,
     broadcast,
     cache_per_model,
@@ -46,7 +48,7 @@ from llmtrain_helpers.model.layers import (
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.parameters import count_parameters, embedding_parameters, head_parameters
 from llmtrain_helpers.precision import Recipe, known_recipe
-from llmtrain_helpers.results import Breakdown, divide, maximum, minimum, where
+from llmtrain_helpers.results import Breakdown, divide, greatest, maximum, minimum, where
 from llmtrain_helpers.tuning import (
     AT_WORK_UNDER_FSDP,
     HEAD,
@@ -70,7 +72,7 @@ class TunedFlops(FlopCount):
     What is `recomputed` holds the adapters' second forward pass too.
     """
 
-    adapters: Result
+    adapters: Size
 
 
 TunedRecompute: TypeAlias = Literal["none", "full"]
@@ -111,10 +113,11 @@ def tuned_flops(
     """
     model = of_length(model, sequence_length)
     check_tuned(model)
-    B, s = batch_size, model.sequence_length
+    [B] = as_sizes(batch_size)
     broadcast(batch_size=B, **model.numbers())
-    h, T, r, full = model.hidden_size, B * s, tuning.rank, tuning.is_full
-    parts: dict[str, Result] = dict.fromkeys(
+    h, T = model.hidden_size, B * model.sequence_length
+    r, full = tuning.rank, tuning.is_full
+    parts: dict[str, Size] = dict.fromkeys(
         ("projections", "scores", "mlp", "head", "recomputed", "adapters"), 0
     )
     for how_many, layer, flows in _tuned_layers(model, tuning, recompute):
@@ -130,7 +133,7 @@ def tuned_flops(
                 parts["adapters"] = parts["adapters"] + how_many * ((2 + passes) * down + 3 * up)
                 forward, adapters = forward + product, adapters + down + up
             if isinstance(part, Mixer):
-                scored = 2 * B * part.products() * pairs(s, attention, part)
+                scored = 2 * B * part.products() * pairs(model.sequence_length, attention, part)
                 learns.pop("output", None)
                 passed = arrives or any(learns.values())
                 parts["scores"] = parts["scores"] + how_many * (1 + 2 * passed) * scored
@@ -150,7 +153,7 @@ def tuned_flops(
 
 def _tuned_layers(
     model: Transformer, tuning: Tuning, recompute: str
-) -> Iterator[tuple[Result, Layer, bool]]:
+) -> Iterator[tuple[Size, Layer, bool]]:
     """The layers from the first up, alike ones together, and whether anything below learns.
 
     With adapters alone nothing does below the first layer that has one, unless layers are
@@ -169,7 +172,7 @@ def _tuned_layers(
 
 
 def _flows_into(
-    layer: Layer, hidden_size: Result, tuning: Tuning, flows: bool
+    layer: Layer, hidden_size: Size, tuning: Tuning, flows: bool
 ) -> Iterator[tuple[Part, bool]]:
     """The parts of a layer, and whether anything that each reads has come past what learns."""
     arrives = flows
@@ -180,7 +183,7 @@ def _flows_into(
         yield layer.mlp, flows if layer.parallel else arrives
 
 
-def _last_product(layer: Layer, hidden_size: Result, tuning: Tuning) -> Result:
+def _last_product(layer: Layer, hidden_size: Size, tuning: Tuning) -> Size:
     """FLOPs a token of a layer's last product, which recomputation that stops early spares.
 
     It is the down projection's, or the second half's of its adapter. What experts give is
@@ -248,14 +251,14 @@ def tuned_activations(
     """
     model = of_length(model, sequence_length)
     check_tuned(model)
-    b, mask = micro_batch_size, mask_bytes
+    b, mask = as_sizes(micro_batch_size, mask_bytes)
     broadcast(micro_batch_size=b, mask_bytes=mask, **model.numbers())
     T, h = b * model.sequence_length, model.hidden_size
     parts: dict[str, Result] = dict.fromkeys(
         ("norms", "attention", "scores", "mlp", "checkpoints", "embedding", "head", "adapters"), 0
     )
     if recompute == "full":
-        parts["checkpoints"] = T * model.num_layers * tuning.stream_bytes * h
+        parts["checkpoints"] = T * model.num_layers * (tuning.stream_bytes or 2) * h
     else:
         for how_many, layer, flows in _tuned_layers(model, tuning, recompute):
             for name, saved in _saved_bytes(layer, h, tuning, flows, mask).items():
@@ -276,7 +279,7 @@ def own_copies(tuning: Tuning) -> tuple[bool, int]:
     return wide or tuning.dropout > 0, 4 if wide and not tuning.autocast else 2
 
 
-def _norm_bytes(norm_size: int, width: Result, tuning: Tuning) -> Result:
+def _norm_bytes(norm_size: int, width: Size, tuning: Tuning) -> Size:
     """Bytes a token that a norm keeps: its input, in fp32 where operations are plain.
 
     LayerNorm is one operation in any case; a plain RMSNorm that learns keeps its result too.
@@ -287,13 +290,13 @@ def _norm_bytes(norm_size: int, width: Result, tuning: Tuning) -> Result:
 
 
 def _saved_bytes(
-    layer: Layer, hidden_size: Result, tuning: Tuning, flows: bool, mask: Result
-) -> dict[str, Result]:
+    layer: Layer, hidden_size: Size, tuning: Tuning, flows: bool, mask: Size
+) -> dict[str, Size]:
     """Bytes a token that a layer keeps, part by part; `flows` if anything below it learns."""
     h, full = hidden_size, tuning.is_full
     own, copy = own_copies(tuning)
     keeps = full or (tuning.keeps_inputs and tuning.method == "qlora")
-    saved: dict[str, Result] = {"norms": 0, "attention": 0, "mlp": 0, "adapters": 0}
+    saved: dict[str, Size] = {"norms": 0, "attention": 0, "mlp": 0, "adapters": 0}
     norm, arrived = _norm_bytes(layer.norm_size, h, tuning), []
     read_before = False
     for part, arrives in _flows_into(layer, h, tuning, flows):
@@ -330,11 +333,11 @@ def _saved_bytes(
     return saved
 
 
-def _norms_inside(part: Part, ways: tuple[Site, ...], tuning: Tuning) -> Result:
+def _norms_inside(part: Part, ways: tuple[Site, ...], tuning: Tuning) -> Size:
     """Bytes a token that norms inside attention keep beyond their input in 16 bits."""
     if tuning.fused:
         return 0
-    widths: Result = 0
+    widths: Size = 0
     if isinstance(part, LatentAttention):
         widths = part.q_rank + part.kv_rank
     elif isinstance(part, Attention) and part.qk_norm:
@@ -366,7 +369,7 @@ def weight_bytes(tuning: Tuning) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class TunedMemory(Breakdown):
+class TunedMemory(Breakdown[Result]):
     """Bytes on a GPU at one moment of a step of tuning, part by part.
 
     `weights`, frozen and learning; `gradients` and `optimizer` states of what learns;
@@ -423,7 +426,8 @@ def tuned_phases(
     """
     model = of_length(model, sequence_length)
     P = tuned_parameters(model, tuning)
-    b, d, m, stage = micro_batch_size, data_parallel, accumulation_steps, zero_stage
+    b, d, m = as_sizes(micro_batch_size, data_parallel, accumulation_steps)
+    stage = zero_stage
     at_most("zero_stage", stage, "ZeRO's last stage", 3)
     broadcast(micro_batch_size=b, data_parallel=d, accumulation_steps=m, **model.numbers())
     saved = tuned_activations(model, tuning, b, recompute)
@@ -435,7 +439,7 @@ def tuned_phases(
     weights = divide(frozen + each.weights * n, d if stage == 3 else 1)
     optimizer = divide(tuning.optimizer_bytes * n, d if stage >= 1 else 1)
     matrices = [x for layer in model.kinds for x in layer.matrices(h)]
-    largest = reduce(maximum, (x.weights for x in matrices))
+    largest = greatest(x.weights for x in matrices)
     whole = n
     if tuning.optimizer == "adamw_in_backward":
         whole = minimum(n, maximum(largest, h * V)) if full else minimum(n, largest)
@@ -445,16 +449,17 @@ def tuned_phases(
     copy = divide((tuning.optimizer == "adamw") * updated * n, d if stage >= 1 else 1)
 
     # What a layer has while it is computed again, and what its gradients pass through.
-    layer = T * reduce(maximum, (_worked_on(x, h, tuning, recompute) for x in model.kinds))
+    layer = T * greatest(_worked_on(x, h, tuning, recompute) for x in model.kinds)
     if stage == 3 and not full:
         layer = layer * where(d > 1, AT_WORK_UNDER_FSDP, 1)
     layer = layer + (tuning.method == "qlora") * 2 * largest
     logits = LOSS_KERNELS[tuning.loss_kernel] * V * T
-    outer = around = 0 * d
+    outer: Result = 0 * d
+    around = outer
     if stage == 3:
         several = d > 1
         ends = embedding_parameters(model) + (not model.tied_embeddings) * head_parameters(model)
-        a_layer = reduce(maximum, map(matrix_weights(model), model.kinds))
+        a_layer = greatest(map(matrix_weights(model), model.kinds))
         outer = several * (2 + 2 * full) * ends
         around = several * (2 * minimum(tuning.matrix_bytes, 2) + 2 * full) * a_layer
 
@@ -515,9 +520,7 @@ def tuned_memory(
     return max(phases, key=lambda memory: memory.total)
 
 
-def _worked_on(
-    layer: Layer, hidden_size: Result, tuning: Tuning, recompute: TunedRecompute
-) -> Result:
+def _worked_on(layer: Layer, hidden_size: Size, tuning: Tuning, recompute: TunedRecompute) -> Size:
     """Bytes a token of a layer at work in backward: what it keeps again, its MLP's gradients."""
     recomputed = (
         sum(_saved_bytes(layer, hidden_size, tuning, True, 1).values())
@@ -608,7 +611,7 @@ MATRICES = ("query", "key", "value", "output", "mlp")
 @checked
 def lora_parameters(
     model: Transformer, rank: Count[Number] = 8, targets: Collection[str] = ("query", "value")
-) -> Result:
+) -> Size:
     """Parameters that LoRA trains: r(m + n) for each adapted matrix of m by n.
 
     `targets` are out of `MATRICES`. ValueError for an unknown one, for none, for layers
@@ -620,11 +623,11 @@ def lora_parameters(
     >>> lora_parameters(llama)
     4194304
     """
-    r, h = rank, model.hidden_size
-    adapted = _targets(targets)
+    [r] = as_sizes(rank)
+    h, adapted = model.hidden_size, _targets(targets)
     broadcast(rank=r, **model.numbers())
 
-    def sides(layer: Layer) -> list[tuple[Result, Result]]:
+    def sides(layer: Layer) -> list[tuple[Size, Size]]:
         """Rows and columns of each adapted matrix of a layer."""
         mixer, mlp = _attention_and_mlp(layer)
         matrices = [mixer.matrix(name, h) for name in adapted if name != "mlp"]
@@ -651,7 +654,7 @@ def _attention_and_mlp(layer: Layer) -> tuple[Attention, Mlp]:
 
 
 @dataclass(frozen=True)
-class LoraMemory(Breakdown):
+class LoraMemory(Breakdown[Result]):
     """Bytes at the peak of a step of fine-tuning with LoRA, part by part.
 
     Frozen weights; adapters with all their states; `activations`, what backward needs;
@@ -692,12 +695,13 @@ def lora_memory(
     """
     model = of_length(model, sequence_length)
     adapted, bytes_each = _targets(targets), known_recipe(recipe).total
-    b, w = micro_batch_size, weight_bytes
+    [b] = as_sizes(micro_batch_size)
+    [w] = as_results(weight_bytes)
     broadcast(micro_batch_size=b, weight_bytes=w, rank=rank, **model.numbers())
     h, tokens = model.hidden_size, b * model.sequence_length
     reads_frozen = not {"query", "key", "value"} & {*adapted}
 
-    def dropped(layer: Layer) -> Result:
+    def dropped(layer: Layer) -> Size:
         """Values a token that only frozen matrices would have needed for backward."""
         _, mlp = _attention_and_mlp(layer)
         return reads_frozen * h + ("mlp" not in adapted) * (h + mlp.intermediate_size)

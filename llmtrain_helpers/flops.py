@@ -18,8 +18,9 @@ from llmtrain_helpers.checks import (
     Number,
     Quantity,
     Rate,
-    Result,
+    Size,
     anywhere,
+    as_sizes,
     broadcast,
     cache_per_model,
     checked,
@@ -76,7 +77,7 @@ def gpt_flops(
 
 
 @dataclass(frozen=True)
-class FlopCount(Breakdown):
+class FlopCount(Breakdown[Size]):
     """FLOPs of an iteration part by part, in FLOP.
 
     `projections` to queries, keys, values and back; `scores`, attention's two products
@@ -84,14 +85,14 @@ class FlopCount(Breakdown):
     logits; each forward and backward. `recomputed` is what is done a second time.
     """
 
-    projections: Result
-    scores: Result
-    mlp: Result
-    head: Result
-    recomputed: Result
+    projections: Size
+    scores: Size
+    mlp: Size
+    head: Size
+    recomputed: Size
 
     @property
-    def model(self) -> Result:
+    def model(self) -> Size:
         """FLOPs that the model itself needs, nothing done twice: the F of MFU."""
         return self.total - self.recomputed
 
@@ -125,13 +126,14 @@ def count_flops(
     """
     model = of_length(model, sequence_length)
     broadcast(batch_size=batch_size, **model.numbers())
-    h, s, B = model.hidden_size, model.sequence_length, batch_size
+    h, s = model.hidden_size, model.sequence_length
+    [B] = as_sizes(batch_size)
     tokens = B * s
 
-    def scores(layer: Layer) -> Result:
+    def scores(layer: Layer) -> Size:
         return sum(x.products() * pairs(s, attention, x) for x in layer.mixers)
 
-    def alternate(layer: Layer) -> Result:
+    def alternate(layer: Layer) -> Size:
         _, repeated = layer.every_other(h)
         return sum(matrix.active * matrix.weights for matrix in repeated)
 
@@ -178,9 +180,7 @@ def without_windows(model: Transformer) -> Transformer:
 
 
 @checked
-def expert_flops(
-    model: Transformer, batch_size: Count[Number], recompute: EveryRecompute
-) -> Result:
+def expert_flops(model: Transformer, batch_size: Count[Number], recompute: EveryRecompute) -> Size:
     """FLOPs of the experts in an iteration: forward, backward, and what is recomputed.
 
     Of the chosen experts alone, without routers and shared ones: what becomes more on a
@@ -194,13 +194,14 @@ def expert_flops(
     True
     """
     broadcast(batch_size=batch_size, **model.numbers())
-    tokens = batch_size * model.sequence_length
+    [B] = as_sizes(batch_size)
+    tokens = B * model.sequence_length
 
-    def weights(matrices: Iterable[Matrix]) -> Result:
+    def weights(matrices: Iterable[Matrix]) -> Size:
         """Count the weights of the experts' matrices that a token is multiplied with."""
         return sum(m.active * m.weights for m in matrices if m.is_chosen())
 
-    def of(layer: Layer) -> Result:
+    def of(layer: Layer) -> Size:
         matrices = layer.matrices(model.hidden_size)
         _, every_other = layer.every_other(model.hidden_size)
         repeated = {"full": matrices, "alternate": every_other}.get(recompute, ())

@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from llmtrain_helpers.checks import Number, Result, anywhere, at_most, divides, is_array, refuse
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    Size,
+    anywhere,
+    at_most,
+    divides,
+    is_array,
+    refuse,
+)
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.results import divide, maximum, minimum, where
 
@@ -26,15 +35,15 @@ class Split:
     Its numbers are taken as they are: whoever makes one out of arguments checks them.
     """
 
-    num_gpus: Result
-    micro_batch_size: Result
-    tensor_parallel: Result
-    pipeline_parallel: Result
-    context_parallel: Result
-    data_parallel: Result
-    accumulation_steps: Result
-    interleave: Result = 1
-    expert_parallel: Result = 1
+    num_gpus: Size
+    micro_batch_size: Size
+    tensor_parallel: Size
+    pipeline_parallel: Size
+    context_parallel: Size
+    data_parallel: Size
+    accumulation_steps: Size
+    interleave: Size = 1
+    expert_parallel: Size = 1
 
     def __str__(self) -> str:
         """The kinds of parallelism that are used, and the micro-batch.
@@ -61,7 +70,7 @@ class Split:
         """
         return (self.pipeline_parallel - 1) / (self.interleave * self.accumulation_steps)
 
-    def layers(self, num_layers: Result) -> Result:
+    def layers(self, num_layers: Size) -> Size:
         """Layers on a GPU: v pieces of the model, each rounded up to whole layers."""
         v = self.interleave
         return v * -(-num_layers // (v * self.pipeline_parallel))
@@ -113,12 +122,12 @@ class Rule(NamedTuple):
     limit: Result
 
     @property
-    def holds(self) -> Result:
+    def holds(self) -> bool:
         """Whether the rule holds; for arrays, in which places it does."""
         return self.value % self.limit == 0 if self.check is divides else self.value <= self.limit
 
 
-def needs_experts(name: str, expert_parallel: Result, limit_name: str, limit: Number) -> None:
+def needs_experts(name: str, expert_parallel: Number, limit_name: str, limit: Number) -> None:
     """Refuse experts over several GPUs where the model has none."""
     e = expert_parallel
     if anywhere(e > limit):
@@ -127,14 +136,14 @@ def needs_experts(name: str, expert_parallel: Result, limit_name: str, limit: Nu
 
 def split_rules(
     model: Transformer,
-    num_gpus: Result,
-    global_batch_size: Result,
-    micro_batch_size: Result,
-    tensor_parallel: Result,
-    pipeline_parallel: Result,
-    context_parallel: Result,
-    interleave: Result,
-    expert_parallel: Result,
+    num_gpus: Size,
+    global_batch_size: Size,
+    micro_batch_size: Size,
+    tensor_parallel: Size,
+    pipeline_parallel: Size,
+    context_parallel: Size,
+    interleave: Size,
+    expert_parallel: Size,
     context: str,
     sequence_parallel: bool,
     uneven_stages: bool,

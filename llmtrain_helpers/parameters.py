@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmtrain_helpers.checks import Array, Count, Exact, Result, cache_per_model, checked, given
+from llmtrain_helpers.checks import Array, Count, Exact, Size, cache_per_model, checked, given
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.results import Breakdown
 
@@ -38,7 +38,7 @@ def gpt_parameters(
 
 
 @dataclass(frozen=True)
-class ParameterCount(Breakdown):
+class ParameterCount(Breakdown[Size]):
     """Parameters part by part; `active` is what one token passes through.
 
     `prediction` are those of layers that predict further tokens: in no sum.
@@ -48,13 +48,13 @@ class ParameterCount(Breakdown):
 
     _not_parts = ("active", "prediction")
 
-    embedding: Result
-    attention: Result
-    mlp: Result
-    norm: Result
-    head: Result
-    active: Result
-    prediction: Result = 0
+    embedding: Size
+    attention: Size
+    mlp: Size
+    norm: Size
+    head: Size
+    active: Size
+    prediction: Size = 0
 
 
 @cache_per_model
@@ -97,7 +97,7 @@ def count_parameters(model: Transformer) -> ParameterCount:
 
 
 @checked
-def expert_parameters(model: Transformer) -> Result:
+def expert_parameters(model: Transformer) -> Size:
     """Parameters of all experts of which a token meets some: what expert parallelism splits.
 
     >>> expert_parameters(Transformer.llama(2, 64, 4, 4, 32, 99, 8, num_experts=4,
@@ -109,7 +109,7 @@ def expert_parameters(model: Transformer) -> Result:
 
 
 @checked
-def prediction_parameters(model: Transformer) -> Result:
+def prediction_parameters(model: Transformer) -> Size:
     """Parameters of layers that predict tokens beyond the next (MTP), which no total counts.
 
     Each is a layer like the last, a matrix of 2h × h that joins its two inputs, and a
@@ -126,13 +126,13 @@ def prediction_parameters(model: Transformer) -> Result:
 
 
 @checked
-def norm_parameters(model: Transformer) -> Result:
+def norm_parameters(model: Transformer) -> Size:
     """Parameters of the norm after the layers: it scales and shifts (2h), or only scales (h)."""
     return model.final_norm * model.hidden_size
 
 
 @checked
-def embedding_parameters(model: Transformer) -> Result:
+def embedding_parameters(model: Transformer) -> Size:
     """Parameters of the tables of tokens and positions.
 
     An embedding narrower than the hidden size has matrices to h and back as well.
@@ -145,7 +145,7 @@ def embedding_parameters(model: Transformer) -> Result:
 
 
 @checked
-def head_parameters(model: Transformer) -> Result:
+def head_parameters(model: Transformer) -> Size:
     """Parameters of the output matrix, tied or not: it is as wide as the embedding."""
     h, e = model.hidden_size, model.embedding_size
     return model.vocab_size * (e if given(e) else h)

@@ -5,8 +5,9 @@ Shared by all chapters; for single numbers and for NumPy arrays alike.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, reduce
 from sys import float_info
 from typing import Any, ClassVar, Generic, cast
 
@@ -46,6 +47,15 @@ def minimum(x: Exact | Array, y: Exact | Array) -> Exact | Array:
 def maximum(x: Exact | Array, y: Exact | Array) -> Exact | Array:
     """Return the greater of two numbers, or of each pair of two arrays."""
     return where(x >= y, x, y)
+
+
+def greatest(numbers: Iterable[Exact]) -> Exact:
+    """Return the greatest of several numbers, or of several arrays in each place.
+
+    >>> greatest([64, 128, 96])
+    128
+    """
+    return reduce(lambda x, y: maximum(x, y), numbers)
 
 
 def largest(value: Number) -> float:

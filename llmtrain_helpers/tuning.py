@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from functools import reduce
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from llmtrain_helpers.checks import (
     Amount,
     Result,
+    Size,
     Whole,
     at_most,
     cache_per_model,
@@ -29,7 +29,7 @@ from llmtrain_helpers.model.layers import Attention, LatentAttention, Layer, Mat
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import RECIPES, Recipe
-from llmtrain_helpers.results import Breakdown, maximum, minimum
+from llmtrain_helpers.results import Breakdown, greatest, minimum
 
 MIXERS = {
     "query": "q_proj",
@@ -322,7 +322,7 @@ class Site(NamedTuple):
     before: tuple[str, ...]
 
 
-def sites(part: Part, hidden_size: Result, tuning: Tuning) -> tuple[Site, ...]:
+def sites(part: Part, hidden_size: Size, tuning: Tuning) -> tuple[Site, ...]:
     """The matrices of a mixer or an MLP, as the gradient sees them."""
     h = hidden_size
     named = _of_mixer(part, h) if isinstance(part, Mixer) else _of_mlp(part, h)
@@ -332,7 +332,7 @@ def sites(part: Part, hidden_size: Result, tuning: Tuning) -> tuple[Site, ...]:
     )
 
 
-def _of_mixer(mixer: Mixer, hidden_size: Result) -> Iterator[tuple[Matrix, str, tuple[str, ...]]]:
+def _of_mixer(mixer: Mixer, hidden_size: Size) -> Iterator[tuple[Matrix, str, tuple[str, ...]]]:
     """The matrices of attention, PEFT's names of them, and those that come before each."""
     if not isinstance(mixer, (Attention, LatentAttention)):
         problem = "is no attention: what learns in it has not been counted"
@@ -347,7 +347,7 @@ def _of_mixer(mixer: Mixer, hidden_size: Result) -> Iterator[tuple[Matrix, str, 
         yield matrix, MIXERS.get(matrix.name, ""), before.get(matrix.name, ())
 
 
-def _of_mlp(mlp: Part, hidden_size: Result) -> Iterator[tuple[Matrix, str, tuple[str, ...]]]:
+def _of_mlp(mlp: Part, hidden_size: Size) -> Iterator[tuple[Matrix, str, tuple[str, ...]]]:
     """The same of an MLP, of experts and of a shared one."""
     for matrix in mlp.matrices(hidden_size):
         stem = matrix.name.removeprefix("expert_").removeprefix("shared_")
@@ -357,16 +357,16 @@ def _of_mlp(mlp: Part, hidden_size: Result) -> Iterator[tuple[Matrix, str, tuple
 
 
 @dataclass(frozen=True)
-class TunedParameters(Breakdown):
+class TunedParameters(Breakdown[Size]):
     """Parameters of a model that is adapted, by what becomes of them.
 
     `frozen` in the layers' matrices, and `wide` in embedding, head, norms and biases: what
     4 bits leave as it is; `learning` are those that training changes.
     """
 
-    frozen: Result
-    wide: Result
-    learning: Result
+    frozen: Size
+    wide: Size
+    learning: Size
 
 
 @cache_per_model
@@ -408,24 +408,23 @@ def check_tuned(model: Transformer) -> None:
         refuse("embedding_size", model.embedding_size, problem)
 
 
-def matrix_weights(model: Transformer) -> Callable[[Layer], Result]:
+def matrix_weights(model: Transformer) -> Callable[[Layer], Size]:
     """Count the weights in a layer's matrices, without biases."""
     h = model.hidden_size
     return lambda layer: sum(m.copies * m.weights for m in layer.matrices(h))
 
 
-def check_rank(rank: Result, adapted: Iterable[tuple[Result, Result]]) -> None:
+def check_rank(rank: Size, adapted: Iterable[tuple[Size, Size]]) -> None:
     """Refuse a higher rank than any of the adapted matrices has, given by their two sides."""
-    ranks: list[Result] = [minimum(rows, columns) for rows, columns in adapted]
-    highest = reduce(maximum, ranks)
+    highest = greatest(minimum(rows, columns) for rows, columns in adapted)
     at_most("rank", rank, "the rank of the largest adapted matrix", highest)
 
 
-def _adapter_parameters(model: Transformer, tuning: Tuning) -> Callable[[Layer], Result]:
+def _adapter_parameters(model: Transformer, tuning: Tuning) -> Callable[[Layer], Size]:
     """Count the weights of a layer's adapters."""
     r, h = tuning.rank, model.hidden_size
 
-    def of(layer: Layer) -> Result:
+    def of(layer: Layer) -> Size:
         adapted = [s.matrix for p in layer.parts for s in sites(p, h, tuning) if s.adapted]
         return r * sum(m.copies * (m.rows + m.columns) for m in adapted)
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from llmtrain_helpers.checks import Result, count, instance, is_array, quantity, rate, refuse, share
+from llmtrain_helpers.checks import (
+    Result,
+    Size,
+    count,
+    instance,
+    is_array,
+    quantity,
+    rate,
+    refuse,
+    share,
+)
 
 _RATES = ("bandwidth", "power", "link_bandwidth", "network_bandwidth", "shown_memory")
 
@@ -39,7 +49,7 @@ class Accelerator:
     peaks: Mapping[str, Result] = field(default_factory=dict, hash=False)
     link_bandwidth: Result | None = None
     network_bandwidth: Result | None = None
-    gpus_per_node: Result = 8
+    gpus_per_node: Size = 8
     matmul_share: Result | None = None
     matmul_shares: Mapping[str, Result] = field(default_factory=dict, hash=False)
     shown_memory: Result | None = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from llmtrain_helpers.checks import (
+    Exact,
     Number,
     Size,
     T,
@@ -355,7 +356,7 @@ def of_length(model: Transformer, sequence_length: Number | None) -> Transformer
     return replace(model, sequence_length=s)
 
 
-def over_layers(model: Transformer, counted: Callable[[Layer], Size]) -> Size:
+def over_layers(model: Transformer, counted: Callable[[Layer], Exact]) -> Exact:
     """The sum over all layers of what is counted in each.
 
     >>> over_layers(Transformer.gpt(96, 12288, 96, 50257, 2048), lambda layer: 1)
