@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
 
 from llmtrain_helpers.checks import (
     Amount,
@@ -140,6 +140,32 @@ def _width(name: str, value: object) -> int:
 Width: TypeAlias = Annotated[int, _width]
 
 
+class TuningOptions(TypedDict, total=False):
+    """The fields of a `Tuning` that go with several methods."""
+
+    dropout: float
+    double_quantisation: bool
+    weight_bytes: int
+    adapter_bytes: int
+    autocast: bool
+    wide_bytes: int
+    stream_bytes: int | None
+    optimizer: Optimizer
+    loss_kernel: LossKernel
+    reentrant: bool
+    fused: bool
+    keeps_inputs: bool
+
+
+class TuningChanges(TuningOptions, total=False):
+    """All fields of a `Tuning`."""
+
+    method: Method
+    rank: int
+    targets: str | Collection[str]
+    recipe: str | None
+
+
 @checked
 @dataclass(frozen=True)
 class Tuning:
@@ -221,20 +247,26 @@ class Tuning:
         object.__setattr__(self, "targets", _targeted(self.targets))
 
     @classmethod
-    def full(cls, recipe: str = "amp", **options: Any) -> Tuning:
+    def full(cls, recipe: str = "amp", **options: Unpack[TuningOptions]) -> Tuning:
         """Make all weights learn, with the bytes of a recipe; options as in `Tuning`."""
         return cls("full", recipe=recipe, **options)
 
     @classmethod
     def lora(
-        cls, rank: int = 16, targets: str | Collection[str] = "all-linear", **options: Any
+        cls,
+        rank: int = 16,
+        targets: str | Collection[str] = "all-linear",
+        **options: Unpack[TuningOptions],
     ) -> Tuning:
         """Make adapters of a rank beside frozen weights; options as in `Tuning`."""
         return cls("lora", rank, targets, **options)
 
     @classmethod
     def qlora(
-        cls, rank: int = 16, targets: str | Collection[str] = "all-linear", **options: Any
+        cls,
+        rank: int = 16,
+        targets: str | Collection[str] = "all-linear",
+        **options: Unpack[TuningOptions],
     ) -> Tuning:
         """Make adapters beside frozen weights in 4 bits; options as in `Tuning`."""
         return cls("qlora", rank, targets, **options)
@@ -269,7 +301,7 @@ class Tuning:
         """Bytes of each frozen weight of embedding, head and norms."""
         return self.wide_bytes if self.method == "qlora" else self.weight_bytes
 
-    def replace(self, **changes: Any) -> Tuning:
+    def replace(self, **changes: Unpack[TuningChanges]) -> Tuning:
         """Return the same tuning with some of its fields changed."""
         return replace(self, **changes)
 

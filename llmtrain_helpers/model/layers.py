@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from llmtrain_helpers.checks import (
     Size,
@@ -405,6 +406,10 @@ class Layer:
         """Parameters of all its parts and norms."""
         parts = sum(part.parameters(hidden_size) for part in self.parts)
         return parts + self.norm_parameters(hidden_size)
+
+
+Stack: TypeAlias = tuple[tuple[Size, Layer], ...]
+"""Layers from first to last: how many of a kind follow one another, and the kind."""
 
 
 def pairs(s: Size, attention: str, mixer: Mixer) -> Size:

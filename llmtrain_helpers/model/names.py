@@ -208,7 +208,7 @@ def read_config(path: str | PathLike[str], sequence_length: Number | None = None
 
 
 def parse_config(
-    config: str | Mapping[str, Any], sequence_length: Number | None = None
+    config: str | Mapping[str, object], sequence_length: Number | None = None
 ) -> Transformer:
     """The shape in a `config.json`, given as its text or as a dict; it refuses as `read_config`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from llmtrain_helpers.checks import (
     Number,
@@ -19,10 +19,7 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
-from llmtrain_helpers.model.layers import Attention, Experts, Layer, Mlp, numbers
-
-Stack: TypeAlias = tuple[tuple[Size, Layer], ...]
-"""Layers from first to last: how many of a kind follow one another, and the kind."""
+from llmtrain_helpers.model.layers import Attention, Experts, Layer, Mlp, Stack, numbers
 
 MISSING = cast(Size, None)
 """A size that is left out; the part that needs it refuses it by its name."""

@@ -25,9 +25,8 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.model.huggingface import configs
-from llmtrain_helpers.model.layers import Experts, Layer, numbers
+from llmtrain_helpers.model.layers import Experts, Layer, Stack, numbers
 from llmtrain_helpers.model.one_kind import (
-    Stack,
     changed,
     checked,
     keywords as keywords,
@@ -323,7 +322,7 @@ class Transformer:
 
     @classmethod
     def from_config(
-        cls, mapping: Mapping[str, Any], sequence_length: Number | None = None
+        cls, mapping: Mapping[str, object], sequence_length: Number | None = None
     ) -> Transformer:
         """The shape that a Hugging Face `config.json` of a decoder describes.
 
@@ -341,7 +340,7 @@ class Transformer:
         >>> model.hidden_size, model.num_positions, model.sequence_length
         (768, 1024, 512)
         """
-        shape = configs.shape(mapping)
+        shape: dict[str, Any] = configs.shape(mapping)
         longest = shape.pop("sequence_length")
         s = longest if sequence_length is None else sequence_length
         return cls(sequence_length=s, **shape)

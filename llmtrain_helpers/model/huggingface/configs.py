@@ -121,7 +121,7 @@ _MAY_BE_NULL = {
 """Keys of which null says that there is no such thing."""
 
 
-def shape(config: Mapping[str, Any]) -> dict[str, Any]:
+def shape(config: Mapping[str, object]) -> dict[str, object]:
     """The arguments of `Transformer` that a config gives.
 
     Its `sequence_length` is the longest that the file knows.
@@ -139,7 +139,7 @@ def shape(config: Mapping[str, Any]) -> dict[str, Any]:
     return arguments({role: value for role, (_, value) in entries.items()}, family)
 
 
-def left_out(config: Mapping[str, Any]) -> dict[str, Any]:
+def left_out(config: Mapping[str, object]) -> dict[str, object]:
     """The sizes that a file does not say, with the defaults that are taken for them.
 
     >>> left_out({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 24})
@@ -154,7 +154,7 @@ def left_out(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def language_model(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Family]:
+def language_model(config: Mapping[str, object]) -> tuple[Mapping[str, object], Family]:
     """A config of a language model with its family, or that part of a file of more than text.
 
     >>> language_model({"model_type": "llava", "text_config": {"model_type": "llama"}})[0]
@@ -162,10 +162,11 @@ def language_model(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Family
     """
     if not isinstance(config, Mapping):
         refuse("config", config, "is no mapping of names to values")
+    values: Mapping[str, Any] = config
     family, where = _family(config), ""
     key = next((key for key in _TEXTS if isinstance(config.get(key), Mapping)), None)
     if family is None and key:
-        tied, config = config.get("tie_word_embeddings"), config[key]
+        tied, config = values.get("tie_word_embeddings"), values[key]
         family, where = _family(config), f"in {key} "
         if tied is not None:  # the whole has the head, and decides
             config = {**config, "tie_word_embeddings": tied}
@@ -181,12 +182,12 @@ _TEXTS = ("text_config", "llm_config", "language_config")
 """Keys under which a file of more than text has its language model."""
 
 
-def _family(config: Mapping[str, Any]) -> Family | None:
+def _family(config: Mapping[str, object]) -> Family | None:
     name = config.get("model_type")
     return FAMILIES.get(SAME.get(name, name)) if isinstance(name, str) else None
 
 
-def _check_model(config: Mapping[str, Any], family: Family) -> None:
+def _check_model(config: Mapping[str, object], family: Family) -> None:
     """Refuse another head, another class, and code that comes beside the file."""
     classes, own = config.get("architectures"), [family.model]
     if is_array(classes) or (classes and classes != own):
@@ -228,7 +229,7 @@ def _is_foreign(key: str, family: Family) -> bool:
     return elsewhere or _STRUCTURE.search(key) is not None
 
 
-def _check_other_families(config: Mapping[str, Any], family: Family) -> None:
+def _check_other_families(config: Mapping[str, object], family: Family) -> None:
     """Refuse a file that looks written for another family, whatever `model_type` says.
 
     By an activation of MLPs with a gate, or without, where the family has the other; and
@@ -289,7 +290,7 @@ _KINDS = {
 """Keys that only families with such layers have, and that all of their files say."""
 
 
-def _entry(key: str, config: Mapping[str, Any], family: Family) -> tuple[str, Any]:
+def _entry(key: str, config: Mapping[str, object], family: Family) -> tuple[str, Any]:
     """The spelling of a key that a file uses, with the value there; or with the default."""
     spellings = [key, *(name for name, own in family.aliases.items() if own == key)]
     used = [name for name in spellings if config.get(name) is not None]
@@ -303,7 +304,7 @@ def _entry(key: str, config: Mapping[str, Any], family: Family) -> tuple[str, An
     return first, value
 
 
-def _default(key: str, config: Mapping[str, Any], family: Family) -> Any:
+def _default(key: str, config: Mapping[str, object], family: Family) -> Any:
     """The value of a key that a file leaves out, or sets to null."""
     if key in _MAY_BE_NULL and key in config:
         return None

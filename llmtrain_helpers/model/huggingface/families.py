@@ -20,7 +20,7 @@ from llmtrain_helpers.checks import Size, choice, refuse
 from llmtrain_helpers.model.huggingface import makers, rules
 from llmtrain_helpers.model.huggingface.family_rows import ROWS
 from llmtrain_helpers.model.huggingface.rules import Kinds, Sparse, Values
-from llmtrain_helpers.model.layers import Layer, Mixer
+from llmtrain_helpers.model.layers import Mixer, Stack
 
 ROLES = {
     **dict.fromkeys(["n_layer", "num_hidden_layers", "n_layers"], "num_layers"),
@@ -123,9 +123,9 @@ class Family:
     """
 
     model: str
-    defaults: Mapping[str, Any]
+    defaults: Mapping[str, object]
     aliases: Mapping[str, str] = field(default_factory=dict)
-    only: Mapping[str, Any] = field(default_factory=dict)
+    only: Mapping[str, object] = field(default_factory=dict)
     read_over: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict)
     null_is_default: bool = False
@@ -166,7 +166,7 @@ class Family:
     positions: int | None = None
     embedding_size: Callable[[Values], Size] | None = None
     more: Callable[[Values], Size] | None = None
-    stack: Callable[[Values, str], tuple[tuple[Any, Layer], ...]] | None = None
+    stack: Callable[[Values, str], Stack] | None = None
 
     def has(self, key: str) -> bool:
         """Whether it is one of the family's keys, or a second spelling of one."""

@@ -12,7 +12,15 @@ from typing import Any
 
 from llmtrain_helpers.checks import divides, refuse
 from llmtrain_helpers.model.huggingface.rules import FULL, LINEAR, Values
-from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
+from llmtrain_helpers.model.layers import (
+    Attention,
+    Experts,
+    LatentAttention,
+    Layer,
+    Mixer,
+    Mlp,
+    Stack,
+)
 from llmtrain_helpers.model.recurrences import (
     DeltaNet,
     GatedRecurrence,
@@ -155,7 +163,7 @@ def gated_recurrence(x: Values) -> Mixer:
     return GatedRecurrence(x["conv1d_width"], width, x["num_heads"])
 
 
-def attention_beside_mamba2(x: Values, letters: str) -> tuple[tuple[Any, Layer], ...]:
+def attention_beside_mamba2(x: Values, letters: str) -> Stack:
     """A stack whose layers have attention and a Mamba 2 side by side."""
     d = x["head_dim"]
     d = x["hidden_size"] // x["num_heads"] if d is None else d
@@ -165,7 +173,7 @@ def attention_beside_mamba2(x: Values, letters: str) -> tuple[tuple[Any, Layer],
     return ((x["num_layers"], Layer(mixer, mlp, beside=mamba2(x))),)
 
 
-def one_part_a_layer(x: Values, letters: str) -> tuple[tuple[Any, Layer], ...]:
+def one_part_a_layer(x: Values, letters: str) -> Stack:
     """A stack whose layers have one part each: a Mamba 2, attention, an MLP or experts."""
     e, bias = x["mamba_num_heads"] * x["mamba_head_dim"], x["mlp_bias"]
     own = (x["mamba_num_heads"], x["ssm_state_size"], x["n_groups"])

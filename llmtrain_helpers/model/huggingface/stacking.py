@@ -11,13 +11,21 @@ from typing import Any
 from llmtrain_helpers.checks import given, refuse
 from llmtrain_helpers.model.huggingface.families import Family
 from llmtrain_helpers.model.huggingface.rules import Values, layer_count
-from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
+from llmtrain_helpers.model.layers import (
+    Attention,
+    Experts,
+    LatentAttention,
+    Layer,
+    Mixer,
+    Mlp,
+    Stack,
+)
 
 ATTENTION = ("full_attention", "sliding_attention", "chunked_attention")
 """Kinds of layers that differ in where they look, and not in their matrices."""
 
 
-def arguments(x: Values, family: Family) -> dict[str, Any]:
+def arguments(x: Values, family: Family) -> dict[str, object]:
     """The arguments of `Transformer`, from what the file says in its own terms."""
     rows, longest = x.get("num_positions", 0), x.get("sequence_length", 2048)
     if family.positions is not None:
@@ -47,7 +55,7 @@ def _biases(x: Values, family: Family) -> str:
     return family.bias + "".join(switched)
 
 
-def _layers(x: Values, family: Family) -> tuple[tuple[Any, Layer], ...]:
+def _layers(x: Values, family: Family) -> Stack:
     """The stack: one kind, or a run of each kind after the other."""
     if family.stack:
         return family.stack(x, _biases(x, family))
