@@ -343,7 +343,7 @@ def given(size: Number) -> bool:
     >>> given(64), given(0)
     (True, False)
     """
-    return is_array(size) or bool(size)
+    return is_array(size) or size != 0
 
 
 def anywhere(condition: object) -> bool:
