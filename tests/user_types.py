@@ -13,19 +13,32 @@ from numpy.typing import NDArray
 from llmtrain_helpers import (
     Accelerator,
     Interval,
+    ParameterCount,
     Plan,
+    Split,
     Transformer,
+    Tuning,
+    communication_seconds,
+    count_activations,
+    count_flops,
+    count_parameters,
+    expert_parameters,
     fewest_gpus,
     global_batch_size,
     gpt_activation_bytes,
     gpt_flops,
     gpt_parameters,
     gpu_hours,
+    lora_parameters,
     plan_run,
     published,
+    step_traffic,
     steps_per_epoch,
     sweep,
     training_seconds,
+    tuned_flops,
+    tuned_memory,
+    tuned_parameters,
     units,
 )
 
@@ -43,6 +56,44 @@ def models_and_chips() -> None:
     assert_type(Transformer.gpt(96, 12288, 96, 51200, 2048), Transformer)
     assert_type(published.architecture("gpt2"), Transformer)
     assert_type(published.accelerator("H100"), Accelerator)
+
+
+def counts_of_a_model() -> None:
+    model = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+    assert_type(model.num_layers, int)
+    assert_type(model.hidden_size, int)
+    assert_type(model.head_dim, int)
+    for how_many, layer in model.layers:
+        assert_type(how_many, int)
+        assert_type(layer.parameters(4096), int)
+        assert_type([matrix.weights for matrix in layer.matrices(4096)], list[int])
+    assert_type(count_parameters(model), ParameterCount)
+    assert_type(count_parameters(model).total, int)
+    assert_type(count_parameters(model).parts(), dict[str, int])
+    assert_type(expert_parameters(model), int)
+    assert_type(count_flops(model, 512, "none").model, int)
+    assert_type(lora_parameters(model), int)
+    tuning = Tuning.lora(8, dropout=0.1)
+    assert_type(tuned_parameters(model, tuning).learning, int)
+    assert_type(tuned_flops(model, tuning, 512, "none").total, int)
+
+
+def bytes_and_seconds() -> None:
+    model = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+    chip = Accelerator("H100", 80e9, None, 700, {"bf16": 989e12}, 450e9, 50e9)
+    assert_type(chip.memory, float)
+    assert_type(chip.peak("bf16"), float)
+    assert_type(chip.matmul_rate("bf16"), float | None)
+    assert_type(count_activations(model, 1).parts(), dict[str, float])
+    assert_type(tuned_memory(model, Tuning.qlora(8), 1, "full").total, float)
+    split = Split(64, 1, 8, 2, 1, 4, 8)
+    assert_type(split.layers(32), int)
+    assert_type(split.bubble, float)
+    traffic = step_traffic(model, 8e9, recompute="none", data_parallel=3)
+    assert_type(traffic.data, float)
+    seconds = communication_seconds(traffic, chip, data_parallel=3)
+    if seconds:
+        assert_type(seconds.data, float)
 
 
 def plans() -> None:
@@ -65,6 +116,12 @@ def arrays() -> None:
 
 
 def mistakes() -> None:
+    model = published.architecture("gpt2")
+    model.num_layers.max()  # type: ignore[attr-defined]
+    count_parameters(model).parts().total()  # type: ignore[attr-defined]
+    len(count_parameters(model).total)  # type: ignore[arg-type]
+    Tuning.lora(8, dropot=0.1)  # type: ignore[call-arg]
+    Tuning.qlora(8).replace(optimizer="adam")  # type: ignore[arg-type]
     training_seconds("300B", 175e9, 1024, 140e12, "full")  # type: ignore[type-var]
     training_seconds(300e9, 175e9, 1024, 140e12, "ful")  # type: ignore[arg-type]
     gpt_flops(96, 12288, 51200, 2048, 1536, "all")  # type: ignore[arg-type]
