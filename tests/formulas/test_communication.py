@@ -497,6 +497,19 @@ def test_what_communication_takes_is_refused_by_its_full_name() -> None:
     assert taken.sequence[0] == 30_000 / bandwidth_of(H100, 8)
 
 
+def test_chips_of_several_links_take_as_long_together_as_each() -> None:
+    def taken(link: object, card: object) -> dict[str, object]:
+        chip = Accelerator("A", 80e9, link_bandwidth=link, network_bandwidth=card)
+        sent = Traffic(0, 50e9, 0, 0, 0, 16e9)
+        return communication_seconds(sent, chip, tensor_parallel=8, data_parallel=16).parts()
+
+    links, cards = [450e9, 300e9], [50e9, 25e9]
+    together = taken(np.array(links), np.array(cards))
+    each = [taken(*both) for both in zip(links, cards, strict=True)]
+    for part in ("sequence", "data"):
+        assert together[part].tolist() == [one[part] for one in each]
+
+
 # --- whom a GPU talks to
 
 
