@@ -403,6 +403,7 @@ UNCHECKED = [
     "plan.search.least_prices",
     "plan.search.layouts",
     "plan.search.step_price",
+    "results.greatest",
     "tuning.check_rank",
     "tuning.check_tuned",
     "tuning.matrix_weights",

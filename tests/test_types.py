@@ -20,7 +20,6 @@ WITH_ANY = {
     "budget": 6,
     "calendar": 6,
     "laws": 9,
-    "model": 77,
     "plan": 75,
     "precision": 7,
     "published": 7,

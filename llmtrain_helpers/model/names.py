@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from llmtrain_helpers.checks import Number, anywhere, count, refuse, shallow, show
 from llmtrain_helpers.model.accelerator import Accelerator
-from llmtrain_helpers.model.tables import find_row, names, rows
+from llmtrain_helpers.model.tables import Row, find_row, names, rows
 from llmtrain_helpers.model.transformer import Transformer, of_length
 
 FORMATS = ["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
@@ -170,7 +170,7 @@ def _chip(row: Mapping[str, Any]) -> Accelerator:
 def _links(name: str) -> dict[str, Any]:
     """The bandwidths of a chip's links and its GPUs in a node, where they are known."""
     columns = ("link_bandwidth", "network_bandwidth", "gpus_per_node")
-    row = next((row for row in rows("links") if row["name"] == name), {})
+    row = next((row for row in rows("links") if row["name"] == name), Row())
     return {column: row[column] for column in columns if column in row}
 
 
@@ -258,9 +258,10 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def shape_of_row(row: Mapping[str, Any]) -> Transformer:
+def shape_of_row(row: Mapping[str, object]) -> Transformer:
     """The shape in a row of a table, whose kind is gpt, llama or nemo."""
     kind = row["kind"]
     traits = {"layer_norm": kind != "llama", "gated_mlp": kind == "llama", "bias": kind == "gpt"}
     columns = signature(Transformer).parameters.keys() & row.keys()
-    return Transformer(**traits | {column: row[column] for column in columns})
+    words: dict[str, Any] = {**traits, **{column: row[column] for column in columns}}
+    return Transformer(**words)

@@ -18,8 +18,12 @@ def data_folder() -> Path:
     return installed if installed.is_dir() else here.parent / "data"
 
 
+class Row(dict[str, Any]):
+    """A row: numbers, texts, True and False, by the names of its columns."""
+
+
 @cache
-def rows(table: str) -> tuple[dict[str, Any], ...]:
+def rows(table: str) -> tuple[Row, ...]:
     """The rows of a table without pandas, each without its gaps.
 
     >>> rows("links")[0]["gpus_per_node"]
@@ -75,9 +79,9 @@ def names(table: str) -> list[str]:
     return [row["name"] for row in rows(table)]
 
 
-def _typed(row: Mapping[str, str]) -> dict[str, Any]:
+def _typed(row: Mapping[str, str]) -> Row:
     """A row with its numbers as numbers, and without its gaps."""
-    return {key: _value(key, text) for key, text in row.items() if text}
+    return Row({key: _value(key, text) for key, text in row.items() if text})
 
 
 def _value(key: str, text: str) -> Any:
@@ -97,7 +101,7 @@ _TEXTS = ("name", "release", "model")
 """Columns that stay text though they may look like numbers."""
 
 
-def find_row(kind: str, name: str, *tables: str) -> dict[str, Any]:
+def find_row(kind: str, name: str, *tables: str) -> Row:
     """The row of this name or alias, out of the first of these tables that has it."""
     choices = [row for table in reversed(tables) for row in rows(table)]
     spellings = [";".join([row["name"], row.get("aliases", "")]) for row in choices]
@@ -112,7 +116,7 @@ def find_row(kind: str, name: str, *tables: str) -> dict[str, Any]:
         near = near or [x for x in places if letters and letters in x][:3]
         offers = dict.fromkeys(choices[places[spelling]]["name"] for spelling in near)
         refuse(kind, name, _offer([*offers][:3], names(tables[0])))
-    return dict(choices[place])
+    return Row(choices[place])
 
 
 def _plain(name: str) -> str:

@@ -136,7 +136,7 @@ def shape(config: Mapping[str, object]) -> dict[str, object]:
     _check_other_families(config, family)
     entries = {family.role(key): _entry(key, config, family) for key in family.defaults}
     _check_fit(entries, family)
-    return arguments({role: value for role, (_, value) in entries.items()}, family)
+    return arguments(rules.Values({role: value for role, (_, value) in entries.items()}), family)
 
 
 def left_out(config: Mapping[str, object]) -> dict[str, object]:

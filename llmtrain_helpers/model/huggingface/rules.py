@@ -8,13 +8,19 @@ Source: the configuration and modelling classes of Hugging Face transformers 5.2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from llmtrain_helpers.checks import Size, refuse
 
-Values: TypeAlias = Mapping[str, Any]
-"""The values of a file, by the names of `families.ROLES`, else by the file's own."""
+
+class Values(dict[str, Any]):
+    """The values of a file, by the names of `families.ROLES`, else by the file's own.
+
+    They are what JSON has, a number or a list of words; `configs` holds each to the type
+    that the family's default has.
+    """
+
 
 Kinds: TypeAlias = str | list[str]
 """The kind of mixer of all layers, or of each."""
