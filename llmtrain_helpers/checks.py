@@ -357,12 +357,12 @@ def anywhere(condition: object) -> bool:
 
 def as_sizes(*numbers: Number) -> tuple[Size, ...]:
     """Give checked counts back as they are, with the type that formulas calculate with."""
-    return cast(tuple[Size, ...], numbers)
+    return cast("tuple[Size, ...]", numbers)
 
 
 def as_results(*numbers: Number) -> tuple[Result, ...]:
     """Give checked numbers back as they are, with the type that formulas calculate with."""
-    return cast(tuple[Result, ...], numbers)
+    return cast("tuple[Result, ...]", numbers)
 
 
 # --- checks in a signature

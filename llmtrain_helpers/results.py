@@ -81,7 +81,7 @@ class Breakdown(Generic[Exact]):
     """A whole that is the sum of its named parts: base of what the counts return.
 
     A subclass is a frozen dataclass; each of its fields is a part, but for those that
-    `_not_parts` names. `Breakdown[Size]` has parts that are counts, `Breakdown[Result]` any.
+    `_not_parts` names. `Breakdown[Size]` has counts as parts, `Breakdown[Result]` any numbers.
     """
 
     _not_parts: ClassVar[tuple[str, ...]] = ()
