@@ -16,7 +16,6 @@ from llmtrain_helpers.checks import (
     Array,
     Count,
     Exact,
-    Number,
     Quantity,
     Result,
     anywhere,
@@ -181,13 +180,13 @@ class StepTime:
     rate: Quantity[Result]
 
     @checked
-    def seconds(self, batch_size: Count[Number]) -> Result:
+    def seconds(self, batch_size: Count[float | Array]) -> float | Array:
         """Seconds of a step on so many samples: t₀ + B / r."""
         B = batch_size
         broadcast(batch_size=B, overhead=self.overhead, rate=self.rate)
         return self.overhead + B / self.rate
 
-    def throughput(self, batch_size: Number) -> Result:
+    def throughput(self, batch_size: float | Array) -> float | Array:
         """Samples a second: B / (t₀ + B / r)."""
         return count("batch_size", batch_size) / self.seconds(batch_size)
 
@@ -226,8 +225,10 @@ def fit_step_time(batch_sizes: ArrayLike, seconds: ArrayLike) -> StepTime:
     16.0
     """
     np = numpy()
-    B = count("batch_sizes", np.atleast_1d(floats("batch_sizes", batch_sizes)))
-    t = quantity("seconds", np.atleast_1d(floats("seconds", seconds)))
+    B = np.atleast_1d(floats("batch_sizes", batch_sizes))
+    count("batch_sizes", B)
+    t = np.atleast_1d(floats("seconds", seconds))
+    quantity("seconds", t)
     if B.ndim != 1:
         refuse("batch_sizes", B.shape, "is not the shape of a single row")
     if B.shape != t.shape:

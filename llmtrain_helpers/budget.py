@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
@@ -19,6 +19,7 @@ from llmtrain_helpers.checks import (
     Number,
     Quantity,
     Result,
+    as_results,
     broadcast,
     checked,
     choice,
@@ -51,9 +52,9 @@ def most_tokens(plan: Plan, days: Quantity[Number]) -> Interval:
     >>> f"{most_tokens(plan, 30).likely:.3g}"
     '1.22e+12'
     """
-    T, span = plan.run.tokens, plan.days_with_stops
+    (t,), T, span = as_results(days), plan.run.tokens, plan.days_with_stops
     broadcast(days=days, plan=span.likely, tokens=T)
-    return Interval(*(T * days / x for x in (span.greatest, span.likely, span.least)))
+    return Interval(*(T * t / x for x in (span.greatest, span.likely, span.least)))
 
 
 # --- the frontier: every shape of a shelf at the same GPUs and days
@@ -139,6 +140,10 @@ class Point:
         return ", ".join([*words, f"{split.micro_batch_size} at once"])
 
 
+Cell: TypeAlias = float | str | None
+"""An entry of a frontier's table; the cost is None where no price was given."""
+
+
 @dataclass(frozen=True, eq=False)
 class Frontier:
     """The outcome of each shape on the same GPUs and days, in the order that was given."""
@@ -179,9 +184,9 @@ class Frontier:
             raise ValueError(f"none of {len(self.points)} shapes fits on these GPUs")
         return able
 
-    def columns(self) -> dict[str, list[Any]]:
+    def columns(self) -> dict[str, list[Cell]]:
         """The points as columns of a table, one entry a shape."""
-        rows = []
+        rows: list[dict[str, Cell]] = []
         for point in self.points:
             plan = point.plan
             hours = gpu_hours(units.DAY * self.days, plan.split.num_gpus)
@@ -206,7 +211,7 @@ class Frontier:
             )
         return {name: [row[name] for row in rows] for name in rows[0]}
 
-    def __getitem__(self, column: str) -> list[Any]:
+    def __getitem__(self, column: str) -> list[Cell]:
         columns = self.columns()
         return columns[choice("column", column, columns)]
 

@@ -26,6 +26,7 @@ from llmtrain_helpers.checks import (
     Share,
     Whole,
     amount,
+    as_results,
     at_most,
     broadcast,
     checked,
@@ -201,8 +202,9 @@ def losses(
     >>> [round(x, 4) for x in (cost.saving, cost.lost, cost.restarting)]
     [0.0111, 0.0051, 0.0051]
     """
-    t, d, R = checkpoint_interval, checkpoint_seconds, restart_seconds
-    M = mean_time_between_failures
+    t, d, M, R = as_results(
+        checkpoint_interval, checkpoint_seconds, mean_time_between_failures, restart_seconds
+    )
     name = "checkpoint_interval + checkpoint_seconds + restart_seconds"
     limit = f"{HOPELESS} times mean_time_between_failures, where no run ends"
     at_most(name, t + d + R, limit, HOPELESS * M)
@@ -320,7 +322,8 @@ def calendar_days(
     >>> [round(x, 1) for x in vars(days.total).values()]
     [34.9, 38.2, 56.5]
     """
-    g = plan.run.accelerator.gpus_per_node if gpus_per_node is None else gpus_per_node
+    usual_node = plan.run.accelerator.gpus_per_node
+    (g,) = as_results(usual_node if gpus_per_node is None else gpus_per_node)
     step = plan.seconds_per_iteration
     best, likely, worst = (
         _case(plan.iterations * seconds, plan.split.num_gpus, g, checkpoint_interval, *case)
@@ -368,7 +371,7 @@ def _case(
     computing: Result,
     num_gpus: Result,
     gpus_per_node: Result,
-    checkpoint_interval: Result | None,
+    checkpoint_interval: Number | None,
     failures_per_node_day: Result,
     checkpoint_seconds: Result,
     restart_seconds: Result,
@@ -388,9 +391,8 @@ def _case(
     limit = "the share of the days that they may take"
     at_most("outages + evaluation", outages + evaluation, limit, 0.95)
     M = DAY * gpus_per_node / (num_gpus * failures_per_node_day)
-    t = checkpoint_interval
-    if t is None:
-        t = unchecked(best_checkpoint_interval)(checkpoint_seconds, M)
+    given, best = checkpoint_interval, unchecked(best_checkpoint_interval)
+    (t,) = as_results(best(checkpoint_seconds, M) if given is None else given)
     W, loss = computing, unchecked(losses)(t, checkpoint_seconds, M, restart_seconds)
     running = W * (1 + loss.total)
     whole = running / (1 - outages - evaluation)

@@ -166,7 +166,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _number(text: str) -> int | float:
     try:
-        return units.read(text)  # type: ignore[no-any-return]
+        return units.read(text)
     except ValueError as problem:
         raise argparse.ArgumentTypeError(str(problem).removeprefix("text=")) from None
 

@@ -13,6 +13,7 @@ from llmtrain_helpers.checks import (
     Quantity,
     Rate,
     Share,
+    as_results,
     at_most,
     checked,
     one,
@@ -197,7 +198,7 @@ def over_utilizations(
     Interval(least=240.0, likely=300.0, greatest=480.0)
     """
     low, likely, high = checked_utilizations(utilizations)
-    t = seconds_at_peak
+    (t,) = as_results(seconds_at_peak)
     return Interval(t / high, t / likely, t / low)
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
@@ -21,6 +21,7 @@ from llmtrain_helpers.checks import (
     Result,
     amount,
     anywhere,
+    as_results,
     at_most,
     checked,
     choice,
@@ -55,11 +56,11 @@ class Law:
 
     name: str
     source: str
-    E: Result = None
-    A: Result = None
-    B: Result = None
-    alpha: Result = None
-    beta: Result = None
+    E: Result | None = None
+    A: Result | None = None
+    B: Result | None = None
+    alpha: Result | None = None
+    beta: Result | None = None
     size: Range | None = None
     text: Range | None = None
     fitted: Mapping[str, Range] = field(default_factory=dict)
@@ -227,6 +228,17 @@ def loss_law(law: str | Law) -> Law:
     return chosen
 
 
+def coefficients(law: str | Law) -> tuple[float, float, float, float, float]:
+    """E, A, B, α and β of a law that gives a loss.
+
+    >>> coefficients("besiroglu")
+    (1.8172, 482.01, 2085.43, 0.3478, 0.3658)
+    """
+    chosen = loss_law(law)
+    terms = chosen.E, chosen.A, chosen.B, chosen.alpha, chosen.beta
+    return cast(tuple[float, float, float, float, float], terms)
+
+
 @checked
 def loss(
     parameters: Quantity[float | Array],
@@ -245,8 +257,8 @@ def loss(
     >>> round(loss(70e9, 1.4e12), 3)
     1.974
     """
-    law, N, D = loss_law(law), parameters, tokens
-    L: float | Array = law.E + law.A / N**law.alpha + law.B / D**law.beta
+    E, A, B, alpha, beta = coefficients(law)
+    L: float | Array = E + A / parameters**alpha + B / tokens**beta
     return L
 
 
@@ -264,11 +276,11 @@ def compute_optimal(flops: Quantity[Number], law: str | Law = "besiroglu") -> Op
     >>> f"{best.parameters:.3g}, {best.tokens:.3g}", round(best.tokens_per_parameter)
     ('7.22e+10, 1.33e+12', 18)
     """
-    law, C = known_law(law), flops
+    law, (C,) = known_law(law), as_results(flops)
     if law.tells_loss:
-        together = law.alpha + law.beta
-        shape = (law.alpha * law.A / (law.beta * law.B)) ** (1 / together)
-        N = shape * (C / 6) ** (law.beta / together)
+        _, A, B, alpha, beta = coefficients(law)
+        shape = (alpha * A / (beta * B)) ** (1 / (alpha + beta))
+        N = shape * (C / 6) ** (beta / (alpha + beta))
     elif law.size:
         N = law.size[0] * C ** law.size[1]
     elif law.text:
@@ -290,14 +302,13 @@ def best_for_loss(loss: Quantity[Number], law: str | Law = "besiroglu") -> Optim
     >>> f"{best_for_loss(loss(7.24e9, 1.03e12)).parameters:.3g}"
     '1.64e+10'
     """
-    law = loss_law(law)
-    gap = loss - law.E
+    (E, A, B, alpha, beta), (L,) = coefficients(law), as_results(loss)
+    gap = L - E
     if anywhere(gap <= 0):
-        refuse("loss", loss, f"is out of reach: no model gets to {law.E:.4g}")
-    together = law.alpha + law.beta
+        refuse("loss", loss, f"is out of reach: no model gets to {E:.4g}")
     try:
-        N = (law.A * together / (gap * law.beta)) ** (1 / law.alpha)
-        D = (law.B * together / (gap * law.alpha)) ** (1 / law.beta)
+        N = (A * (alpha + beta) / (gap * beta)) ** (1 / alpha)
+        D = (B * (alpha + beta) / (gap * alpha)) ** (1 / beta)
     except OverflowError:
         refuse("loss", loss, "takes a larger model than a number holds")
     quantity("FLOP for this loss", finite("loss, in FLOP", 6 * N * D, 1e300))
@@ -354,8 +365,8 @@ def _times(ratio: float) -> str:
 
 @checked
 def compute_for_loss(
-    parameters: Quantity[Number], loss: Quantity[Number], law: str | Law = "besiroglu"
-) -> Result:
+    parameters: Quantity[float | Array], loss: Quantity[float | Array], law: str | Law = "besiroglu"
+) -> float | Array:
     """The FLOP that it takes to bring so many parameters to this loss.
 
     D = (B / (L - E - A/N^α))^(1/β), C = 6ND. Half the best size takes 1.26 times the
@@ -367,13 +378,13 @@ def compute_for_loss(
     >>> round(compute_for_loss(best.parameters / 2, target) / 1e21, 2)
     1.26
     """
-    law, N = loss_law(law), parameters
-    gap = loss - law.E - law.A / N**law.alpha
+    (E, A, B, alpha, beta), N = coefficients(law), parameters
+    gap = loss - E - A / N**alpha
     if anywhere(gap <= 0):
-        least = largest(law.E + law.A / N**law.alpha)
+        least = largest(E + A / N**alpha)
         refuse("loss", loss, f"is out of reach: such a model ends at {least:.4g} on endless text")
     try:
-        D = (law.B / gap) ** (1 / law.beta)
+        D = (B / gap) ** (1 / beta)
     except OverflowError:
         refuse("loss", loss, "takes more tokens than a number holds")
     return quantity("FLOP for this loss", finite("loss, in FLOP", 6 * N * D, 1e300))
@@ -390,12 +401,12 @@ def over_training(share: Quantity[float | Array], law: str | Law = "besiroglu") 
     >>> [round(over_training(x), 2) for x in (0.25, 0.5, 1, 2)]
     [4.47, 1.26, 1.0, 1.15]
     """
-    law, x = loss_law(law), share
-    a = law.beta / (law.alpha + law.beta)
-    remaining = (1 - a * x**-law.alpha) / (1 - a)
+    (_, _, _, alpha, beta), x = coefficients(law), share
+    a = beta / (alpha + beta)
+    remaining = (1 - a * x**-alpha) / (1 - a)
     if anywhere(remaining <= 0):
         refuse("share", share, "of the best size never gets to the same loss")
-    times: float | Array = x * remaining ** (-1 / law.beta)
+    times: float | Array = x * remaining ** (-1 / beta)
     return times
 
 

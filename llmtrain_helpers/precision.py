@@ -21,6 +21,7 @@ from llmtrain_helpers.checks import (
     Quantity,
     Result,
     Whole,
+    as_sizes,
     at_most,
     checked,
     choice,
@@ -103,7 +104,8 @@ class NumberFormat:
         """
         if _plain(values):
             return ldexp(1.0, self._step_at(float(finite("values", values))))
-        np, x = numpy(), finite("values", floats("values", values))
+        np, x = numpy(), floats("values", values)
+        finite("values", x)
         step = np.ldexp(1.0, self._step(x))
         return step if step.shape else float(step)
 
@@ -276,7 +278,7 @@ def _places(steps: int) -> int:
 
 @checked
 @dataclass(frozen=True)
-class Recipe(Breakdown):
+class Recipe(Breakdown[Result]):
     """Bytes that a parameter weighs in training with Adam, part by part.
 
     `weights` and `gradients` are those that forward and backward use; `main_gradients`
@@ -310,7 +312,7 @@ in fp8 for the products, gradients and master weights in fp32, moments in bf16."
 
 
 @dataclass(frozen=True)
-class ModelStateBytes(Breakdown):
+class ModelStateBytes(Breakdown[Result]):
     """Bytes of a model's states on one GPU; activations are not among them."""
 
     weights: Result
@@ -342,7 +344,7 @@ def model_state_bytes(
     """
     if zero_stage > 3:
         refuse("zero_stage", zero_stage, "is unknown. Known: 0, 1, 2, 3")
-    P, d, parts = parameters, data_parallel, {}
+    (P, d), parts = as_sizes(parameters, data_parallel), {}
     for name, size in known_recipe(recipe).parts().items():
         sharded = zero_stage >= {"weights": 3, "gradients": 2}.get(name, 1)
         parts[name] = divide(P * size, d) if sharded else P * size
@@ -438,7 +440,7 @@ def train_small_network(
         hidden = np.tanh(x @ first)
         error = hidden @ second - target
         losses.append(float((error**2).mean()))
-        back = error @ second.T * (1 - hidden**2)
+        back = error @ np.transpose(second) * (1 - hidden**2)
         exact = [x.T @ back / tokens, hidden.T @ error / tokens]
         stored = [gradients.round(g * loss_scale) / loss_scale for g in exact]
         master = [w - rate * g for w, g in zip(master, stored, strict=True)]

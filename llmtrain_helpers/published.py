@@ -6,7 +6,7 @@ columns are in SI base units. Tables come back as copies: change them as you lik
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -29,6 +29,7 @@ from llmtrain_helpers.model.names import (
     shape_of_row,
 )
 from llmtrain_helpers.model.tables import (
+    Row as Row,
     checked_lines,
     data_folder as data_folder,
     find_row,
@@ -334,7 +335,7 @@ def recorded_steps() -> DataFrame:
     return table.assign(mfu=[percent(x) if x == x else "" for x in shares])
 
 
-def tried_micro_batches() -> list[dict[str, Any]]:
+def tried_micro_batches() -> list[Row]:
     """Four steps that BLOOM's engineers timed on 384 A100, by nothing but the micro-batch.
 
     >>> [row["micro_batch_size"] for row in tried_micro_batches()]
@@ -387,17 +388,17 @@ def reported_gpu_hours() -> Series[float]:
     return Series({name: reported for name, reported in hours.items() if reported})
 
 
-def judged_steps() -> list[dict[str, Any]]:
+def judged_steps() -> list[Row]:
     """The rows of `software_steps()` that are judged, each with its `shape`.
 
     A share `recompute_share` of a forward pass through the layers is done twice.
     """
     needed = {"kind", "sequence_length"}
     judged = (row for row in rows("software_steps") if row["usable"] and needed <= row.keys())
-    return [row | {"shape": shape_of_row(row)} for row in judged]
+    return [Row(row | {"shape": shape_of_row(row)}) for row in judged]
 
 
-def nearest_run(tokens: Number, parameters: Number) -> dict[str, Any]:
+def nearest_run(tokens: Number, parameters: Number) -> Row:
     """The published run with GPU-hours whose work, tokens times parameters, is nearest.
 
     >>> nearest_run(2e12, 70e9)["name"]
@@ -405,19 +406,19 @@ def nearest_run(tokens: Number, parameters: Number) -> dict[str, Any]:
     """
     T = one("tokens", tokens, quantity)
     P = one("parameters", parameters, quantity)
-    runs = [row | {"gpu_hours": hours_of(row)} for row in rows("training_runs")]
+    runs = [Row(row | {"gpu_hours": hours_of(row)}) for row in rows("training_runs")]
     complete = [row for row in runs if row["gpu_hours"] and "tokens" in row]
     work = [row["tokens"] * row["active_parameters"] / (T * P) for row in complete]
     return min(zip(work, complete, strict=True), key=lambda w: max(w[0], 1 / w[0]))[1]
 
 
-def hours_of(row: Mapping[str, Any]) -> float:
+def hours_of(row: Row) -> float:
     """GPU-hours of a run, or its days times its GPUs; 0 where neither is published."""
     counted = 24 * row.get("days", 0) * row.get("num_gpus", 0)
     return float(row.get("gpu_hours", counted))
 
 
-def run(name: str) -> dict[str, Any]:
+def run(name: str) -> Row:
     """What `training_runs()` says of a run, by its name; gaps are left out.
 
     >>> run("BLOOM-176B")["accelerator"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from llmtrain_helpers.checks import amount, at_most, instance, one, refuse, show, single
 
@@ -260,7 +259,7 @@ def _digits(number: float, significant: int = 3) -> str:
     return f"{whole * 10**-places:,}" if places <= 0 else f"{whole / 10**places:,.{places}f}"
 
 
-def read(text: object) -> Any:
+def read(text: object) -> float:
     """A number as people write it, exact where it is whole; a plain number as it is.
 
     k, M, B (or G), T, P, E, Z stand for 10³ to 10²¹, and so do thousand to
@@ -287,7 +286,7 @@ class Written:
     that's another one than was asked for, `message` says how it was understood.
     """
 
-    number: Any
+    number: float
     unit: str = ""
     message: str = ""
 

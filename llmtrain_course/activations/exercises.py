@@ -20,6 +20,7 @@ from llmtrain_course.kit.exercise import (
     Prediction,
     design_of,
     entry,
+    read_as,
     unanswered,
 )
 from llmtrain_course.kit.kinds import FillIn
@@ -206,7 +207,7 @@ def _checked(design: Design) -> Design:
     if positions and numbers["sequence"] > positions:
         raise ValueError(f"{design['model']} has positions for {positions:,} tokens only")
     choice("recompute", design["recompute"], RECOMPUTE)
-    zero = entry(design, "zero", lambda name, number: number)
+    zero = read_as("zero", design["zero"])
     if zero not in (0, 1, 2, 3):
         raise ValueError(f"zero={show(design['zero'])} is no stage: 0, 1, 2 or 3")
     return {**design, **numbers, "zero": zero}

@@ -288,8 +288,8 @@ def _draw_layer(kept: KeptLayer, before: KeptLayer | None, narrow: bool = False)
     picture = kept_by_layer(*_GPT3, flash=flash, dropout=dropout, narrow=narrow)
     h, a, s = _GPT3
     ratio = a * s / h
-    memory = gpt_activation_bytes(1, *_GPT3, micro_batch_size=1)
-    memory *= bytes_kept(ratio, flash, dropout) / bytes_kept(ratio)
+    share = bytes_kept(ratio, flash, dropout) / bytes_kept(ratio)
+    memory = gpt_activation_bytes(1, *_GPT3, micro_batch_size=1) * share
     return common.pictured(
         picture,
         f"This layer keeps <b>{units.gigabytes(memory)}</b> of one sequence. The 96 layers of "

@@ -144,7 +144,7 @@ class OwnBatch(Exercise):
         if unanswered(answer):
             return NOT_YET
         design = design_of(answer, _ENTRIES, "model=…, gpus=…")
-        n, t, p, micro, k, s = (entry(design, name, count) for name in _NUMBERS)
+        n, t, p, micro, k, s = (int(entry(design, name, count)) for name in _NUMBERS)
         name = str(design["model"])
         model = longest_shape(name)
         layers = model.num_layers

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llmtrain_helpers.batch import data_parallel_size
-from llmtrain_helpers.checks import Count, Number, Quantity, Result, checked
+from llmtrain_helpers.checks import Count, Number, Quantity, Result, Size, as_sizes, checked
 
 
 @dataclass(frozen=True)
 class Batch:
     """What each update of a run takes in, and how many updates and passes the run has."""
 
-    replicas: Result
-    sequences: Result
-    tokens: Result
-    updates: Result
-    passes: Result
+    replicas: Size
+    sequences: Size
+    tokens: Size
+    updates: Size
+    passes: Size
 
 
 @checked
@@ -39,9 +39,10 @@ def batch_of_run(
     >>> batch_of_run(366e9, 384, 2, 128, 2048, tensor_parallel=4, pipeline_parallel=12)
     Batch(replicas=8, sequences=2048, tokens=4194304, updates=87262, passes=11169536)
     """
-    T, s, k = tokens, sequence_length, gradient_accumulation_steps
-    d = data_parallel_size(num_gpus, tensor_parallel, pipeline_parallel, context_parallel)
-    B = micro_batch_size * k * d
+    T, s, k, b = as_sizes(tokens, sequence_length, gradient_accumulation_steps, micro_batch_size)
+    n, t, p, c = as_sizes(num_gpus, tensor_parallel, pipeline_parallel, context_parallel)
+    d = data_parallel_size(n, t, p, c)
+    B = b * k * d
     updates = -(-T // (B * s))
     return Batch(d, B, B * s, updates, updates * k)
 

@@ -20,7 +20,7 @@ from llmtrain_helpers.checks import (
     refuse,
     single,
 )
-from llmtrain_helpers.laws import Law, known_law, loss, loss_law
+from llmtrain_helpers.laws import Law, coefficients, known_law, loss, loss_law
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.search import best_split
@@ -62,8 +62,8 @@ def smallest_share(law: str | Law = "besiroglu") -> float:
     >>> round(smallest_share(), 4)
     0.1464
     """
-    law = loss_law(law)
-    return float((1 + law.alpha / law.beta) ** (-1 / law.alpha))
+    *_, alpha, beta = coefficients(law)
+    return float((1 + alpha / beta) ** (-1 / alpha))
 
 
 def fitted_sizes(flops: float, law: str | Law = "besiroglu") -> tuple[float, float]:
@@ -109,8 +109,8 @@ def loss_terms(
     >>> [round(term, 3) for term in loss_terms(70e9, 1.4e12)]
     [0.081, 0.075]
     """
-    law, N, D = loss_law(law), parameters, tokens
-    return law.A / N**law.alpha, law.B / D**law.beta
+    _, A, B, alpha, beta = coefficients(law)
+    return A / parameters**alpha, B / tokens**beta
 
 
 def losses_of_sizes(
@@ -123,11 +123,11 @@ def losses_of_sizes(
     >>> losses_of_sizes([70e9], 5.88e23) == [loss(70e9, 1.4e12)]
     True
     """
-    form, C = loss_law(law), one("flops", flops, quantity)
+    (E, A, B, alpha, beta), C = coefficients(law), one("flops", flops, quantity)
     if not isinstance(sizes, (list, tuple)):
         refuse("sizes", sizes, "is no list of sizes")
     return [
-        float(form.E + form.A / N**form.alpha + form.B / (C / (6 * N)) ** form.beta)
+        float(E + A / N**alpha + B / (C / (6 * N)) ** beta)
         for N in (one("sizes", size, quantity) for size in sizes)
     ]
 

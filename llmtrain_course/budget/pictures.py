@@ -19,7 +19,7 @@ from llmtrain_course.budget.formulas import (
 from llmtrain_course.kit.drawing import COLORS, GREY, Drawing, Style, circle, fits, line, rect, text
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import Frontier, Outcome
-from llmtrain_helpers.laws import Law, Optimum, compute_optimal, known_law, loss, over_training
+from llmtrain_helpers.laws import Law, Optimum, coefficients, compute_optimal, loss, over_training
 from llmtrain_helpers.results import Breakdown
 
 BLUE, RED, GREEN = COLORS["weights"], COLORS["gradients"], COLORS["optimizer"]
@@ -55,7 +55,7 @@ def stacked_terms(parameters: float, flops: float, began: float, width: int = HA
         """Where a size stands: from 0.1 billion to a trillion parameters."""
         return _T_LEFT + (log10(parameters) - 8) / 4 * (right - _T_LEFT)
 
-    floor = float(known_law("besiroglu").E)
+    floor, *_ = coefficients("besiroglu")
     sizes = [10 ** (8 + k / 40) for k in range(161)]
     terms = [loss_terms(N, tokens_for_size(N, flops)) for N in sizes]
     heights = [
@@ -542,7 +542,7 @@ def tokens_each(
 # --- memory of ways to train
 
 
-def memory_of_ways(ways: Mapping[str, Breakdown], limits: Mapping[str, float]) -> Drawing:
+def memory_of_ways(ways: Mapping[str, Breakdown[float]], limits: Mapping[str, float]) -> Drawing:
     """Bars of bytes, stacked from named parts, against the memory of some cards."""
     ways = {WAYS.get(name, name.replace("muon", "Muon")): x for name, x in ways.items()}
     rows = {name: _worded(way) for name, way in ways.items()}
@@ -567,7 +567,7 @@ WAYS = {"adam": "Adam", "adam_8bit": "Adam, 8 bits", "adafactor": "Adafactor"}
 _WORDS = {"main_weights": "main weights", "transient": "logits"}
 
 
-def _worded(way: Breakdown) -> dict[str, float]:
+def _worded(way: Breakdown[float]) -> dict[str, float]:
     """The parts that weigh anything, by their words."""
     parts = {_WORDS.get(name, name): float(size) for name, size in way.parts().items()}
     return {name: size for name, size in parts.items() if size}

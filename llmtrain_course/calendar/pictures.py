@@ -204,8 +204,8 @@ def calendar_at_a_glance(
             svg += text(left, y, label, 15, font_weight=700)
             y += 24
         else:
-            side, at = ("end", x - 8) if x > 420 else ("start", x + 8)
-            svg += text(at, 214, label, 15, side, font_weight=700)
+            side, beside = ("end", x - 8) if x > 420 else ("start", x + 8)
+            svg += text(beside, 214, label, 15, side, font_weight=700)
     svg += text(left, y + 10 * narrow, "likely, part by part", 14)
     usual = {key: part.likely for key, part in days.parts().items()}
     columns, pitch = (2, 172) if narrow else (3, 236)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmtrain_helpers.checks import Number, Result, at_most, count, one, quantity, rate, single
+from llmtrain_helpers.checks import Array, Number, at_most, count, one, quantity, rate, single
 from llmtrain_helpers.communication import LATENCY, all_reduce_bytes, all_reduce_seconds
 
 
@@ -31,7 +31,7 @@ class RingTurn:
         """Whether what moved was added up (a reduce-scatter), rather than copied."""
         return 0 < self.turn < self.gpus
 
-    def sent_bytes(self, num_bytes: Number) -> Result:
+    def sent_bytes(self, num_bytes: float | Array) -> float | Array:
         """Bytes that each GPU has sent until now, of a buffer of so many bytes.
 
         >>> ring_turn(8, turn=3).sent_bytes(16e9)

@@ -110,6 +110,7 @@ class TimeLine:
     def last(self) -> BackwardOverlap:
         """That pass at the chip's peak, and its gradients by the eight cards of each node."""
         h100 = published.accelerator("H100")
+        assert h100.network_bandwidth is not None
         egress = h100.gpus_per_node * h100.network_bandwidth
         return backward_overlap(
             int(GRADIENTS / 2), self.tokens, h100.peak("bf16"), 64, egress, self.messages

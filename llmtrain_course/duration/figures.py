@@ -40,7 +40,7 @@ def days_by_gpus(runs: Sequence[Mapping[str, Any]]) -> Figure:
         gpus = np.array([n / 4, n / 2, n, 2 * n, 4 * n]).round()
         work = (run["tokens"], run["active_parameters"], gpus, run["peak_flops"])
         span = training_interval(*work)
-        likely = span.likely / DAY
+        likely = np.asarray(span.likely) / DAY
         axes.plot(gpus, likely, color=color, label=f"{run['name']}, estimated")
         band: Any = {"color": color, "alpha": 0.15, "lw": 0}
         band["label"] = f"{run['name']}, band"

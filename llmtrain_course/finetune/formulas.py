@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from llmtrain_helpers.checks import Number, Result, Whole, at_most, checked, refuse, single
+from llmtrain_helpers.checks import Result, Size, Whole, at_most, checked, refuse, single
 from llmtrain_helpers.finetune import own_copies, tuned_phases
 from llmtrain_helpers.model.layers import Mixer
 from llmtrain_helpers.model.transformer import Transformer
@@ -82,7 +82,7 @@ class SavedInput(NamedTuple):
 
 @checked
 def saved_inputs(
-    model: Transformer, tuning: Tuning, mask_bytes: Whole[Number] = 1
+    model: Transformer, tuning: Tuning, mask_bytes: Whole[Size] = 1
 ) -> dict[str, SavedInput]:
     """The inputs that each matrix of a model's first kind of layer saves when it is tuned.
 

@@ -218,10 +218,10 @@ def step_phases(
     peak = max(phases, key=lambda phase: phase.total)
     scale = (_P_FOOT - _P_TOP) / _MOST_AT_LOSS
     svg = ""
-    for size in range(0, 51, 10):
-        y = _P_FOOT - size * 1e9 * scale
+    for level in range(0, 51, 10):
+        y = _P_FOOT - level * 1e9 * scale
         svg += line(left - 5, y, width - 6, y, stroke_width=0.5, opacity=0.5)
-        svg += text(left - 9, y + 5, f"{size}" if size else "0", 14, "end")
+        svg += text(left - 9, y + 5, f"{level}" if level else "0", 14, "end")
     svg += text(6, 22, "GB", 14, font_weight=600)
     for i, phase in enumerate(phases):
         x, y = left + pitch * i + (pitch - wide) / 2, float(_P_FOOT)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from llmtrain_course.kit.figures import (
     BLUE,
@@ -17,7 +19,7 @@ from llmtrain_course.kit.figures import (
     new_figure,
     styled,
 )
-from llmtrain_helpers.checks import Number, Result
+from llmtrain_helpers.checks import Number
 from llmtrain_helpers.flops import Recompute, gpt_flops
 from llmtrain_helpers.parameters import gpt_parameters
 
@@ -25,7 +27,7 @@ LENGTHS = 2 ** np.arange(9, 17)
 """Sequence lengths from 512 to 65,536 tokens."""
 
 
-def per_parameter_and_token(hidden_size: int, recompute: Recompute) -> Result:
+def per_parameter_and_token(hidden_size: int, recompute: Recompute) -> NDArray[Any]:
     """The FLOPs per parameter and token over `LENGTHS`, for a GPT of h/128 layers."""
     shape: dict[str, Number] = {
         "num_layers": hidden_size // 128,

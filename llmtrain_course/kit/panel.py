@@ -476,7 +476,9 @@ def _row(tag: str, cells: Sequence[str]) -> str:
     return f"<tr>{row}</tr>"
 
 
-def shares(whole: Breakdown, unit: Callable[[float], str]) -> list[list[str]]:
+def shares(
+    whole: Breakdown[int] | Breakdown[float], unit: Callable[[float], str]
+) -> list[list[str]]:
     """The rows of a table: each part, its size and its share, and the total."""
     rows = [
         [WORDS.get(name, name), unit(size), units.percent(whole.shares()[name])]

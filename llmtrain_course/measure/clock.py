@@ -101,7 +101,7 @@ def compared(
 
 
 @dataclass(frozen=True)
-class StepParts(Breakdown):
+class StepParts(Breakdown[float]):
     """Seconds of a step on one GPU: what it computes, and what it waits for.
 
     `passes` forward and backward; `others` until gradients are exchanged; the

@@ -41,7 +41,7 @@ def recorded_peak() -> float:
 
 
 @dataclass(frozen=True)
-class StepSpent(Breakdown):
+class StepSpent(Breakdown[float]):
     """Seconds of a recorded step, by what they went to.
 
     `products` of matrices, `others` (norms, softmax, GELU, copies, and Python between

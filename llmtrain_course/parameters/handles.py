@@ -14,7 +14,9 @@ from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.parameters import pictures as drawings
 from llmtrain_course.parameters.stack import ACROSS, NARROW, stack
 from llmtrain_helpers import units
+from llmtrain_helpers.checks import finite
 from llmtrain_helpers.model.huggingface.configs import left_out
+from llmtrain_helpers.model.tables import Row
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import (
     ParameterCount,
@@ -335,14 +337,15 @@ def _defaults(config: str) -> str:
     defaults = left_out(json.loads(config))
     if not defaults:
         return ""
-    sizes = ", ".join(f"{key} = {units.exact(size)}" for key, size in defaults.items())
+    sizes = {key: units.exact(finite(key, size)) for key, size in defaults.items()}
+    words = ", ".join(f"{key} = {size}" for key, size in sizes.items())
     what = "so the defaults of its family are counted"
-    return f"<p><b>Not in the text</b>, {what}: {escape(sizes)}.</p>"
+    return f"<p><b>Not in the text</b>, {what}: {escape(words)}.</p>"
 
 
 def _source(name: str) -> str:
     """Where a model of the shelf comes from, and what was published of it."""
-    row = next((row for row in rows("configs") if row["name"] == name), {})
+    row = next((row for row in rows("configs") if row["name"] == name), Row())
     notes = [str(row[key]) for key in ("source", "note") if key in row]
     return f"<p>{escape('. '.join(notes))}.</p>" if notes else ""
 

@@ -396,8 +396,8 @@ def bricks(
         f"tables; areas to scale. MLP {units.count(now.mlp)}, attention "
         f"{units.count(now.attention)}, tables {units.count(now.embedding)}."
     )
-    size = (380, floor + 260) if narrow else (640, 450)
-    return Drawing(svg, *size, words)
+    width, height = (380, floor + 260) if narrow else (640, 450)
+    return Drawing(svg, width, height, words)
 
 
 # --- what makes a Llama of a GPT
@@ -522,13 +522,13 @@ def experts(model: Transformer, token: int, most: float = 92e9, narrow: bool = F
         svg += text(left, y, f"{name}: {units.count(size)}", 16, **BOLD)
         rest = counted.total - counted.mlp
         svg += rect(left, y + 8, unit * rest, 26, COLORS["attention"], "attention and tables")
-        full = unit * (counted.active - rest)
-        svg += rect(left + unit * rest, y + 8, full, 26, COLORS["MLP"], "experts that it meets")
+        seen = unit * (counted.active - rest)
+        svg += rect(left + unit * rest, y + 8, seen, 26, COLORS["MLP"], "experts that it meets")
         if size > counted.active:
             idle = unit * (size - counted.active)
-            x = left + unit * rest + full
+            more = left + unit * rest + seen
             svg += rect(
-                x, y + 8, idle, 26, COLORS["MLP"], "experts that it does not meet", opacity=0.25
+                more, y + 8, idle, 26, COLORS["MLP"], "experts that it does not meet", opacity=0.25
             )
     y = top + 118
     for word, x, part, shade in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Any
 
 from llmtrain_course.kit.exercise import (
     HINT,
@@ -329,7 +330,7 @@ def _plan_of_design(design: Design) -> Plan:
     counts = ("gpus", "tokens", "sequence", "batch", "micro", "tensor", "pipeline")
     number = {name: entry(design, name, count) for name in counts}
     recompute = choice("recompute", design["recompute"], EVERY_RECOMPUTE)
-    stage = read_as("zero", design["zero"])
+    stage: Any = read_as("zero", design["zero"])  # refused by the plan if it is none
     return plan_run(
         known_model(design["model"], number["sequence"]),
         accelerator(design["chip"]),

@@ -120,8 +120,8 @@ class OwnStates(Exercise):
             return NOT_YET
         design = design_of(answer, _ENTRIES, "model=…, gpus=…")
         P = int(count_parameters(known_model(design["model"])).total)
-        n = entry(design, "gpus", single)
-        stage = entry(design, "zero_stage", lambda name, number: single(name, number, least=0))
+        n = int(entry(design, "gpus", single))
+        stage = int(entry(design, "zero_stage", lambda name, number: single(name, number, least=0)))
         if stage > 3:
             refuse("zero_stage", stage, "is unknown. Known: 0, 1, 2, 3")
         recipe = choice("recipe", design["recipe"], RECIPES)

@@ -100,7 +100,7 @@ ENOUGH = 20
 """The sizes to choose from, and the tokens wanted for a parameter."""
 
 
-def tokens_for_each_parameter(size: int) -> float:
+def tokens_for_each_parameter(size: float) -> float:
     """What 64 H100 at 350 TFLOP/s do in 14 days, in tokens for each parameter."""
     seconds_per_token = training_seconds(1, size, 64, RATE_H100, "none")
     return float(14 * units.DAY / seconds_per_token / size)

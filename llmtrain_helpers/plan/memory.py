@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
-from llmtrain_helpers.checks import Result, cache_per_model, choice, is_array
+from llmtrain_helpers.checks import Result, Size, cache_per_model, choice, is_array
 from llmtrain_helpers.finetune import RECOMPUTED, TunedMemory, tuned_memory
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model import Layer, Transformer
@@ -35,7 +35,7 @@ cache that the allocator gives back before it fails (`research.finetunes`)."""
 
 
 @dataclass(frozen=True)
-class Memory(Breakdown):
+class Memory(Breakdown[Result]):
     """Bytes on the GPU that holds most, part by part.
 
     The model's states as in chapter 05, sharded; `activations` of all micro-batches in
@@ -60,8 +60,8 @@ class Stage(NamedTuple):
     parameters: a split with one replica and one pass, so that many plans ask for the same.
     """
 
-    embedding: Result
-    head: Result
+    embedding: Size
+    head: Size
     last: bool
     layout: Split
 
@@ -167,7 +167,7 @@ def state_bytes(run: Run, stage: Stage) -> dict[str, Result]:
     return states
 
 
-def sharded_states(run: Run, parameters: Result, replicas: Result) -> dict[str, Result]:
+def sharded_states(run: Run, parameters: Size, replicas: Size) -> dict[str, Result]:
     """States of so many parameters that these replicas share, as ZeRO's stage says."""
     states = model_state_bytes(parameters, run.bytes_of, run.zero_stage, replicas).parts()
     if run.keep_gradients:
@@ -177,7 +177,7 @@ def sharded_states(run: Run, parameters: Result, replicas: Result) -> dict[str, 
 
 
 @cache_per_model
-def stage_parameters(model: Transformer, stage: Stage) -> Result:
+def stage_parameters(model: Transformer, stage: Stage) -> Size:
     """Parameters on a GPU of a stage: a t-th of the matrices, and norms whole.
 
     Of experts it has a t-th of an e-th. The stage with the head has the output matrix,
@@ -197,7 +197,7 @@ def stage_parameters(model: Transformer, stage: Stage) -> Result:
     return -(-matrices // t) + norms + stage_experts(model, stage)
 
 
-def stage_experts(model: Transformer, stage: Stage) -> Result:
+def stage_experts(model: Transformer, stage: Stage) -> Size:
     """Parameters of experts on a GPU of a stage: e GPUs share them, and t GPUs each one."""
     if not model.num_experts:
         return 0
@@ -206,7 +206,7 @@ def stage_experts(model: Transformer, stage: Stage) -> Result:
     return -(-sum(how_many * layer.expert_parameters(h) for how_many, layer in layers) // ways)
 
 
-def stage_layers(model: Transformer, stage: Stage) -> tuple[tuple[Result, Layer], ...]:
+def stage_layers(model: Transformer, stage: Stage) -> tuple[tuple[Size, Layer], ...]:
     """How many layers of each kind a GPU of the first or of the last stage has.
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
@@ -217,10 +217,10 @@ def stage_layers(model: Transformer, stage: Stage) -> tuple[tuple[Result, Layer]
     l, p, v = model.num_layers, stage.layout.pipeline_parallel, stage.layout.interleave
     if len(model.layers) == 1:
         return ((stage.layout.layers(l), model.layers[0][1]),)
-    layers: list[tuple[Result, Layer]] = []
+    layers: list[tuple[Size, Layer]] = []
     kind_starts, piece = 0, -(-l // (v * p))
     for how_many, layer in model.layers:
-        here: Result = 0
+        here: Size = 0
         kind_ends = kind_starts + how_many
         for i in range(int(v.max()) if is_array(v) else int(v)):
             start = l - piece * (1 + i * p) if stage.last else piece * i * p

@@ -13,11 +13,14 @@ from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
     Number,
     Result,
+    Size,
     anywhere,
+    as_sizes,
     broadcast,
     choice,
     instance,
     is_array,
+    numpy,
     quantity,
     refuse,
     unchecked,
@@ -155,12 +158,12 @@ class Plan:
         return RESERVE * minimum(self.run.accelerator.memory / CARD, 1)
 
     @property
-    def fits(self) -> Result:
+    def fits(self) -> bool:
         """Whether a step fits into the accelerator's memory and leaves the reserve."""
         return self.free_memory >= self.reserve
 
     @property
-    def tight(self) -> Result:
+    def tight(self) -> bool:
         """Whether it fits without the reserve, on all the bytes of the card."""
         return (self.memory.total <= self.card) & (self.free_memory < self.reserve)
 
@@ -206,7 +209,7 @@ class Plan:
         broadcast(days=t, plan=latest)
         return tokens_in_time(self.run.tokens, latest, t)
 
-    def in_time(self, days: Number) -> Result:
+    def in_time(self, days: Number) -> bool:
         """Whether even a first run ends in so many days; 30.04 are as many as 30."""
         t, latest = quantity("days", days), self.first_run.greatest
         broadcast(days=t, plan=latest)
@@ -342,7 +345,7 @@ class Plan:
 
     def __repr__(self) -> str:
         if self.is_many():
-            return f"<{(self.free_memory + 0 * self.seconds.likely).size:,} plans>"
+            return f"<{numpy().size(self.free_memory + 0 * self.seconds.likely):,} plans>"
         fits = "fits" if self.fits else "tight" if self.tight else "does not fit"
         days = units.duration(self.seconds.likely)
         return f"<Plan: {days}, {units.gigabytes(self.memory.total)} a GPU, {fits}>"
@@ -391,8 +394,8 @@ def plan_run(
     named: dict[str, Any] = {**options}
     shape = known_model(model, named.pop("sequence_length", None))
     chip = known_accelerator(accelerator)
-    size = num_gpus, tokens, global_batch_size
-    return Plan.of(Run(shape, chip, *size, recompute, **spelt_out(named)))
+    n, T, B = as_sizes(num_gpus, tokens, global_batch_size)
+    return Plan.of(Run(shape, chip, n, T, B, recompute, **spelt_out(named)))
 
 
 def _check_size(run: Run, flops: Result, seconds: Result) -> None:
@@ -404,7 +407,7 @@ def _check_size(run: Run, flops: Result, seconds: Result) -> None:
         refuse("price_per_gpu_hour", price, f"is too much: a run costs at most {MOST:.0e}")
 
 
-def run_flops(run: Run, batch_size: Result, recompute: EveryRecompute) -> FlopCount:
+def run_flops(run: Run, batch_size: Size, recompute: EveryRecompute) -> FlopCount:
     """FLOPs of so many sequences of a run: of training, or of tuning."""
     if run.tuning is not None:
         tuned_recompute = choice("recompute", recompute, RECOMPUTED)

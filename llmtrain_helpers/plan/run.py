@@ -15,6 +15,7 @@ from llmtrain_helpers.activations import KERNELS, Kernel, check_alternate
 from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
 from llmtrain_helpers.checks import (
     Result,
+    Size,
     amount,
     anywhere,
     broadcast,
@@ -88,16 +89,16 @@ class Run:
 
     model: Transformer
     accelerator: Accelerator
-    num_gpus: Result
-    tokens: Result
-    global_batch_size: Result
+    num_gpus: Size
+    tokens: Size
+    global_batch_size: Size
     recompute: EveryRecompute
-    micro_batch_size: Result = 1
-    tensor_parallel: Result = 1
-    pipeline_parallel: Result = 1
-    context_parallel: Result = 1
-    interleave: Result = 1
-    expert_parallel: Result = 1
+    micro_batch_size: Size = 1
+    tensor_parallel: Size = 1
+    pipeline_parallel: Size = 1
+    context_parallel: Size = 1
+    interleave: Size = 1
+    expert_parallel: Size = 1
     imbalance: Result = 1
     context: Context = "ring"
     sequence_parallel: bool = True
@@ -263,7 +264,7 @@ class Run:
         return self.accelerator.peak(self.number_format)
 
     @property
-    def shard_size(self) -> Result | None:
+    def shard_size(self) -> Size | None:
         """GPUs of a node that share the states with hybrid sharding; None for all replicas."""
         if self.sharding != "hsdp":
             return None
@@ -271,7 +272,7 @@ class Run:
         return minimum(replicas, maximum(self.accelerator.gpus_per_node // self.tensor_parallel, 1))
 
     @property
-    def sharing(self) -> Result:
+    def sharing(self) -> Size:
         """GPUs over which ZeRO shards what it shards."""
         every = self.split.data_parallel * self.split.context_parallel
         return every if self.shard_size is None else self.shard_size

@@ -16,7 +16,7 @@ OWN_PACE = 1.2
 
 
 @dataclass(frozen=True)
-class StepSeconds(Breakdown):
+class StepSeconds(Breakdown[Result]):
     """Seconds of a step on the slowest stage, part by part, as they add up.
 
     `matmuls` at the chip's best share, `memory` trips of activations, `kernel_launch`, the

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from llmtrain_helpers.checks import Result
+from llmtrain_helpers.checks import Result, Size
 from llmtrain_helpers.communication import (
     LATENCY,
     CommunicationSeconds,
@@ -55,9 +55,10 @@ def unknown_figures(run: Run) -> tuple[str, ...]:
 def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     """Seconds of a step, part by part, without stops; `sent` is what a GPU of the stage sends."""
     model, chip, split = run.model, run.accelerator, run.split
-    if unknown_figures(run):
-        return None
     rate, wide_rate = (chip.matmul_rate(x) for x in (run.number_format, run.wide_format))
+    bandwidth = chip.bandwidth
+    if unknown_figures(run) or rate is None or wide_rate is None or bandwidth is None:
+        return None
     t, c, p = split.tensor_parallel, split.context_parallel, split.pipeline_parallel
     m, b, v = split.accumulation_steps, split.micro_batch_size, split.interleave
     l = model.num_layers
@@ -71,7 +72,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     fused = run.fused_mlp is True  # `PACES` were found with what Megatron-Core fuses apart
     trips = TRIPS * run.layer_passes * kept_activations(run, model, "none", fused).layers / c
     matmuls = here * b * (of_weights / rate + of_scores / wide_rate) / (t * c)
-    memory = here * trips / chip.bandwidth
+    memory = here * trips / bandwidth
     kernel_launch = here * l * run.layer_passes * KERNEL_LAUNCH
     if run.launches_ahead:  # it shows only where the GPU runs dry
         kernel_launch = maximum(kernel_launch - (matmuls + memory), 0.0)
@@ -87,7 +88,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
 
     # The logits and their loss, on a stage that may have a layer less.
     through_memory = LOSS_BYTES * (model.sequence_length * model.vocab_size) / (t * c)
-    head = b * (counted.head / (wide_rate * t * c) + through_memory / chip.bandwidth)
+    head = b * (counted.head / (wide_rate * t * c) + through_memory / bandwidth)
 
     # The update: every parameter and its states through memory, a share of them with ZeRO.
     P = stage_parameters(model, ends(split)[0])
@@ -103,18 +104,18 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
         pipeline=visible["pipeline"],
         bubble=(p - 1) / v * (of_layers + visible["pipeline"] / m),
         data=visible["data"],
-        optimizer=OPTIMIZER_BYTES * P / replicas / chip.bandwidth,
+        optimizer=OPTIMIZER_BYTES * P / replicas / bandwidth,
     )
 
 
-def excess_flops(run: Run, sequences: Result) -> Result:
+def excess_flops(run: Run, sequences: Size) -> Result:
     """FLOPs that the GPU with the fullest experts has over the average, of so many sequences."""
     if run.imbalance == 1:
         return 0
     return run.excess * expert_flops(run.model, sequences, run.recompute)
 
 
-def spared_share(split: Split, num_layers: Result) -> Result:
+def spared_share(split: Split, num_layers: Size) -> Result:
     """The share of its layers that the last stage is spared where they are dealt unevenly.
 
     One layer, as BLOOM, Llama 3 405B and torchtitan do it: the head counts as one.
@@ -155,17 +156,19 @@ def travel_seconds(
     return replace(seconds, behind=behind | {"data": hidden})
 
 
-def hybrid_seconds(run: Run, sent: Result, replicas: Result) -> Result:
+def hybrid_seconds(run: Run, sent: Result, replicas: Size) -> Result:
     """Seconds of what replicas send where each node has all states: inside, then across."""
     t, q = run.tensor_parallel, run.sharing
     of_nodes = replicas // q
     across = sent * share_across(run, of_nodes)
     chip, calls = run.accelerator, where(q > 1, 1, 0) + where(of_nodes > 1, 1, 0)
-    inside = (sent - across) / bandwidth_of(chip, q, t)
-    return inside + across / bandwidth_of(chip, of_nodes, q * t) + LATENCY * calls
+    in_node, over_nodes = bandwidth_of(chip, q, t), bandwidth_of(chip, of_nodes, q * t)
+    assert in_node is not None  # the links are known here
+    assert over_nodes is not None
+    return (sent - across) / in_node + across / over_nodes + LATENCY * calls
 
 
-def share_across(run: Run, nodes: Result) -> Result:
+def share_across(run: Run, nodes: Size) -> Result:
     """Of what replicas send with hybrid sharding, the share that leaves the node.
 
     Across go 2(r − 1)/r · g/q for each parameter, r nodes and q GPUs in each; inside, in

@@ -51,7 +51,7 @@ class Sweep:
     plans: tuple[Plan, ...]
 
     def __len__(self) -> int:
-        return sum(len(plan.seconds.likely) for plan in self.plans)
+        return sum(numpy().size(plan.seconds.likely) for plan in self.plans)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The plans as columns of a table, one entry a plan.
@@ -103,7 +103,7 @@ def _columns(plan: Plan) -> dict[str, NDArray[Any]]:
         "seconds": plan.seconds.likely,
         "throughput": plan.throughput,
     }
-    size = len(plan.seconds.likely)
+    size = np.size(plan.seconds.likely)
     return {name: np.broadcast_to(column, size) for name, column in columns.items()}
 
 
@@ -220,7 +220,7 @@ def _rules(
     sequence_parallel = flag("sequence_parallel", options.get("sequence_parallel", True))
     context = choice("context", options.get("context", "ring"), CONTEXT)
     uneven_stages = flag("uneven_stages", options.get("uneven_stages", False))
-    sizes = {name: column for name, column in mesh.items() if name != "tokens"}
+    sizes: dict[str, Any] = {name: column for name, column in mesh.items() if name != "tokens"}
     yield mesh["tokens"] >= mesh["global_batch_size"] * model.sequence_length
     for rule in split_rules(
         model,
