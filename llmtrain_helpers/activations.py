@@ -32,7 +32,7 @@ from llmtrain_helpers.flops import EveryRecompute, Recompute, count_flops
 from llmtrain_helpers.model.layers import Attention, Layer, Mlp, Part
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.parameters import count_parameters, head_parameters, norm_parameters
-from llmtrain_helpers.precision import Recipe, known_recipe, model_state_bytes
+from llmtrain_helpers.precision import Recipe, RecipeName, known_recipe, model_state_bytes
 from llmtrain_helpers.results import Breakdown, divide
 
 Kernel: TypeAlias = Literal["unfused", "flash"]
@@ -301,7 +301,7 @@ accumulation the four in the middle come once for each micro-batch."""
 def step_timeline(
     model: Transformer,
     micro_batch_size: Count[int],
-    recipe: str | Recipe,
+    recipe: RecipeName | Recipe,
     recompute: EveryRecompute,
     steps: Count[int] = 2,
     accumulation_steps: Count[int] = 1,
@@ -386,7 +386,7 @@ def largest_layer(model: Transformer, of_layers: Callable[[Transformer], Result]
     return max(of_layers(replace(model, layers=((1, kind),))) for kind in kinds)
 
 
-def value_bytes(recipe: str | Recipe) -> int:
+def value_bytes(recipe: RecipeName | Recipe) -> int:
     """Bytes that a value of the activations weighs: 4 bytes with the recipe fp32, else 2.
 
     >>> value_bytes("fp32"), value_bytes("amp")

@@ -36,7 +36,7 @@ from llmtrain_helpers.checks import (
     unchecked,
 )
 from llmtrain_helpers.plan.plan import Plan
-from llmtrain_helpers.precision import Recipe, known_recipe
+from llmtrain_helpers.precision import Recipe, RecipeName, known_recipe
 from llmtrain_helpers.results import Interval, maximum, where
 from llmtrain_helpers.units import DAY, HOUR, MINUTE
 
@@ -69,7 +69,7 @@ Spread: TypeAlias = Number | Interval
 
 @checked
 def checkpoint_bytes(
-    parameters: Count[float | Array], recipe: str | Recipe = "bf16"
+    parameters: Count[float | Array], recipe: RecipeName | Recipe = "bf16"
 ) -> float | Array:
     """Bytes of a checkpoint from which training can go on: all states but gradients.
 

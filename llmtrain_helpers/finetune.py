@@ -47,7 +47,7 @@ from llmtrain_helpers.model.layers import (
 )
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.parameters import count_parameters, embedding_parameters, head_parameters
-from llmtrain_helpers.precision import Recipe, known_recipe
+from llmtrain_helpers.precision import Recipe, RecipeName, known_recipe
 from llmtrain_helpers.results import Breakdown, divide, greatest, maximum, minimum, where
 from llmtrain_helpers.tuning import (
     AT_WORK_UNDER_FSDP,
@@ -675,7 +675,7 @@ def lora_memory(
     targets: Collection[str] = ("query", "value"),
     *,
     weight_bytes: Quantity[Number] = 2,
-    recipe: str | Recipe = "pure_bf16",
+    recipe: RecipeName | Recipe = "pure_bf16",
     sequence_length: Count[Number] | None = None,
 ) -> LoraMemory:
     """The bytes of fine-tuning with LoRA on one GPU, part by part.

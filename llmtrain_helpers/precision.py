@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import copysign, frexp, inf, isinf, isnan, ldexp, nan
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 
 from llmtrain_helpers.checks import (
     LARGEST,
@@ -295,18 +295,21 @@ class Recipe(Breakdown[Result]):
     _not_parts = ("name",)
 
 
-RECIPES = {
-    recipe.name: recipe
-    for recipe in (
-        Recipe("fp32", 4, 4, 0, 0, 8),
-        Recipe("amp", 4, 4, 0, 0, 8),  # autocast: 16-bit copies come and go
-        Recipe("bf16", 2, 2, 0, 4, 8),
-        Recipe("bf16_fp32_grads", 2, 4, 0, 4, 8),  # Megatron: 32-bit gradients only
-        Recipe("bf16_both_grads", 2, 2, 4, 4, 8),
-        Recipe("pure_bf16", 2, 2, 0, 0, 4),
-        Recipe("fp8", 1, 4, 0, 4, 4),  # DeepSeek-V3: moments in bf16
-    )
+RecipeName: TypeAlias = Literal[
+    "fp32", "amp", "bf16", "bf16_fp32_grads", "bf16_both_grads", "pure_bf16", "fp8"
+]
+
+_BYTES: dict[RecipeName, tuple[float, float, float, float, float]] = {
+    "fp32": (4, 4, 0, 0, 8),
+    "amp": (4, 4, 0, 0, 8),  # autocast: 16-bit copies come and go
+    "bf16": (2, 2, 0, 4, 8),
+    "bf16_fp32_grads": (2, 4, 0, 4, 8),  # Megatron: 32-bit gradients only
+    "bf16_both_grads": (2, 2, 4, 4, 8),
+    "pure_bf16": (2, 2, 0, 0, 4),
+    "fp8": (1, 4, 0, 4, 4),  # DeepSeek-V3: moments in bf16
 }
+
+RECIPES = {name: Recipe(name, *sizes) for name, sizes in _BYTES.items()}
 """The usual recipes, by name. `fp8` is that of arXiv 2412.19437, section 3.3: weights
 in fp8 for the products, gradients and master weights in fp32, moments in bf16."""
 
@@ -325,7 +328,7 @@ class ModelStateBytes(Breakdown[Result]):
 @checked
 def model_state_bytes(
     parameters: Count[Number],
-    recipe: str | Recipe,
+    recipe: RecipeName | Recipe,
     zero_stage: Whole[int] = 0,
     data_parallel: Count[Number] = 1,
 ) -> ModelStateBytes:
@@ -353,7 +356,7 @@ def model_state_bytes(
 
 @checked
 def smallest_data_parallel(
-    parameters: Count[float], recipe: str | Recipe, zero_stage: int, memory: Quantity[float]
+    parameters: Count[float], recipe: RecipeName | Recipe, zero_stage: int, memory: Quantity[float]
 ) -> int:
     """The replicas that it takes until the model's states fit into each GPU's memory.
 
@@ -385,7 +388,7 @@ def known_recipe(recipe: object) -> Recipe:
     return RECIPES[choice("recipe", recipe, RECIPES)]
 
 
-def products_in(recipe: str | Recipe) -> str:
+def products_in(recipe: RecipeName | Recipe) -> str:
     """The format that a recipe's products need of a chip; "" where any will do.
 
     >>> products_in("fp8"), products_in("bf16_fp32_grads"), products_in("amp")
@@ -395,7 +398,7 @@ def products_in(recipe: str | Recipe) -> str:
     return next((format for format in ("fp8", "bf16") if format in name), "")
 
 
-def missing_format(recipe: str | Recipe, formats: Iterable[str]) -> str:
+def missing_format(recipe: RecipeName | Recipe, formats: Iterable[str]) -> str:
     """The format that a recipe's products need and that is not among a chip's; "" if none is.
 
     >>> missing_format("fp8", ["fp16", "bf16"]), missing_format("bf16", ["fp16", "bf16"])

@@ -28,7 +28,7 @@ from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.model.layers import Attention, LatentAttention, Layer, Matrix, Mixer, Part
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.precision import RECIPES, Recipe
+from llmtrain_helpers.precision import RECIPES, Recipe, RecipeName
 from llmtrain_helpers.results import Breakdown, greatest, minimum
 
 MIXERS = {
@@ -163,7 +163,7 @@ class TuningChanges(TuningOptions, total=False):
     method: Method
     rank: int
     targets: str | Collection[str]
-    recipe: str | None
+    recipe: RecipeName | None
 
 
 @checked
@@ -216,7 +216,7 @@ class Tuning:
     reentrant: bool = False
     fused: bool = False
     keeps_inputs: bool = False
-    recipe: str | None = None
+    recipe: RecipeName | None = None
 
     def __post_init__(self) -> None:
         if self.stream_bytes is None:
@@ -247,7 +247,7 @@ class Tuning:
         object.__setattr__(self, "targets", _targeted(self.targets))
 
     @classmethod
-    def full(cls, recipe: str = "amp", **options: Unpack[TuningOptions]) -> Tuning:
+    def full(cls, recipe: RecipeName = "amp", **options: Unpack[TuningOptions]) -> Tuning:
         """Make all weights learn, with the bytes of a recipe; options as in `Tuning`."""
         return cls("full", recipe=recipe, **options)
 

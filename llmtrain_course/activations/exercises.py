@@ -36,8 +36,9 @@ from llmtrain_helpers.flops import RECOMPUTE, EveryRecompute, count_flops
 from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.plan import Plan, plan_run
+from llmtrain_helpers.precision import RecipeName
 
-_RECIPE = "bf16_fp32_grads"
+_RECIPE: RecipeName = "bf16_fp32_grads"
 
 # --- activations-a: the GPT of 22 billion parameters, four sequences
 

@@ -20,7 +20,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.precision import Recipe
+from llmtrain_helpers.precision import Recipe, RecipeName
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def bytes_kept(scores_to_hidden: Number, flash: bool = False, dropout: bool = Tr
 def largest_micro_batch(
     model: Transformer,
     memory: Number,
-    recipe: str | Recipe,
+    recipe: RecipeName | Recipe,
     recompute: EveryRecompute,
     accumulation_steps: int = 1,
     attention: Kernel = "flash",

@@ -27,6 +27,7 @@ from llmtrain_helpers.activations import (
 )
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.precision import RecipeName
 from llmtrain_helpers.published import accelerator, architecture
 
 
@@ -40,7 +41,7 @@ class Setting:
     accumulation_steps: int = 1
     recompute: EveryRecompute = "none"
     attention: Kernel = "flash"
-    recipe: str = "bf16_fp32_grads"
+    recipe: RecipeName = "bf16_fp32_grads"
     chip: str = "A100 80GB SXM"
 
     @cached_property

@@ -32,6 +32,7 @@ from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.model.names import SEQUENCE, known_model
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.precision import RecipeName
 
 # --- measure-a: the first MLP of a model, whose input needs no gradient
 
@@ -116,7 +117,7 @@ GPU = "H100 SXM"
 SHARE, FREE = 0.4, 0.2
 """The share of the peak that is assumed, and of the memory that stays free."""
 
-_RECIPE = "bf16_fp32_grads"
+_RECIPE: RecipeName = "bf16_fp32_grads"
 _ENTRIES = ("model", "layers", "micro", "warm_up", "repeats", "peak")
 
 

@@ -15,13 +15,13 @@ from llmtrain_course.measure.model import MLP, build, tokens
 from llmtrain_course.measure.training import DTYPES, Trainer
 from llmtrain_helpers.activations import Moment, Timeline
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.precision import RECIPES
+from llmtrain_helpers.precision import RECIPES, RecipeName
 
 
 def timeline(
     shape: Transformer,
     micro_batch_size: int,
-    recipe: str,
+    recipe: RecipeName,
     *,
     steps: int,
     accumulation_steps: int,

@@ -27,6 +27,7 @@ from llmtrain_course.measure import timing
 from llmtrain_helpers import published
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.precision import RecipeName
 
 if sys.platform == "win32":
     import msvcrt
@@ -55,7 +56,7 @@ class Case:
     sequence_length: int = 0
     micro_batch_size: int = 0
     recompute: str = ""
-    recipe: str = "bf16"
+    recipe: RecipeName = "bf16"
     attention: str = ""
 
     @property

@@ -20,7 +20,7 @@ from llmtrain_course.measure.model import build, tokens
 from llmtrain_course.measure.trace import PRODUCTS
 from llmtrain_course.measure.training import DTYPES, Trainer
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.precision import RECIPES
+from llmtrain_helpers.precision import RECIPES, RecipeName
 
 VIEWS = {
     "view",
@@ -48,7 +48,7 @@ VIEWS = {
 
 
 def trainer_of(
-    shape: Transformer, recipe: str, device: str, recompute: str, attention: str
+    shape: Transformer, recipe: RecipeName, device: str, recompute: str, attention: str
 ) -> Trainer:
     """A model of this shape with its copies on a device, ready to train."""
     dtype = DTYPES[int(RECIPES[recipe].weights)]
@@ -59,7 +59,7 @@ def trainer_of(
 def seconds_of(
     shape: Transformer,
     batch_size: int,
-    recipe: str,
+    recipe: RecipeName,
     recompute: str,
     attention: str,
     device: str = "cpu",
@@ -73,7 +73,7 @@ def seconds_of(
 
 
 def step_of(
-    shape: Transformer, batch_size: int, recipe: str, recompute: str, attention: str
+    shape: Transformer, batch_size: int, recipe: RecipeName, recompute: str, attention: str
 ) -> Callable[[], None]:
     """A step on this CPU, with its tokens."""
     trainer = trainer_of(shape, recipe, "cpu", recompute, attention)
@@ -87,7 +87,7 @@ def median_seconds(run: Any, device: str, repeats: int) -> float:
 
 
 def step_profile(
-    shape: Transformer, batch_size: int, recipe: str, recompute: str, attention: str
+    shape: Transformer, batch_size: int, recipe: RecipeName, recompute: str, attention: str
 ) -> StepProfile:
     """The operators of the third step: what is made once is there by then."""
     trainer = trainer_of(shape, recipe, "cpu", recompute, attention)

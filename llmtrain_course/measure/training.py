@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from llmtrain_course.measure.model import Decoder
-from llmtrain_helpers.precision import RECIPES
+from llmtrain_helpers.precision import RECIPES, RecipeName
 
 DTYPES = {4: torch.float32, 2: torch.bfloat16}
 """What a recipe's bytes stand for."""
@@ -23,7 +23,7 @@ RATE, MEAN, SQUARE, EPS = 1e-4, 0.9, 0.95, 1e-8
 class Trainer:
     """A model's gradients, copies and optimizer, made and released as in training."""
 
-    def __init__(self, net: Decoder, recipe: str) -> None:
+    def __init__(self, net: Decoder, recipe: RecipeName) -> None:
         self.net, self.sizes = net, RECIPES[recipe]
         self.weights: list[Any] = list(net.parameters())
         self.main: dict[Any, Tensor] = {}

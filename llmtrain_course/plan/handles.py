@@ -20,6 +20,7 @@ from llmtrain_helpers.plan.options import SOFTWARE, Changes, Software
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.report import STACKS, rests_on
 from llmtrain_helpers.plan.schedule import idle_share
+from llmtrain_helpers.precision import RecipeName
 from llmtrain_helpers.published import accelerator, architecture, read_config
 from llmtrain_helpers.results import Interval
 from research.utilizations import others_days
@@ -35,7 +36,7 @@ class Setting(controls.Split):
     zero_stage: int = 3
     tokens: int = 10**12
     days: float = 30
-    recipe: str = "bf16"
+    recipe: RecipeName = "bf16"
     price: float = 2.5
     software: Software = "any"
     flops_per_gpu: float = 0

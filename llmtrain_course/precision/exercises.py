@@ -29,6 +29,7 @@ from llmtrain_helpers.precision import (
     FORMATS,
     RECIPES,
     NumberFormat,
+    RecipeName,
     model_state_bytes,
     products_in,
 )
@@ -160,7 +161,7 @@ class OwnStates(Exercise):
         return (*self.hint[:-1], f"{self.hint[-1]} {_sums(recipe)}")
 
 
-def _gigabytes(parameters: int, recipe: str, zero_stage: int, replicas: int) -> float:
+def _gigabytes(parameters: int, recipe: RecipeName, zero_stage: int, replicas: int) -> float:
     """What the states weigh on each GPU, in GB."""
     return float(model_state_bytes(parameters, recipe, zero_stage, replicas).total) / 1e9
 
@@ -189,7 +190,7 @@ def _verdict_on_stage(by_stage: Sequence[float], stage: int, memory: float) -> t
     return True, f"right: {summary}, and {remaining} GB are left for activations."
 
 
-def _sums(recipe: str) -> str:
+def _sums(recipe: RecipeName) -> str:
     """The bytes per parameter at each stage over d replicas, as people write the sum."""
     whole = RECIPES[recipe].total
     # Over two replicas a parameter weighs x + (whole - x)/2, x the bytes that are not shared.

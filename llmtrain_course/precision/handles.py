@@ -31,6 +31,7 @@ from llmtrain_helpers.precision import (
     FORMATS,
     RECIPES,
     ModelStateBytes,
+    RecipeName,
     missing_format,
     model_state_bytes,
     smallest_data_parallel,
@@ -45,7 +46,7 @@ class Setting:
     """A model, its recipe, and how its states are shared out."""
 
     model: str = "Llama-3.1-8B"
-    recipe: str = "bf16"
+    recipe: RecipeName = "bf16"
     zero_stage: int = 0
     data_parallel: int = 8
     chip: str = _A100
@@ -367,7 +368,7 @@ STALLED_SUM = common.Handle(
 
 # --- what a parameter weighs
 
-_RECIPES = {
+_RECIPES: dict[str, tuple[RecipeName, str]] = {
     "all in fp32": ("fp32", "Nothing is lost here, and products are slow."),
     "fp32, products in 16 bits": (
         "amp",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from inspect import Parameter, signature
+from types import NoneType
 from typing import (
     Annotated,
     Any,
@@ -28,8 +29,8 @@ from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model.names import Chip, Model
 from llmtrain_helpers.parallelism import Context, Shard, ShardedAs
 from llmtrain_helpers.plan.seconds import Pace
-from llmtrain_helpers.precision import Recipe
-from llmtrain_helpers.tuning import Tuning
+from llmtrain_helpers.precision import Recipe, RecipeName
+from llmtrain_helpers.tuning import LossKernel, Method, Optimizer, Tuning
 
 Software: TypeAlias = Literal["any", "megatron-core", "other"]
 """Whose software trains: unknown; NVIDIA's Megatron-Core with Transformer Engine, as in
@@ -110,7 +111,7 @@ class Assumptions(TypedDict, total=False):
         Help("how states are sharded, in one word", ", in place of zero_stage and sharding"),
     ]
     recipe: Annotated[
-        str | Recipe | None,
+        RecipeName | Recipe | None,
         Help(
             "bytes of a parameter",
             ', one of `RECIPES` or a `Recipe`; by default "bf16", or "amp" (16 bytes too) on a '
@@ -197,9 +198,9 @@ class Changes(SearchOptions, total=False):
     num_gpus: Annotated[Number, Help("all of them", symbol="n")]
     tokens: Annotated[Number, Help("of the whole run", symbol="T")]
     global_batch_size: Annotated[Number, Help("sequences in a step", symbol="B")]
-    loss_kernel: str
-    optimizer: str
-    method: str
+    loss_kernel: LossKernel
+    optimizer: Optimizer
+    method: Method
 
 
 # --- the same in words
@@ -224,8 +225,10 @@ class Option(NamedTuple):
 def _option(written: str) -> Option:
     """An option out of its annotation."""
     kind, help = get_args(eval(written))
-    literal = next((x for x in (kind, *get_args(kind)) if get_origin(x) is Literal), None)
-    return Option(written[len("Annotated[") : written.index(", Help(")], get_args(literal), help)
+    inside, *others = get_args(kind | None)
+    listed = get_origin(inside) is Literal and others == [NoneType]  # one of a list, or None
+    choices = get_args(inside) if listed else ()
+    return Option(written[len("Annotated[") : written.index(", Help(")], choices, help)
 
 
 OPTIONS = {

@@ -49,7 +49,7 @@ from llmtrain_helpers.parallelism import (
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.options import SOFTWARE, Changes, Software, check_names
 from llmtrain_helpers.plan.seconds import Pace
-from llmtrain_helpers.precision import RECIPES, Recipe, known_recipe, missing_format
+from llmtrain_helpers.precision import RECIPES, Recipe, RecipeName, known_recipe, missing_format
 from llmtrain_helpers.results import maximum, minimum
 from llmtrain_helpers.tuning import Tuning
 
@@ -105,7 +105,7 @@ class Run:
     zero_stage: int = 0
     keep_gradients: bool | None = None
     sharding: ShardedAs = "zero"
-    recipe: str | Recipe | None = None
+    recipe: RecipeName | Recipe | None = None
     attention: Kernel = "flash"
     fused_mlp: bool | None = None
     dropout: bool = False
