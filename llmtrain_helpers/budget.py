@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, Unpack
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
@@ -33,6 +33,7 @@ from llmtrain_helpers.laws import Law, loss, loss_law, outside
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import Chip
 from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.plan.options import SearchOptions
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.search import best_split
 from llmtrain_helpers.results import Interval
@@ -238,8 +239,7 @@ def frontier(
     law: str | Law = "besiroglu",
     global_batch_size: int | None = None,
     serving_memory: Quantity[float] | None = None,
-    price_per_gpu_hour: float | None = None,
-    **options: Any,
+    **options: Unpack[SearchOptions],
 ) -> Frontier:
     """The shapes of a shelf: how each fits, the tokens that the days allow, its loss.
 
@@ -259,12 +259,11 @@ def frontier(
     """
     fit = loss_law(law)
     for name in {"model", "tokens"} & {*options}:
-        refuse(name, options[name], "is what a frontier finds: give shapes and days")
+        refuse(name, {**options}[name], "is what a frontier finds: give shapes and days")
     points, steps = [], []
     for name, model in named_shapes(shapes).items():
         B = usual_batch(model, num_gpus) if global_batch_size is None else global_batch_size
-        run = {**options, "price_per_gpu_hour": price_per_gpu_hour}
-        plan = best_split(model, accelerator, num_gpus, B, **run)
+        plan = best_split(model, accelerator, num_gpus, B, **options)
         tokens = most_tokens(plan, days)
         steps.append(days * plan.run.global_batch_size * model.sequence_length / tokens.likely)
         if steps[-1] > days:
@@ -291,7 +290,9 @@ def _beyond(plan: Plan, tokens: Number, law: Law) -> str:
     return "; ".join(filter(None, [experts, outside(plan.parameters.active, tokens, law)]))
 
 
-def named_shapes(shapes: Any) -> dict[str, Transformer]:
+def named_shapes(
+    shapes: Mapping[str, Transformer] | Sequence[Transformer],
+) -> dict[str, Transformer]:
     """The shapes by their names; those of a list go by their sizes."""
     if not isinstance(shapes, Mapping):
         if not isinstance(shapes, (list, tuple)):

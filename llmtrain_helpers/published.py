@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, Unpack
 
 from llmtrain_helpers.activations import step_timeline
 from llmtrain_helpers.checks import Number, one, quantity, refuse, single
@@ -37,6 +37,7 @@ from llmtrain_helpers.model.tables import (
     rows as rows,
     table_lines,
 )
+from llmtrain_helpers.plan.options import Inputs
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.units import gigabytes, percent, ratio
 
@@ -459,7 +460,7 @@ def run_model(name: str) -> Transformer:
     return config_model(row["name"], row.get("sequence_length"))
 
 
-def run_plan(name: str, **options: Any) -> Plan:
+def run_plan(name: str, **options: Unpack[Inputs]) -> Plan:
     """The plan of a published run, to hold against what it reported.
 
     On its chip, with its tokens, and what it recomputed where that is known; on one GPU
@@ -474,7 +475,7 @@ def run_plan(name: str, **options: Any) -> Plan:
     if "tokens" not in row:
         refuse("run", name, "has no plan: its tokens were not published")
     chip, n = accelerator(row["accelerator"]), row.get("num_gpus", 1)
-    inputs = {
+    inputs: Inputs = {
         "model": model,
         # How it was split is not known, so that nothing is said of what it sent.
         "accelerator": replace(chip, link_bandwidth=None, network_bandwidth=None),
@@ -491,7 +492,7 @@ class _Text(Protocol):
 
 
 def confront(
-    names: Iterable[str], estimates: Iterable[Any], reported: Iterable[Any], unit: _Text
+    names: Iterable[str], estimates: Iterable[float], reported: Iterable[float], unit: _Text
 ) -> DataFrame:
     """Estimates beside what was reported, with their ratio, as text for people.
 

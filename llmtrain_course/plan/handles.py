@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import Unpack
+from typing import Any, Unpack
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.drawing import STEP_PARTS
@@ -334,7 +334,7 @@ def _purpose(
 
 def _offers_that_fit(advice: Sequence[Advice]) -> Iterator[common.Offer]:
     """The changes that make the plan fit, in order: each with those before it."""
-    changes: dict[str, common.Value] = {}
+    changes: dict[str, Any] = {}
     for one in filter(lambda one: one.change, advice):
         changes = {**changes, **one.change}
         labels = [f"{_CONTROLS[name].label} {value}" for name, value in one.change.items()]

@@ -19,14 +19,12 @@ from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.plan.memory import TUNED_RESERVES, memory_per_gpu
+from llmtrain_helpers.plan.options import Changes
 from llmtrain_helpers.plan.run import TUNED, Run
 from llmtrain_helpers.tuning import LOSS_KERNELS, Tuning
 
 if TYPE_CHECKING:  # a plan has its report, and a report has advice
     from llmtrain_helpers.plan.plan import Plan
-
-Change = Mapping[str, int | str]
-"""Arguments of a run and their new values."""
 
 LEVERS = ("zero_stage", "micro_batch_size", "recompute")
 """What advice changes first, in the order in which it is given: what is free leads."""
@@ -135,7 +133,7 @@ class Advice:
     communication included; `sent` the bytes more that each GPU sends in a step.
     """
 
-    change: Change
+    change: Changes
     plan: Plan
     saved: Result
     extra_cost: Result
@@ -289,7 +287,7 @@ def _in_steps(plan: Plan, best: Plan) -> tuple[Advice, ...]:
     if not targets:
         return (Advice({}, plan, 0, 0, 0),)
     one_by_one = (*LEVERS, *tuned)[("num_gpus" in targets) :]
-    changes = [{x: targets[x]} for x in one_by_one if x in targets]
+    changes: list[Any] = [{x: targets[x]} for x in one_by_one if x in targets]
     changes.append({x: targets[x] for x in targets if x not in one_by_one})
     steps = []
     for change in filter(None, changes):

@@ -190,14 +190,19 @@ class SearchOptions(Options, total=False):
     ]
 
 
-class Changes(SearchOptions, total=False):
-    """What can be changed of a plan; the last three are of its tuning."""
+class Inputs(SearchOptions, total=False):
+    """Every argument of `plan_run`."""
 
     model: Annotated[Model, Help("a `Transformer`, a published name, or the path of a config.json")]
     accelerator: Annotated[Chip, Help("an `Accelerator`, or its name")]
     num_gpus: Annotated[Number, Help("all of them", symbol="n")]
     tokens: Annotated[Number, Help("of the whole run", symbol="T")]
     global_batch_size: Annotated[Number, Help("sequences in a step", symbol="B")]
+
+
+class Changes(Inputs, total=False):
+    """What can be changed of a plan: its inputs, and three fields of its tuning."""
+
     loss_kernel: LossKernel
     optimizer: Optimizer
     method: Method
@@ -232,16 +237,14 @@ def _option(written: str) -> Option:
 
 
 OPTIONS = {
-    name: _option(written.__forward_arg__)
-    for name, written in Changes.__annotations__.items()
-    if written.__forward_arg__.startswith("Annotated[")
+    name: _option(written.__forward_arg__) for name, written in Inputs.__annotations__.items()
 }
 """Every argument of `plan_run`, in words."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def with_options(defaults: Mapping[str, Any]) -> Callable[[_F], _F]:
+def with_options(defaults: Mapping[str, object]) -> Callable[[_F], _F]:
     """Show each of the options in a function's signature, and every argument in its docstring."""
 
     def decorate(function: _F) -> _F:

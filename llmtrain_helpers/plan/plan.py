@@ -7,7 +7,7 @@ for the pipeline's bubble, interleaved or not. Its seconds are those of `pace`.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
@@ -52,7 +52,7 @@ from llmtrain_helpers.plan.memory import (
     stage_parameters,
     tuned_peak,
 )
-from llmtrain_helpers.plan.options import Changes, Options, check_names, with_options
+from llmtrain_helpers.plan.options import Changes, Inputs, Options, check_names, with_options
 from llmtrain_helpers.plan.pace import STOPS, Shares, highest_share, others_shares, seconds_per_step
 from llmtrain_helpers.plan.report import Report, report
 from llmtrain_helpers.plan.run import DEFAULTS, Run, spelt_out
@@ -121,9 +121,10 @@ class Plan:
         return self.run.split
 
     @property
-    def inputs(self) -> dict[str, Any]:
+    def inputs(self) -> Inputs:
         """The arguments of `plan_run` by their names."""
-        return {item.name: getattr(self.run, item.name) for item in fields(Run) if item.init}
+        names = (item.name for item in fields(Run) if item.init)
+        return cast(Inputs, {name: getattr(self.run, name) for name in names})
 
     @property
     def traffic(self) -> Result:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, Result, at_most, instance, refuse, single
@@ -509,10 +509,10 @@ RECOMPUTED = {
 }
 """What is computed a second time, in words."""
 
-CHANGED: dict[str, Callable[[int | str], str]] = {
+CHANGED: dict[str, Callable[[Any], str]] = {
     "zero_stage": lambda stage: f"ZeRO {stage}",
     "micro_batch_size": lambda b: f"{b} at once",
-    "recompute": lambda what: RECOMPUTED[str(what)],
+    "recompute": lambda what: RECOMPUTED[what],
     "num_gpus": lambda n: f"{n:,} GPUs",
     "tensor_parallel": lambda t: f"tensor {t}",
     "loss_kernel": lambda kernel: f"a {kernel} loss",

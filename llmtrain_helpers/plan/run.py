@@ -16,6 +16,7 @@ from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
 from llmtrain_helpers.checks import (
     Result,
     Size,
+    T,
     amount,
     anywhere,
     broadcast,
@@ -348,7 +349,7 @@ DEFAULTS |= dict.fromkeys(("sequence_length", "zero_stage", "sharding", "shard")
 """What each option is that isn't given. Three say how states are sharded: without them, ZeRO 0."""
 
 
-def spelt_out(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def spelt_out(arguments: Mapping[str, T]) -> dict[str, T]:
     """Arguments of `plan_run` with the two that `shard` stands for in its place.
 
     Of these three, None is left out.
@@ -364,5 +365,5 @@ def spelt_out(arguments: Mapping[str, Any]) -> dict[str, Any]:
     for name in ways[:2]:
         if name in options:
             refuse("shard", shard, f"says {name} too: leave one of them out")
-    stage, sharding = SHARDS[choice("shard", shard, SHARDS)]
-    return {**options, "zero_stage": stage, "sharding": sharding}
+    spelt: dict[str, Any] = dict(zip(ways, SHARDS[choice("shard", shard, SHARDS)], strict=False))
+    return {**options, **spelt}

@@ -50,7 +50,7 @@ TRIED: dict[str, tuple[Any, ...]] = {
 """What a search tries of each part of a layout where nothing is given, the plainest first."""
 
 
-def layouts(num_gpus: int, fixed: Mapping[str, Any], experts: int = 0) -> list[Layout]:
+def layouts(num_gpus: int, fixed: Mapping[str, int | str], experts: int = 0) -> list[Layout]:
     """The layouts that are tried on so many GPUs, the plainest first.
 
     Those with all that is given. A pipeline is tried with ZeRO 1 alone, unless a stage
@@ -61,7 +61,9 @@ def layouts(num_gpus: int, fixed: Mapping[str, Any], experts: int = 0) -> list[L
     """
     whole = tuple(e for e in TRIED["expert_parallel"] if e == 1 or (experts and experts % e == 0))
     trials = {**TRIED, "expert_parallel": whole}
-    choices = [(fixed[name],) if name in fixed else tried for name, tried in trials.items()]
+    choices: list[tuple[Any, ...]] = [
+        (fixed[name],) if name in fixed else tried for name, tried in trials.items()
+    ]
     every = [Layout(*chosen) for chosen in product(*choices)]
     likely = [
         layout

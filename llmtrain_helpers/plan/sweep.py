@@ -145,7 +145,7 @@ def sweep(
     """
     np = numpy()
     model, accelerator = known_model(model, sequence_length), known_accelerator(accelerator)
-    fixed = spelt_out({"zero_stage": zero_stage, **options})
+    fixed: dict[str, Any] = spelt_out({"zero_stage": zero_stage, **options})
     several = _several("zero_stage", fixed.pop("zero_stage", 0))
     axes = {
         "num_gpus": _axis("num_gpus", num_gpus),
