@@ -15,19 +15,6 @@ import pytest
 import llmtrain_helpers as package
 from tests import user_types
 
-WITH_ANY = {
-    "batch": 5,
-    "budget": 6,
-    "calendar": 6,
-    "laws": 9,
-    "plan": 75,
-    "precision": 7,
-    "published": 7,
-    "units": 2,
-}
-"""How many public functions, methods and fields of each module have an `Any` in their
-signature. The numbers only go down: write the new one, and leave out what has none."""
-
 
 class _Foreign(type):
     """A class of another package, imported for type checkers only; what is in it is its own."""
@@ -100,12 +87,9 @@ def modules() -> Iterator[ModuleType]:
             yield import_module(info.name)
 
 
-def test_no_more_signatures_than_before_hide_a_type_behind_any() -> None:
-    hidden: dict[str, list[str]] = {}
-    for module in modules():
-        hidden.setdefault(module.__name__.split(".")[1], []).extend(any_in(module))
-    more = {name: hidden[name] for name in hidden if len(hidden[name]) > WITH_ANY.get(name, 0)}
-    assert not more
+def test_no_signature_hides_a_type_behind_any() -> None:
+    hidden = [f"{module.__name__}.{name}" for module in modules() for name in any_in(module)]
+    assert not hidden
 
 
 def test_a_hidden_type_is_noticed() -> None:
@@ -145,6 +129,7 @@ def test_what_a_users_checker_sees_is_so(monkeypatch: pytest.MonkeyPatch, name: 
 
     def at_run_time(value: object, kind: type | UnionType) -> None:
         kinds = get_args(kind) if isinstance(kind, UnionType) else [kind]
+        kinds = [*kinds, int] if float in kinds else kinds  # for a checker an int is a float
         if not isinstance(value, tuple(get_origin(kind) or kind for kind in kinds)):
             wrong.append((value, kind))
 

@@ -18,7 +18,10 @@ from llmtrain_helpers import (
     Split,
     Transformer,
     Tuning,
+    advise,
+    calendar_days,
     communication_seconds,
+    compute_optimal,
     count_activations,
     count_flops,
     count_parameters,
@@ -30,6 +33,8 @@ from llmtrain_helpers import (
     gpt_parameters,
     gpu_hours,
     lora_parameters,
+    loss,
+    model_state_bytes,
     plan_run,
     published,
     step_traffic,
@@ -50,6 +55,9 @@ def counts_and_rates() -> None:
     assert_type(steps_per_epoch(1000, 32), int)
     assert_type(training_seconds(300e9, 175e9, 1024, 140e12, "full"), float)
     assert_type(gpu_hours(86400, 1024), float)
+    assert_type(model_state_bytes(7.5e9, "bf16", 1, data_parallel=64).total, float)
+    assert_type(loss(70e9, 1.4e12), float)
+    assert_type(compute_optimal(5.76e23).parameters, float)
 
 
 def models_and_chips() -> None:
@@ -99,7 +107,17 @@ def bytes_and_seconds() -> None:
 def plans() -> None:
     plan = plan_run("Llama-3.1-8B", "H100", 64, 10**12, 512, recompute="none")
     assert_type(plan, Plan)
+    assert_type(plan.memory.total, float)
+    assert_type(plan.run.tensor_parallel, int)
+    assert_type(plan.split.data_parallel, int)
+    assert_type(plan.fits, bool)
+    assert_type(plan.mfu, float)
     assert_type(plan.days, Interval)
+    assert_type(plan.days.likely, float)
+    assert_type(plan.cost, Interval | None)
+    assert_type(calendar_days(plan).useful_share, float)
+    assert_type(plan_run(**plan.inputs), Plan)
+    assert_type([plan.replace(**advice.change) for advice in advise(plan)], list[Plan])
     assert_type(plan.replace(shard="fsdp", sequence_length=4096), Plan)
     assert_type(fewest_gpus(plan_run("gpt2", "H100", 8, 10**9, 8, recompute="none")), Plan)
 
@@ -107,6 +125,7 @@ def plans() -> None:
 def texts() -> None:
     assert_type(units.duration(86400), str)
     assert_type(units.count(175_000_000_000), str)
+    assert_type(units.read("7B"), float)
 
 
 def arrays() -> None:
@@ -129,5 +148,7 @@ def mistakes() -> None:
     plan_run("gpt2", "H100", 8, 10**9, 8, recompute="non")  # type: ignore[arg-type]
     plan = plan_run("gpt2", "H100", 8, 10**9, 8, recompute="none", shard="fsd")  # type: ignore[arg-type]
     plan.replace(uneven_stage=True)  # type: ignore[call-arg]
+    plan.replace(optimizer="adam_8bit")  # type: ignore[arg-type]
+    plan.replace(recipe="bf8")  # type: ignore[arg-type]
     sweep("gpt2", "H100", 8, 10**9, 8, recompute="none", software="mine")  # type: ignore[arg-type]
     plan_run("gpt2", "H100", 8, 10**9, 8, recompute="none", gpus=8)  # type: ignore[call-arg]
