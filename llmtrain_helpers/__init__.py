@@ -159,11 +159,6 @@ if TYPE_CHECKING:
         step_seconds as step_seconds,
     )
     from llmtrain_helpers.plan.run import Run as Run
-    from llmtrain_helpers.plan.schedule import (
-        Schedule as Schedule,
-        Turn as Turn,
-        pipeline_schedule as pipeline_schedule,
-    )
     from llmtrain_helpers.plan.search import best_split as best_split
     from llmtrain_helpers.plan.seconds import Pace as Pace, StepSeconds as StepSeconds
     from llmtrain_helpers.plan.sweep import Sweep as Sweep, sweep as sweep
@@ -253,7 +248,6 @@ _NAMES = {
     "plan.plan": "Plan plan_run step_seconds",
     "plan.search": "best_split",
     "plan.sweep": "Sweep sweep",
-    "plan.schedule": "Schedule Turn pipeline_schedule",
     "precision": (
         "FORMATS ModelStateBytes NumberFormat RECIPES Recipe model_state_bytes "
         "smallest_data_parallel train_small_network"

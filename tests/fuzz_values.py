@@ -413,7 +413,7 @@ ELSEWHERE |= dict.fromkeys(UNCHECKED, "called by what has checked: takes all it 
 
 CHECKS = ["count", "quantity", "amount", "rate", "share", "flag", "finite", "one", "single"]
 
-SLOW = {"fit_law", "frontier", "shelf", "best_split", "pipeline_schedule"}
+SLOW = {"fit_law", "frontier", "shelf", "best_split", "parallelism.pipeline_schedule"}
 SLOW |= {"budget.usual_plan", "budget.plan_on_nodes", "budget.rough_frontier"}
 SLOW |= {"train_small_network", "longest_sequence"}
 """Called a tenth as often."""
@@ -524,6 +524,7 @@ PASSED_ON = {"num_experts", "experts_per_token", "qkv_bias", "qk_norm"}
 PASSED_ON = {f"Transformer.llama.{name}" for name in PASSED_ON}
 """To `Transformer`, where None stands for what is not given."""
 
-OF_ONE = {"spare_nodes", "simulate_run", "smallest_data_parallel", "pipeline_schedule"}
+OF_ONE = {"spare_nodes", "simulate_run", "smallest_data_parallel"}
+OF_ONE |= {"parallelism.pipeline_schedule"}
 OF_ONE |= {"tuned_memory", "longest_sequence"}
 """Formulas that take one number each, no arrays."""

@@ -19,6 +19,7 @@ from llmtrain_course.kit.exercise import (
     unanswered,
 )
 from llmtrain_course.kit.kinds import FillIn
+from llmtrain_course.parallelism.formulas import idle_share
 from llmtrain_helpers import published, units
 from llmtrain_helpers.activations import count_activations
 from llmtrain_helpers.batch import (
@@ -33,7 +34,6 @@ from llmtrain_helpers.checks import Result, count
 from llmtrain_helpers.model.names import longest_shape
 from llmtrain_helpers.model.transformer import of_length
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.plan.schedule import idle_share
 
 # --- batch-a: GPT-NeoX-20B
 

@@ -14,6 +14,7 @@ from llmtrain_course.batch.pictures import (
     step_by_micro_batch,
 )
 from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.parallelism.formulas import idle_share
 from llmtrain_course.parallelism.grid import Layout, gpu_grid, idle_gpus, too_few
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import (
@@ -24,7 +25,6 @@ from llmtrain_helpers.batch import (
     pipeline_seconds,
     steps_per_epoch,
 )
-from llmtrain_helpers.plan.schedule import idle_share
 from llmtrain_helpers.published import batches_near, tried_micro_batches
 
 

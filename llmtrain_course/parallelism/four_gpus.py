@@ -17,9 +17,9 @@ from llmtrain_course.kit.drawing import (
     rect,
     text,
 )
+from llmtrain_course.parallelism.formulas import Schedule
 from llmtrain_course.parallelism.grid import letters
 from llmtrain_helpers import units
-from llmtrain_helpers.plan.schedule import Schedule
 
 _ROW, _PASS = 40, 32
 

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.drawing import STEP_PARTS
-from llmtrain_course.parallelism.formulas import SharedMlp
+from llmtrain_course.parallelism.formulas import Schedule, SharedMlp, pipeline_schedule
 from llmtrain_course.parallelism.four_gpus import AVERAGE, PAGE, TELEPHONE, UPDATE, Clock, four_gpus
 from llmtrain_course.parallelism.grid import Layout as GpuLayout, gpu_grid, idle_gpus, too_few
 from llmtrain_course.parallelism.pictures import (
@@ -28,7 +28,6 @@ from llmtrain_helpers.batch import StepTime, accumulation_steps, data_parallel_s
 from llmtrain_helpers.communication import bandwidth_of
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.plan.plan import Plan, plan_run
-from llmtrain_helpers.plan.schedule import Schedule, pipeline_schedule
 from llmtrain_helpers.plan.seconds import StepSeconds
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from llmtrain_course.kit.drawing import COLORS, GREY, Drawing, fits, ghost, hatched, rect, text
+from llmtrain_course.parallelism.formulas import Schedule, Turn, pipeline_schedule
 from llmtrain_course.plan.pictures import NARROW, WIDE, Key, Layout, color_key
 from llmtrain_helpers import units
-from llmtrain_helpers.plan.schedule import Schedule, Turn, pipeline_schedule
 
 FORWARD, BACKWARD = COLORS["weights"], COLORS["gradients"]
 

@@ -23,6 +23,7 @@ from llmtrain_course.kit.exercise import (
     read_as,
 )
 from llmtrain_course.kit.kinds import FillIn
+from llmtrain_course.parallelism.formulas import pipeline_schedule
 from llmtrain_course.plan.pictures import format_span
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import data_parallel_size, global_batch_size
@@ -33,7 +34,6 @@ from llmtrain_helpers.model.names import known_model
 from llmtrain_helpers.plan.options import Changes
 from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.plan.plan import Plan, plan_run
-from llmtrain_helpers.plan.schedule import pipeline_schedule
 from llmtrain_helpers.published import accelerator, architecture
 
 

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.drawing import STEP_PARTS
+from llmtrain_course.parallelism.formulas import idle_share
 from llmtrain_course.plan import pictures as drawings
 from llmtrain_course.plan.pictures import NARROW, WIDE, Layout
 from llmtrain_helpers import units
@@ -19,7 +20,6 @@ from llmtrain_helpers.plan.advice import Advice, advise
 from llmtrain_helpers.plan.options import SOFTWARE, Changes, Software
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.report import STACKS, rests_on
-from llmtrain_helpers.plan.schedule import idle_share
 from llmtrain_helpers.precision import RecipeName
 from llmtrain_helpers.published import accelerator, architecture, read_config
 from llmtrain_helpers.results import Interval

@@ -14,11 +14,6 @@ from llmtrain_helpers.plan.plan import (
     step_seconds as step_seconds,
 )
 from llmtrain_helpers.plan.run import Run as Run
-from llmtrain_helpers.plan.schedule import (
-    Schedule as Schedule,
-    Turn as Turn,
-    pipeline_schedule as pipeline_schedule,
-)
 from llmtrain_helpers.plan.search import best_split as best_split
 from llmtrain_helpers.plan.seconds import Pace as Pace, StepSeconds as StepSeconds
 from llmtrain_helpers.plan.sweep import Sweep as Sweep, sweep as sweep

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
+from llmtrain_course.parallelism.formulas import Turn, idle_share, pipeline_schedule
 from llmtrain_helpers.parallelism import Split
-from llmtrain_helpers.plan.schedule import Turn, idle_share, pipeline_schedule
 
 small = st.integers(1, 9)
 

@@ -7,10 +7,10 @@ from hypothesis import given, strategies as st
 
 from llmtrain_course.batch.handles import bloom_bars
 from llmtrain_course.batch.pictures import epoch_rows, stage_time, step_by_micro_batch
+from llmtrain_course.parallelism.formulas import pipeline_schedule
 from llmtrain_course.parallelism.four_gpus import four_gpus
 from llmtrain_course.parallelism.grid import Layout, gpu_grid
 from llmtrain_helpers import data_parallel_size
-from llmtrain_helpers.plan.schedule import pipeline_schedule
 from tests.faces.contrast import contrast
 from tests.faces.svg import drawn
 

@@ -4,8 +4,8 @@ import pytest
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.kit.exercise import grade
+from llmtrain_course.parallelism.formulas import idle_share
 from llmtrain_helpers import data_parallel_size, published, units
-from llmtrain_helpers.plan.schedule import idle_share
 
 
 def test_04_b_tells_the_idle_share_of_each_split() -> None:

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
+from llmtrain_course.parallelism.formulas import pipeline_schedule
 from llmtrain_course.plan.exercises import PROPOSALS, long_sequences
 from llmtrain_helpers import training_interval
-from llmtrain_helpers.plan.schedule import pipeline_schedule
 from tests.faces.exercises.answers.plan import MINE
 
 
