@@ -61,15 +61,12 @@ if TYPE_CHECKING:
     from llmtrain_helpers.calendar import (
         CalendarDays as CalendarDays,
         Losses as Losses,
-        SimulatedRun as SimulatedRun,
-        Stretch as Stretch,
         best_checkpoint_interval as best_checkpoint_interval,
         calendar_days as calendar_days,
         checkpoint_bytes as checkpoint_bytes,
         goodput as goodput,
         losses as losses,
         mean_time_between_failures as mean_time_between_failures,
-        simulate_run as simulate_run,
         spare_nodes as spare_nodes,
     )
     from llmtrain_helpers.communication import (
@@ -213,9 +210,8 @@ _NAMES = {
     ),
     "budget": "Frontier Point frontier most_tokens shelf",
     "calendar": (
-        "CalendarDays Losses SimulatedRun Stretch best_checkpoint_interval "
-        "calendar_days checkpoint_bytes goodput losses mean_time_between_failures "
-        "simulate_run spare_nodes"
+        "CalendarDays Losses best_checkpoint_interval calendar_days checkpoint_bytes "
+        "goodput losses mean_time_between_failures spare_nodes"
     ),
     "communication": (
         "CommunicationSeconds Traffic all_reduce_bytes all_reduce_seconds "

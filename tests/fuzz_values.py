@@ -226,10 +226,10 @@ GOOD: dict[str, list[Any]] = {
     "spare_nodes.failures_per_node_day": [0.005],
     "certainty": [0.99, 0.5],
     "compute_seconds": [1e6, 86400],
-    "simulate_run.checkpoint_interval": [3600],
-    "simulate_run.checkpoint_seconds": [40, 0],
-    "simulate_run.mean_time_between_failures": [1e5],
-    "simulate_run.restart_seconds": [1800, 0],
+    "calendar.simulate_run.checkpoint_interval": [3600],
+    "calendar.simulate_run.checkpoint_seconds": [40, 0],
+    "calendar.simulate_run.mean_time_between_failures": [1e5],
+    "calendar.simulate_run.restart_seconds": [1800, 0],
     "seed": [0, 7],
     "law": [*LAWS, *LAWS.values()],
     "shapes": [{"8B": LLAMA}, shelf(512)],
@@ -524,7 +524,7 @@ PASSED_ON = {"num_experts", "experts_per_token", "qkv_bias", "qk_norm"}
 PASSED_ON = {f"Transformer.llama.{name}" for name in PASSED_ON}
 """To `Transformer`, where None stands for what is not given."""
 
-OF_ONE = {"spare_nodes", "simulate_run", "smallest_data_parallel"}
-OF_ONE |= {"parallelism.pipeline_schedule"}
+OF_ONE = {"spare_nodes", "smallest_data_parallel", "parallelism.pipeline_schedule"}
+OF_ONE |= {"calendar.simulate_run"}
 OF_ONE |= {"tuned_memory", "longest_sequence"}
 """Formulas that take one number each, no arrays."""

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from functools import cache, cached_property, partial
 from math import ceil
 
-from llmtrain_course.calendar.formulas import ExpectedDays, expected_days
+from llmtrain_course.calendar.formulas import ExpectedDays, expected_days, simulate_run
 from llmtrain_course.calendar.pictures import (
     NARROW,
     dated_run,
@@ -28,7 +28,6 @@ from llmtrain_helpers.calendar import (
     best_checkpoint_interval,
     losses,
     mean_time_between_failures,
-    simulate_run,
 )
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.published import accelerator, architecture

@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from math import ceil, inf, log
 from textwrap import wrap
 
+from llmtrain_course.calendar.formulas import SimulatedRun, Stretch, simulate_run
 from llmtrain_course.kit.drawing import (
     COLORS,
     Drawing,
@@ -26,12 +27,9 @@ from llmtrain_helpers.calendar import (
     FAILURES_PER_NODE_DAY,
     OUTAGES,
     CalendarDays,
-    SimulatedRun,
-    Stretch,
     best_checkpoint_interval,
     losses,
     mean_time_between_failures,
-    simulate_run,
 )
 from llmtrain_helpers.units import DAY, HOUR
 

@@ -11,7 +11,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from llmtrain_course.calendar.formulas import expected_days
+from llmtrain_course.calendar.formulas import expected_days, simulate_run
 from llmtrain_helpers import (
     RECIPES,
     Accelerator,
@@ -26,7 +26,6 @@ from llmtrain_helpers import (
     mean_time_between_failures,
     plan_run,
     published,
-    simulate_run,
     spare_nodes,
 )
 from llmtrain_helpers.units import DAY, HOUR, MINUTE

@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 
 from llmtrain_course.calendar import pictures as drawings
+from llmtrain_course.calendar.formulas import simulate_run
 from llmtrain_course.kit.drawing import COLORS
-from llmtrain_helpers import Accelerator, Transformer, calendar_days, plan_run, simulate_run
+from llmtrain_helpers import Accelerator, Transformer, calendar_days, plan_run
 from llmtrain_helpers.units import DAY, HOUR
 from tests.faces.svg import drawn
 
