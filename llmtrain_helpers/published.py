@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Unpack
 
 from llmtrain_helpers.activations import step_timeline
-from llmtrain_helpers.checks import Number, one, quantity, refuse, single
+from llmtrain_helpers.checks import quantity, refuse
 from llmtrain_helpers.duration import whole_run_share
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.model import Transformer
@@ -209,23 +209,6 @@ def collectives_measured() -> DataFrame:
     return _table("collectives_measured")
 
 
-def all_reduce_rates(source: str) -> dict[int, float]:
-    """Bytes/s of one measured series of all-reduces, by the bytes of the buffer.
-
-    The first series whose source has this word, from 100 kB on; ValueError where none has.
-
-    >>> round(all_reduce_rates("ND_H100")[2**33] / 1e9)
-    479
-    """
-    all_reduces = [row for row in rows("collectives_measured") if row["collective"] == "all-reduce"]
-    sources = sorted({row["source"] for row in all_reduces if source in row["source"]})
-    if not sources:
-        refuse("source", source, "stands in no source of a measured all-reduce")
-    series = [row for row in all_reduces if row["source"] == sources[0] and row["message_bytes"]]
-    sizes = {int(row["message_bytes"]): float(row["bus_bytes_per_s"]) for row in series}
-    return {size: sizes[size] for size in sorted(sizes) if size > 1e5}
-
-
 def matmul_measured() -> DataFrame:
     """Rates of matrix products, by shape and for the best shape of a chip."""
     return _table("matmul_measured")
@@ -336,51 +319,6 @@ def recorded_steps() -> DataFrame:
     return table.assign(mfu=[percent(x) if x == x else "" for x in shares])
 
 
-def tried_micro_batches() -> list[Row]:
-    """Four steps that BLOOM's engineers timed on 384 A100, by nothing but the micro-batch.
-
-    >>> [row["micro_batch_size"] for row in tried_micro_batches()]
-    [1, 2, 4, 8]
-    """
-    lines = ("line 607", "line 608", "line 609", "line 610")
-    return [row for row in rows("bloom_sweeps") if row["name"] in lines]
-
-
-def batches_near(tokens: Number, how_many: int = 3) -> dict[str, float]:
-    """The published runs whose final batch in tokens is nearest, by name.
-
-    >>> list(batches_near(62_914_560, how_many=1))
-    ['DeepSeek-V3']
-    """
-    T, k = one("tokens", tokens, quantity), single("how_many", how_many)
-    final_batches = {r["name"]: r.get("batch_tokens_end") for r in rows("batch_sizes")}
-    batches = {name: float(size) for name, size in final_batches.items() if size}
-    nearest = sorted(batches, key=lambda name: max(batches[name] / T, T / batches[name]))
-    return {name: batches[name] for name in nearest[:k]}
-
-
-def batches_of_size(parameters: Number) -> list[tuple[float, str]]:
-    """Final batches, in tokens, of published models of like size, the smallest first.
-
-    With the models' names. Of like size is two thirds to 1.5 times as large; where
-    fewer than two are, half to twice, or any.
-
-    >>> batches_of_size(355e6)
-    [(500000.0, 'GPT-3 350M'), (2097152.0, 'Pythia 410M')]
-    """
-    P = one("parameters", parameters, quantity)
-    models = [row for row in rows("batch_sizes") if {"parameters", "batch_tokens_end"} <= {*row}]
-    similar: set[tuple[float, str]] = set()
-    for factor in (1.5, 2, float("inf")):
-        if len(similar) < 2:
-            similar = {
-                (float(row["batch_tokens_end"]), row["name"].split(" (")[0])
-                for row in models
-                if max(row["parameters"] / P, P / row["parameters"]) <= factor
-            }
-    return sorted(similar)
-
-
 def reported_gpu_hours() -> Series[float]:
     """GPU-hours of the published runs, by name, or else their days times their GPUs."""
     from pandas import Series
@@ -397,20 +335,6 @@ def judged_steps() -> list[Row]:
     needed = {"kind", "sequence_length"}
     judged = (row for row in rows("software_steps") if row["usable"] and needed <= row.keys())
     return [Row(row | {"shape": shape_of_row(row)}) for row in judged]
-
-
-def nearest_run(tokens: Number, parameters: Number) -> Row:
-    """The published run with GPU-hours whose work, tokens times parameters, is nearest.
-
-    >>> nearest_run(2e12, 70e9)["name"]
-    'Llama 2 70B'
-    """
-    T = one("tokens", tokens, quantity)
-    P = one("parameters", parameters, quantity)
-    runs = [Row(row | {"gpu_hours": hours_of(row)}) for row in rows("training_runs")]
-    complete = [row for row in runs if row["gpu_hours"] and "tokens" in row]
-    work = [row["tokens"] * row["active_parameters"] / (T * P) for row in complete]
-    return min(zip(work, complete, strict=True), key=lambda w: max(w[0], 1 / w[0]))[1]
 
 
 def hours_of(row: Row) -> float:

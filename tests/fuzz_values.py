@@ -193,9 +193,9 @@ GOOD: dict[str, list[Any]] = {
     "pipeline_parallel": [1, 2, 4],
     "context_parallel": [1, 2],
     "utilization.flops_per_gpu": [140e12],
-    "published.batches_near.tokens": [1e6],
-    "published.nearest_run.tokens": [1e12],
-    "published.nearest_run.parameters": [70e9],
+    "batch.batches_near.tokens": [1e6],
+    "duration.nearest_run.tokens": [1e12],
+    "duration.nearest_run.parameters": [70e9],
     "exponent_bits": [5, 8],
     "mantissa_bits": [10, 7],
     "bits": [0, 16],
@@ -492,7 +492,7 @@ NAMES: dict[str, str] = {
         budget.nearest_shape.parameters laws.outside.parameters laws.outside.tokens
         laws.times_the_least.parameters laws.times_the_least.tokens
         budget.loss_terms.parameters budget.loss_terms.tokens
-        published.nearest_run.parameters published.nearest_run.tokens published.batches_near.tokens
+        duration.nearest_run.parameters duration.nearest_run.tokens batch.batches_near.tokens
         effective_tokens.epochs tuning_tokens.epochs
         """,
     "amount": """

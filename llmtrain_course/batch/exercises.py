@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from llmtrain_course.batch.formulas import batches_of_size, tried_micro_batches
 from llmtrain_course.kit.exercise import (
     HINT,
     NOT_YET,
@@ -174,7 +175,7 @@ class OwnBatch(Exercise):
 
 def _compare_with_published(tokens: float, replicas: int, parameters: float) -> tuple[bool, str]:
     """Whether models of this size were trained with such batches."""
-    batches = published.batches_of_size(parameters)
+    batches = batches_of_size(parameters)
     (least, small), (most, large) = batches[0], batches[-1]
     span = f"{units.count(least)} ({small}) to {units.count(most)} ({large})"
     if len(batches) > 2:
@@ -283,7 +284,7 @@ def _change() -> str:
 
 def _bloom_seconds() -> dict[str, float]:
     """The seconds of a step by its micro-batch, as BLOOM's engineers measured them."""
-    tried = published.tried_micro_batches()
+    tried = tried_micro_batches()
     return {f"{row['micro_batch_size']}": float(row["seconds_per_iteration"]) for row in tried}
 
 

@@ -5,7 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llmtrain_helpers.batch import data_parallel_size
-from llmtrain_helpers.checks import Count, Number, Quantity, Result, Size, as_sizes, checked
+from llmtrain_helpers.checks import (
+    Count,
+    Number,
+    Quantity,
+    Result,
+    Size,
+    as_sizes,
+    checked,
+    count,
+    one,
+    quantity,
+    single,
+)
+from llmtrain_helpers.model.tables import Row, rows
 
 
 @dataclass(frozen=True)
@@ -69,3 +82,48 @@ def batch_cost(global_batch_size: Quantity[float], critical: Quantity[float]) ->
     """
     B = global_batch_size
     return BatchCost(1 + critical / B, 1 + B / critical)
+
+
+def tried_micro_batches() -> list[Row]:
+    """Four steps that BLOOM's engineers timed on 384 A100, by nothing but the micro-batch.
+
+    >>> [row["micro_batch_size"] for row in tried_micro_batches()]
+    [1, 2, 4, 8]
+    """
+    lines = ("line 607", "line 608", "line 609", "line 610")
+    return [row for row in rows("bloom_sweeps") if row["name"] in lines]
+
+
+def batches_near(tokens: Number, how_many: int = 3) -> dict[str, float]:
+    """The published runs whose final batch in tokens is nearest, by name.
+
+    >>> list(batches_near(62_914_560, how_many=1))
+    ['DeepSeek-V3']
+    """
+    T, k = one("tokens", tokens, quantity), single("how_many", how_many)
+    final_batches = {r["name"]: r.get("batch_tokens_end") for r in rows("batch_sizes")}
+    batches = {name: float(size) for name, size in final_batches.items() if size}
+    nearest = sorted(batches, key=lambda name: max(batches[name] / T, T / batches[name]))
+    return {name: batches[name] for name in nearest[:k]}
+
+
+def batches_of_size(parameters: Number) -> list[tuple[float, str]]:
+    """Final batches, in tokens, of published models of like size, the smallest first.
+
+    With the models' names. Of like size is two thirds to 1.5 times as large; where
+    fewer than two are, half to twice, or any.
+
+    >>> batches_of_size(355e6)
+    [(500000.0, 'GPT-3 350M'), (2097152.0, 'Pythia 410M')]
+    """
+    P = one("parameters", parameters, count)
+    models = [row for row in rows("batch_sizes") if {"parameters", "batch_tokens_end"} <= {*row}]
+    similar: set[tuple[float, str]] = set()
+    for factor in (1.5, 2, float("inf")):
+        if len(similar) < 2:
+            similar = {
+                (float(row["batch_tokens_end"]), row["name"].split(" (")[0])
+                for row in models
+                if max(row["parameters"] / P, P / row["parameters"]) <= factor
+            }
+    return sorted(similar)

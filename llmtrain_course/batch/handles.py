@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
-from llmtrain_course.batch.formulas import Batch, BatchCost, batch_cost, batch_of_run
+from llmtrain_course.batch.formulas import (
+    Batch,
+    BatchCost,
+    batch_cost,
+    batch_of_run,
+    batches_near,
+    tried_micro_batches,
+)
 from llmtrain_course.batch.pictures import (
     Bar,
     batch_cost_curve,
@@ -25,7 +32,6 @@ from llmtrain_helpers.batch import (
     pipeline_seconds,
     steps_per_epoch,
 )
-from llmtrain_helpers.published import batches_near, tried_micro_batches
 
 
 @dataclass(frozen=True)

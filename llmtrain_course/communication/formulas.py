@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmtrain_helpers.checks import Array, Number, at_most, count, one, quantity, rate, single
+from llmtrain_helpers.checks import (
+    Array,
+    Number,
+    at_most,
+    count,
+    instance,
+    one,
+    quantity,
+    rate,
+    refuse,
+    single,
+)
 from llmtrain_helpers.communication import LATENCY, all_reduce_bytes, all_reduce_seconds
+from llmtrain_helpers.model.tables import rows
 
 
 @dataclass(frozen=True)
@@ -143,3 +155,21 @@ def backward_overlap(
     d, W = single("data_parallel", data_parallel), one("bandwidth", bandwidth, quantity)
     ring = 2 * all_reduce_seconds(P, d, W)  # of 2 bytes each
     return BackwardOverlap(float(4 * P * T / X), float(ring + m * LATENCY), m)
+
+
+def all_reduce_rates(source: str) -> dict[int, float]:
+    """Bytes/s of one measured series of all-reduces, by the bytes of the buffer.
+
+    The first series whose source has this word, from 100 kB on; ValueError where none has.
+
+    >>> round(all_reduce_rates("ND_H100")[2**33] / 1e9)
+    479
+    """
+    instance("source", source, str)
+    all_reduces = [row for row in rows("collectives_measured") if row["collective"] == "all-reduce"]
+    sources = sorted({row["source"] for row in all_reduces if source in row["source"]})
+    if not sources:
+        refuse("source", source, "stands in no source of a measured all-reduce")
+    series = [row for row in all_reduces if row["source"] == sources[0] and row["message_bytes"]]
+    sizes = {int(row["message_bytes"]): float(row["bus_bytes_per_s"]) for row in series}
+    return {size: sizes[size] for size in sorted(sizes) if size > 1e5}

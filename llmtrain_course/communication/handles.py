@@ -9,6 +9,7 @@ from math import ceil
 from llmtrain_course.communication.formulas import (
     BackwardOverlap,
     RingTurn,
+    all_reduce_rates,
     backward_overlap,
     ring_turn,
 )
@@ -53,7 +54,7 @@ class Message:
 
 
 def _draw_message(setting: Message, before: Message | None = None, narrow: bool = False) -> str:
-    series = {name: published.all_reduce_rates(word) for name, (word, _) in MACHINES.items()}
+    series = {name: all_reduce_rates(word) for name, (word, _) in MACHINES.items()}
     size = setting.bytes
     taken = {
         name: float(all_reduce_seconds(size, gpus, series[name][size]))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from llmtrain_helpers.checks import Number, Result, broadcast, choice, count, quantity, share
+from llmtrain_helpers.checks import Number, Result, broadcast, choice, count, one, quantity, share
 from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.model.tables import Row, rows
+from llmtrain_helpers.published import hours_of
 from llmtrain_helpers.units import HOUR
 
 
@@ -31,3 +33,17 @@ def seconds_of_hours(gpu_hours: Number, num_gpus: Number) -> Result:
     hours, n = quantity("gpu_hours", gpu_hours), count("num_gpus", num_gpus)
     broadcast(gpu_hours=hours, num_gpus=n)
     return hours * HOUR / n
+
+
+def nearest_run(tokens: Number, parameters: Number) -> Row:
+    """The published run with GPU-hours whose work, tokens times parameters, is nearest.
+
+    >>> nearest_run(2e12, 70e9)["name"]
+    'Llama 2 70B'
+    """
+    T = one("tokens", tokens, quantity)
+    P = one("parameters", parameters, quantity)
+    runs = [Row(row | {"gpu_hours": hours_of(row)}) for row in rows("training_runs")]
+    complete = [row for row in runs if row["gpu_hours"] and "tokens" in row]
+    work = [row["tokens"] * row["active_parameters"] / (T * P) for row in complete]
+    return min(zip(work, complete, strict=True), key=lambda w: max(w[0], 1 / w[0]))[1]

@@ -7,7 +7,7 @@ from functools import cache, cached_property, partial
 from typing import Any
 
 from llmtrain_course.duration import pictures as drawings
-from llmtrain_course.duration.formulas import mfu_of_hfu, seconds_of_hours
+from llmtrain_course.duration.formulas import mfu_of_hfu, nearest_run, seconds_of_hours
 from llmtrain_course.duration.pictures import (
     PAGE,
     TELEPHONE,
@@ -34,15 +34,7 @@ from llmtrain_helpers.duration import (
 from llmtrain_helpers.flops import Recompute, achieved_flops_per_gpu, gpt_flops, utilization
 from llmtrain_helpers.model import Accelerator
 from llmtrain_helpers.parameters import count_parameters, gpt_parameters
-from llmtrain_helpers.published import (
-    FORMATS,
-    accelerator,
-    architecture,
-    nearest_run,
-    rows,
-    run,
-    share_of_run,
-)
+from llmtrain_helpers.published import FORMATS, accelerator, architecture, rows, run, share_of_run
 from llmtrain_helpers.results import Interval
 
 

@@ -12,6 +12,8 @@ import numpy as np
 import pandas
 import pytest
 
+from llmtrain_course.batch.formulas import batches_near, batches_of_size
+from llmtrain_course.duration.formulas import nearest_run
 from llmtrain_helpers import (
     Transformer,
     count_parameters,
@@ -22,7 +24,6 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.model import names, tables
 from llmtrain_helpers.model.names import SAME_SILICON
-from llmtrain_helpers.published import batches_of_size
 from tests.bad_values import assert_refused
 
 LAYOUTS = published.parallel_layouts().to_dict("records")
@@ -55,8 +56,8 @@ def test_the_causes_add_up_and_one_share_is_misprinted() -> None:
 
 
 def test_the_nearest_run_is_the_run_itself() -> None:
-    assert published.nearest_run(15.6e12, 405853388800)["name"] == "Llama 3.1 405B"
-    assert_refused(published.nearest_run, "tokens", tokens=0, parameters=1)
+    assert nearest_run(15.6e12, 405853388800)["name"] == "Llama 3.1 405B"
+    assert_refused(nearest_run, "tokens", tokens=0, parameters=1)
 
 
 STATES = published.model_state_memory().to_dict("records")
@@ -463,20 +464,20 @@ def test_a_misspelt_name_gets_the_nearest() -> None:
 
 
 def test_so_many_batches_as_are_asked_for() -> None:
-    assert len(published.batches_near(1e6, how_many=1.0)) == 1
-    assert len(published.batches_near(1e6)) == 3
+    assert len(batches_near(1e6, how_many=1.0)) == 1
+    assert len(batches_near(1e6)) == 3
     for bad in (0, -1, 2.5, float("nan"), None, "3", np.array([1, 2])):
-        assert_refused(published.batches_near, "how_many", tokens=1e6, how_many=bad)
+        assert_refused(batches_near, "how_many", tokens=1e6, how_many=bad)
     for bad in (0, None, "1M", np.array([1e6, 2e6])):
-        assert_refused(published.batches_near, "tokens", tokens=bad)
+        assert_refused(batches_near, "tokens", tokens=bad)
 
 
 def test_the_nearest_run_is_that_of_one_size() -> None:
-    assert published.nearest_run(2e12, 70e9)["name"] == "Llama 2 70B"
+    assert nearest_run(2e12, 70e9)["name"] == "Llama 2 70B"
     good = {"tokens": 2e12, "parameters": 70e9}
     for name in good:
         for bad in (0, None, np.array([1e12]), np.array([1e12, 2e12])):
-            assert_refused(published.nearest_run, name, **(good | {name: bad}))
+            assert_refused(nearest_run, name, **(good | {name: bad}))
 
 
 def test_the_training_length_can_be_said() -> None:

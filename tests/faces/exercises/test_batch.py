@@ -2,6 +2,7 @@
 
 import pytest
 
+from llmtrain_course.batch.formulas import batches_of_size
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.kit.exercise import grade
 from llmtrain_course.parallelism.formulas import idle_share
@@ -33,16 +34,16 @@ def test_the_batches_that_04_d_names_are_those_of_the_table() -> None:
     for name, millions in batches.items():
         size = float(rows[name]["batch_tokens_end"])
         assert float(units.digits(size / 1e6, 2)) == millions
-    assert published.batches_of_size(8_030_261_248)[0] == (2e6, "GPT-3 6.7B")
+    assert batches_of_size(8_030_261_248)[0] == (2e6, "GPT-3 6.7B")
 
 
 def test_a_batch_is_held_against_models_of_like_size() -> None:
-    neighbors = published.batches_of_size(69e9)
+    neighbors = batches_of_size(69e9)
     assert neighbors[0] == (3e6, "Chinchilla 70B")
     assert neighbors[-1] == (18_874_368, "DeepSeek LLM 67B")
-    assert [name for _, name in published.batches_of_size(355e6)] == ["GPT-3 350M", "Pythia 410M"]
-    assert len(published.batches_of_size(1.01e12)) == 4  # half to twice as large
-    assert len(published.batches_of_size(1e15)) > 40  # any
+    assert [name for _, name in batches_of_size(355e6)] == ["GPT-3 350M", "Pythia 410M"]
+    assert len(batches_of_size(1.01e12)) == 4  # half to twice as large
+    assert len(batches_of_size(1e15)) > 40  # any
 
 
 @pytest.mark.parametrize("guess", [1, "2", 4, "8"])

@@ -4,10 +4,11 @@ import re
 
 import pytest
 
+from llmtrain_course.batch.formulas import tried_micro_batches
 from llmtrain_course.batch.handles import BLOOM_PASS, Setting, bloom_bars
 from llmtrain_course.panels import HANDLES, PANELS, batch_panel
 from llmtrain_course.parallelism.handles import Split
-from llmtrain_helpers import fit_step_time, published
+from llmtrain_helpers import fit_step_time
 from tests.faces.svg import pictures
 
 
@@ -71,7 +72,7 @@ def test_the_405b_says_that_its_waiting_is_of_a_plain_schedule() -> None:
 
 
 def test_the_fixed_part_and_the_rate_are_those_that_fit() -> None:
-    tried = published.tried_micro_batches()
+    tried = tried_micro_batches()
     sizes = [row["micro_batch_size"] for row in tried]
     turns = [2048 // (4 * b) + 11 for b in sizes]
     seconds = [row["seconds_per_iteration"] for row in tried]

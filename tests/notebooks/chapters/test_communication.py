@@ -2,6 +2,7 @@
 
 import pytest
 
+from llmtrain_course.communication.formulas import all_reduce_rates
 from llmtrain_course.communication.handles import MACHINES, TimeLine
 from llmtrain_course.panels import HANDLES
 from llmtrain_course.parallelism.pictures import sending, spread_over_nodes
@@ -104,7 +105,7 @@ def test_what_the_page_says_of_measurements() -> None:
     assert lost.between(0.17, 0.2).all()
     assert 1 - best[32] / best[8] == pytest.approx(0.55, abs=0.01)
     assert "On B200 two nodes lose a fifth of what one reaches, and four nodes half" in evidence
-    series = {name: published.all_reduce_rates(word) for name, (word, _) in MACHINES.items()}
+    series = {name: all_reduce_rates(word) for name, (word, _) in MACHINES.items()}
 
     def took(machine: str, size: int) -> float:
         return float(all_reduce_seconds(size, MACHINES[machine][1], series[machine][size]))
