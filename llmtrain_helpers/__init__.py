@@ -167,7 +167,6 @@ if TYPE_CHECKING:
         Recipe as Recipe,
         model_state_bytes as model_state_bytes,
         smallest_data_parallel as smallest_data_parallel,
-        train_small_network as train_small_network,
     )
     from llmtrain_helpers.results import Interval as Interval
     from llmtrain_helpers.tuning import (
@@ -246,7 +245,7 @@ _NAMES = {
     "plan.sweep": "Sweep sweep",
     "precision": (
         "FORMATS ModelStateBytes NumberFormat RECIPES Recipe model_state_bytes "
-        "smallest_data_parallel train_small_network"
+        "smallest_data_parallel"
     ),
     "results": "Interval",
     "tuning": "TunedParameters Tuning tuned_parameters",

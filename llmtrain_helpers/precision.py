@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import copysign, frexp, inf, isinf, isnan, ldexp, nan
+from math import copysign, frexp, inf, isnan, ldexp, nan
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 
 from llmtrain_helpers.checks import (
-    LARGEST,
     Amount,
     Count,
-    Finite,
     Number,
     Quantity,
     Result,
@@ -29,7 +27,6 @@ from llmtrain_helpers.checks import (
     flag,
     floats,
     numpy,
-    one,
     refuse,
     single,
 )
@@ -153,104 +150,6 @@ class NumberFormat:
         rounded = ldexp(round(ldexp(x, -step)), step)
         return copysign(beyond if abs(rounded) > self.max else rounded, x)
 
-    def split(self, value: float) -> tuple[int, int, int]:
-        """Split a number into sign, exponent and mantissa as this format stores it: whole numbers.
-
-        What is stored is (−1)^sign × 2^(exponent − bias) × (1 + mantissa/2^m), or with
-        an exponent of 0, a subnormal, (−1)^sign × 2^(1 − bias) × mantissa/2^m. Infinity
-        and NaN have the largest exponent. Takes one number, and rounds it first.
-
-        >>> FORMATS["fp16"].split(-1.5), FORMATS["bf16"].split(0.1)
-        ((1, 15, 512), (0, 123, 77))
-        """
-        x = self.round(value if type(value) is float else one("value", value))
-        e, m = self.exponent_bits, self.mantissa_bits
-        sign = int(copysign(1, x) < 0)
-        if isinf(x):
-            return sign, 2**e - 1, 0
-        if isnan(x):  # the usual, quiet one; without infinities there is only the last
-            return sign, 2**e - 1, 2 ** (m - 1) if self.infinities else 2**m - 1
-        return sign, *divmod(self._place(abs(x)), 2**m)
-
-    def neighbours(self, value: float) -> tuple[float, float]:
-        """The nearest numbers of this format below and above what it makes of a value.
-
-        >>> FORMATS["bf16"].neighbours(1.0)
-        (0.99609375, 1.0078125)
-        """
-        return self.shifted(value, -1), self.shifted(value, 1)
-
-    def shifted(self, value: float, steps: int) -> float:
-        """The number of this format so many places above what it makes of a value.
-
-        Ends at ±max, or where the value has none: ValueError for what is not finite.
-
-        >>> FORMATS["fp16"].shifted(0.0, 1) == FORMATS["fp16"].min_subnormal
-        True
-        """
-        x = self.round(one("value", value, finite))
-        if abs(x) > self.max or isnan(x):
-            refuse("value", value, f"is more than {self.name} holds: {self.max:g}")
-        # Counted from 0, down as well as up, the numbers of a format have whole places.
-        last = self._place(self.max)
-        return self._number_at(min(max(self._signed_place(x) + _places(steps), -last), last))
-
-    @checked
-    def normal(self, exponent: Count[int], mantissa: Whole[int]) -> float:
-        """The number that these stored bits mean: 2^(exponent − bias) × (1 + mantissa/2^m).
-
-        ValueError for bits that the format does not have, or that mean no normal number.
-
-        >>> FORMATS["fp8_e4m3"].normal(10, 4), FORMATS["bf16"].normal(127, 0)
-        (12.0, 1.0)
-        """
-        E, F = exponent, mantissa
-        at_most("exponent", E, f"what {self.exponent_bits} bits hold", 2**self.exponent_bits - 1)
-        at_most("mantissa", F, f"what {self.mantissa_bits} bits hold", 2**self.mantissa_bits - 1)
-        value = (1 + F * self.eps) * 2.0 ** (E - self.bias)
-        if value > self.max:
-            refuse("exponent", E, f"with mantissa {F} stands for no number in {self.name}")
-        return value
-
-    @checked
-    def between(self, low: Finite[float], high: Finite[float]) -> list[float]:
-        """List the numbers of this format from one to another, both included where it has them.
-
-        >>> FORMATS["fp8_e4m3"].between(3.6, 5)
-        [3.75, 4.0, 4.5, 5.0]
-        """
-        if low > high:
-            refuse("low", low, f"is above high={high}")
-        if max(abs(low), abs(high)) > self.max:
-            refuse("high", high, f"is more than {self.name} holds: {self.max:g}")
-        first, last = (self._signed_place(x) for x in (low, high))
-        first += self._number_at(first) < low
-        last -= self._number_at(last) > high
-        if last - first > 10_000:
-            refuse("high", high, f"lies {last - first} numbers of {self.name} away")
-        return [self._number_at(place) for place in range(first, last + 1)]
-
-    def _signed_place(self, x: float) -> int:
-        """The place of what this makes of a number, counted from 0 up or down."""
-        rounded = self.round(x)
-        return int(copysign(self._place(abs(rounded)), rounded))
-
-    def _number_at(self, place: int) -> float:
-        """The number so many places above 0, or below it."""
-        return copysign(self._number(abs(place)), place)
-
-    def _place(self, x: float) -> int:
-        """The place of a stored number above 0, counted from 0 upwards."""
-        step = self._step_at(x)
-        passed = step + self.mantissa_bits - (1 - self.bias)  # powers of two below
-        return int(ldexp(x, -step)) + int(passed * 2**self.mantissa_bits)
-
-    def _number(self, place: int) -> float:
-        """The number at this place, counted from 0 upwards."""
-        e, mantissa = divmod(place, 2**self.mantissa_bits)
-        whole = mantissa + (2**self.mantissa_bits if e else 0)
-        return ldexp(whole, max(e, 1) - self.bias - self.mantissa_bits)
-
 
 def _plain(values: object) -> TypeGuard[int | float]:
     """Tell whether this is a single number of Python's own."""
@@ -269,11 +168,6 @@ FORMATS = {
     )
 }
 """The formats of training, by name; tf32 is stored in 32 bits and has 19."""
-
-
-def _places(steps: int) -> int:
-    """Check how many numbers of a format to go up, or down."""
-    return single("steps", steps, least=-int(LARGEST))
 
 
 @checked
@@ -408,45 +302,3 @@ def missing_format(recipe: RecipeName | Recipe, formats: Iterable[str]) -> str:
     if not isinstance(formats, (list, tuple, set, frozenset, Mapping)):
         refuse("formats", formats, "is no list of formats")
     return "" if needed == "" or needed in list(formats) else needed
-
-
-@checked
-def train_small_network(
-    weights: NumberFormat,
-    gradients: NumberFormat,
-    master_copy: bool = True,
-    loss_scale: Quantity[float] = 1.0,
-    steps: Count[int] = 2000,
-) -> list[float]:
-    """The loss of a small network, step by step, with weights and gradients rounded.
-
-    Two layers, 8 → 16 → 1 with tanh, learn a network of the same shape by gradient
-    descent from 256 samples; always the same samples and the same start. The products
-    are exact; rounded is what the formats store: the weights before each pass, and the
-    gradients, scaled by `loss_scale`, after it. Without `master_copy` the update is
-    added to the rounded weights and rounded again. Returns the mean squared errors.
-
-    >>> losses = train_small_network(FORMATS["fp32"], FORMATS["fp32"])
-    >>> losses[0] > 100 * losses[-1]
-    True
-    """
-    np = numpy()
-    at_most("steps", steps, "what a small network needs", 100_000)
-    dice = np.random.default_rng(0)
-    x = dice.normal(size=(256, 8))
-    target = np.tanh(x @ dice.normal(size=(8, 16)) / 3) @ dice.normal(size=(16, 1))
-    master = [dice.normal(size=(8, 16)) / 3, dice.normal(size=(16, 1)) / 4]
-    tokens, rate = 64 * len(x), 64 * 0.05  # gradients as small as large models have
-    losses = []
-    for _ in range(steps):
-        first, second = (weights.round(w) for w in master)
-        hidden = np.tanh(x @ first)
-        error = hidden @ second - target
-        losses.append(float((error**2).mean()))
-        back = error @ np.transpose(second) * (1 - hidden**2)
-        exact = [x.T @ back / tokens, hidden.T @ error / tokens]
-        stored = [gradients.round(g * loss_scale) / loss_scale for g in exact]
-        master = [w - rate * g for w, g in zip(master, stored, strict=True)]
-        if not master_copy:  # then the rounded weights are all there is
-            master = [weights.round(w) for w in master]
-    return losses

@@ -184,9 +184,9 @@ GOOD: dict[str, list[Any]] = {
     "peaks": [{"bf16": 312e12}],
     "weights": [2, 4.0],
     "gradients": [2, 1.5],
-    "train_small_network.weights": [FORMATS["bf16"]],
-    "train_small_network.steps": [2, 3.0],
-    "train_small_network.gradients": [FORMATS["fp32"], FORMATS["fp8_e4m3"]],
+    "precision.train_small_network.weights": [FORMATS["bf16"]],
+    "precision.train_small_network.steps": [2, 3.0],
+    "precision.train_small_network.gradients": [FORMATS["fp32"], FORMATS["fp8_e4m3"]],
     "Accelerator.peak.format": ["bf16", "fp16"],
     "micro_batch_size": [1, 2, 4.0],
     "tensor_parallel": [1, 2, 8],
@@ -361,10 +361,11 @@ FINDS = {"frontier"}
 """What finds model and tokens itself, though `plan_run`, which gets its options,
 takes them."""
 
-SPECIAL = {"NumberFormat.round", "NumberFormat.neighbours", "NumberFormat.shifted"}
+SPECIAL = {"NumberFormat.round", "precision.neighbours", "precision.shifted"}
 SPECIAL |= {"precision.scale_and_store", "precision.update_weight", "precision.sum_of_ones"}
-SPECIAL |= {"NumberFormat.between", "budget.fitted_sizes"}
-SPECIAL |= {"train_small_network", "units.read", "units.read_as", "checks.finite", "checks.one"}
+SPECIAL |= {"precision.between", "budget.fitted_sizes"}
+SPECIAL |= {"precision.train_small_network", "units.read", "units.read_as"}
+SPECIAL |= {"checks.finite", "checks.one"}
 """What may come back infinite, NaN or negative: a format's own, a training gone astray,
 a budget that no run had, and what somebody wrote."""
 
@@ -415,7 +416,7 @@ CHECKS = ["count", "quantity", "amount", "rate", "share", "flag", "finite", "one
 
 SLOW = {"fit_law", "frontier", "shelf", "best_split", "parallelism.pipeline_schedule"}
 SLOW |= {"budget.usual_plan", "budget.plan_on_nodes", "budget.rough_frontier"}
-SLOW |= {"train_small_network", "longest_sequence"}
+SLOW |= {"precision.train_small_network", "longest_sequence"}
 """Called a tenth as often."""
 
 TRUSTING = {
@@ -511,10 +512,10 @@ NAMES: dict[str, str] = {
     "rate": "flops_per_gpu peak_flops",
     "finite": """
         number amount value weight units.seconds.time units.share.part units.duration.seconds
-        units.percent.share units.size.parameters NumberFormat.shifted.steps
-        NumberFormat.between.low NumberFormat.between.high precision.update_weight.update
+        units.percent.share units.size.parameters precision.shifted.steps
+        precision.between.low precision.between.high precision.update_weight.update
         """,
-    "number": "NumberFormat.split.value",
+    "number": "precision.split.value",
     "free": "units.read.text units.read_as.text model.names.read_config.sequence_length",
 }
 KINDS = {name: kind for kind, names in NAMES.items() for name in names.split()}

@@ -96,7 +96,7 @@ def spacings(names: Sequence[str] = ("bf16", "fp16", "fp8_e4m3", "fp8_e5m2")) ->
 
 @styled
 def losses(exact: Sequence[float], troubles: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
-    """Loss over the steps of `precision.train_small_network`: a trouble, and its cure.
+    """Loss over the steps of `formulas.train_small_network`: a trouble, and its cure.
 
     A picture for each trouble, by its title; in each the run without rounding as a
     broad band, so that a line which lies on it is seen on it.

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, isfinite
+from math import copysign, exp, isfinite, isinf, isnan, ldexp, log2
 
-from llmtrain_helpers.checks import at_most, finite, instance, one, quantity, refuse, single
+from llmtrain_helpers.checks import (
+    LARGEST,
+    Count,
+    Finite,
+    Quantity,
+    Whole,
+    at_most,
+    checked,
+    finite,
+    instance,
+    numpy,
+    one,
+    quantity,
+    refuse,
+    single,
+)
 from llmtrain_helpers.precision import FORMATS, NumberFormat
 
 
@@ -19,7 +34,7 @@ def half_spacing(number_format: NumberFormat, weight: float) -> float:
     w = float(number_format.round(one("weight", weight)))
     if not abs(w) <= number_format.max:
         refuse("weight", weight, f"is more than {number_format.name} holds: {number_format.max:g}")
-    return (number_format.shifted(w, 1) - w) / 2
+    return (shifted(number_format, w, 1) - w) / 2
 
 
 @dataclass(frozen=True)
@@ -123,3 +138,159 @@ def fate_shares(number_format: NumberFormat, scale: float) -> dict[str, float]:
     for k, fate in gradient_fates(number_format, scale).items():
         shares[fate] += EXAMPLE_GRADIENTS[k] / sum(EXAMPLE_GRADIENTS.values())
     return shares
+
+
+@checked
+def train_small_network(
+    weights: NumberFormat,
+    gradients: NumberFormat,
+    master_copy: bool = True,
+    loss_scale: Quantity[float] = 1.0,
+    steps: Count[int] = 2000,
+) -> list[float]:
+    """The loss of a small network, step by step, with weights and gradients rounded.
+
+    Two layers, 8 → 16 → 1 with tanh, learn a network of the same shape by gradient
+    descent from 256 samples; always the same samples and the same start. The products
+    are exact; rounded is what the formats store: the weights before each pass, and the
+    gradients, scaled by `loss_scale`, after it. Without `master_copy` the update is
+    added to the rounded weights and rounded again. Returns the mean squared errors.
+
+    >>> losses = train_small_network(FORMATS["fp32"], FORMATS["fp32"])
+    >>> losses[0] > 100 * losses[-1]
+    True
+    """
+    np = numpy()
+    at_most("steps", steps, "what a small network needs", 100_000)
+    dice = np.random.default_rng(0)
+    x = dice.normal(size=(256, 8))
+    target = np.tanh(x @ dice.normal(size=(8, 16)) / 3) @ dice.normal(size=(16, 1))
+    master = [dice.normal(size=(8, 16)) / 3, dice.normal(size=(16, 1)) / 4]
+    tokens, rate = 64 * len(x), 64 * 0.05  # gradients as small as large models have
+    losses = []
+    for _ in range(steps):
+        first, second = (weights.round(w) for w in master)
+        hidden = np.tanh(x @ first)
+        error = hidden @ second - target
+        losses.append(float((error**2).mean()))
+        back = error @ np.transpose(second) * (1 - hidden**2)
+        exact = [x.T @ back / tokens, hidden.T @ error / tokens]
+        stored = [gradients.round(g * loss_scale) / loss_scale for g in exact]
+        master = [w - rate * g for w, g in zip(master, stored, strict=True)]
+        if not master_copy:  # then the rounded weights are all there is
+            master = [weights.round(w) for w in master]
+    return losses
+
+
+# --- the numbers of a format, in their order
+
+
+def split(number_format: NumberFormat, value: float) -> tuple[int, int, int]:
+    """Split a number into sign, exponent and mantissa as this format stores it: whole numbers.
+
+    What is stored is (−1)^sign × 2^(exponent − bias) × (1 + mantissa/2^m), or with
+    an exponent of 0, a subnormal, (−1)^sign × 2^(1 − bias) × mantissa/2^m. Infinity
+    and NaN have the largest exponent. Takes one number, and rounds it first.
+
+    >>> split(FORMATS["fp16"], -1.5), split(FORMATS["bf16"], 0.1)
+    ((1, 15, 512), (0, 123, 77))
+    """
+    instance("number_format", number_format, NumberFormat)
+    x = number_format.round(value if type(value) is float else one("value", value))
+    e, m = number_format.exponent_bits, number_format.mantissa_bits
+    sign = int(copysign(1, x) < 0)
+    if isinf(x):
+        return sign, 2**e - 1, 0
+    if isnan(x):  # the usual, quiet one; without infinities there is only the last
+        return sign, 2**e - 1, 2 ** (m - 1) if number_format.infinities else 2**m - 1
+    return sign, *divmod(_place(number_format, abs(x)), 2**m)
+
+
+def neighbours(number_format: NumberFormat, value: float) -> tuple[float, float]:
+    """The nearest numbers of this format below and above what it makes of a value.
+
+    >>> neighbours(FORMATS["bf16"], 1.0)
+    (0.99609375, 1.0078125)
+    """
+    return shifted(number_format, value, -1), shifted(number_format, value, 1)
+
+
+def shifted(number_format: NumberFormat, value: float, steps: int) -> float:
+    """The number of this format so many places above what it makes of a value.
+
+    Ends at ±max, or where the value has none: ValueError for what is not finite.
+
+    >>> shifted(FORMATS["fp16"], 0.0, 1) == FORMATS["fp16"].min_subnormal
+    True
+    """
+    instance("number_format", number_format, NumberFormat)
+    x = number_format.round(one("value", value, finite))
+    if abs(x) > number_format.max or isnan(x):
+        refuse("value", value, f"is more than {number_format.name} holds: {number_format.max:g}")
+    # Counted from 0, down as well as up, the numbers of a format have whole places.
+    last = _place(number_format, number_format.max)
+    place = _signed_place(number_format, x) + single("steps", steps, least=-int(LARGEST))
+    return _number_at(number_format, min(max(place, -last), last))
+
+
+@checked
+def normal(number_format: NumberFormat, exponent: Count[int], mantissa: Whole[int]) -> float:
+    """The number that these stored bits mean: 2^(exponent − bias) × (1 + mantissa/2^m).
+
+    ValueError for bits that the format does not have, or that mean no normal number.
+
+    >>> normal(FORMATS["fp8_e4m3"], 10, 4), normal(FORMATS["bf16"], 127, 0)
+    (12.0, 1.0)
+    """
+    E, F = exponent, mantissa
+    e, m = number_format.exponent_bits, number_format.mantissa_bits
+    at_most("exponent", E, f"what {e} bits hold", 2**e - 1)
+    at_most("mantissa", F, f"what {m} bits hold", 2**m - 1)
+    value = (1 + F * number_format.eps) * 2.0 ** (E - number_format.bias)
+    if value > number_format.max:
+        refuse("exponent", E, f"with mantissa {F} stands for no number in {number_format.name}")
+    return value
+
+
+@checked
+def between(number_format: NumberFormat, low: Finite[float], high: Finite[float]) -> list[float]:
+    """List the numbers of this format from one to another, both included where it has them.
+
+    >>> between(FORMATS["fp8_e4m3"], 3.6, 5)
+    [3.75, 4.0, 4.5, 5.0]
+    """
+    if low > high:
+        refuse("low", low, f"is above high={high}")
+    if max(abs(low), abs(high)) > number_format.max:
+        refuse("high", high, f"is more than {number_format.name} holds: {number_format.max:g}")
+    first, last = (_signed_place(number_format, x) for x in (low, high))
+    first += _number_at(number_format, first) < low
+    last -= _number_at(number_format, last) > high
+    if last - first > 10_000:
+        refuse("high", high, f"lies {last - first} numbers of {number_format.name} away")
+    return [_number_at(number_format, place) for place in range(first, last + 1)]
+
+
+def _signed_place(number_format: NumberFormat, x: float) -> int:
+    """The place of what this makes of a number, counted from 0 up or down."""
+    rounded = number_format.round(x)
+    return int(copysign(_place(number_format, abs(rounded)), rounded))
+
+
+def _number_at(number_format: NumberFormat, place: int) -> float:
+    """The number so many places above 0, or below it."""
+    return copysign(_number(number_format, abs(place)), place)
+
+
+def _place(number_format: NumberFormat, x: float) -> int:
+    """The place of a stored number above 0, counted from 0 upwards."""
+    step = int(log2(number_format.spacing(x)))
+    passed = step + number_format.mantissa_bits - (1 - number_format.bias)  # powers of two below
+    return int(ldexp(x, -step)) + int(passed * 2**number_format.mantissa_bits)
+
+
+def _number(number_format: NumberFormat, place: int) -> float:
+    """The number at this place, counted from 0 upwards."""
+    e, mantissa = divmod(place, 2**number_format.mantissa_bits)
+    whole = mantissa + (2**number_format.mantissa_bits if e else 0)
+    return ldexp(whole, max(e, 1) - number_format.bias - number_format.mantissa_bits)

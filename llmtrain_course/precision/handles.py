@@ -9,6 +9,8 @@ from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.precision.formulas import (
     UpdatedWeight,
     fate_shares,
+    normal,
+    shifted,
     sum_of_ones,
     update_weight,
 )
@@ -171,7 +173,7 @@ class Bits:
     @property
     def value(self) -> float:
         """The number that they mean."""
-        return FORMATS["fp8_e4m3"].normal(self.exponent, self.fraction)
+        return normal(FORMATS["fp8_e4m3"], self.exponent, self.fraction)
 
 
 def _draw_bits(bits: Bits, before: Bits | None, width: int = WIDTH) -> str:
@@ -179,7 +181,7 @@ def _draw_bits(bits: Bits, before: Bits | None, width: int = WIDTH) -> str:
     picture = eight_bits(e4m3, x, before.value if before else None, width)
     return common.pictured(
         picture,
-        f"<b>{number(x)}.</b> The next number up is {number(e4m3.shifted(x, 1))}. "
+        f"<b>{number(x)}.</b> The next number up is {number(shifted(e4m3, x, 1))}. "
         "There is none in between.",
     )
 

@@ -20,9 +20,12 @@ from llmtrain_course.kit.drawing import (
 from llmtrain_course.precision.formulas import (
     EXAMPLE_GRADIENTS,
     UpdatedWeight,
+    between,
     fate_shares,
     gradient_fates,
     gradient_window,
+    neighbours,
+    split,
 )
 from llmtrain_helpers import units
 from llmtrain_helpers.precision import NumberFormat, Recipe
@@ -76,7 +79,7 @@ def eight_bits(
     `before` is the number of the last picture: bits that differ are outlined, and a ring
     stands where it stood.
     """
-    sign, exponent, fraction = number_format.split(value)
+    sign, exponent, fraction = split(number_format, value)
     groups = _bits(number_format, value)
     old = _bits(number_format, value if before is None else before)
     k, parts = exponent - number_format.bias, 2**number_format.mantissa_bits
@@ -116,7 +119,7 @@ def eight_bits(
 
     axis = 274 if narrow else 236
     svg += line(at(0), axis, at(_LONGEST), axis)
-    for y in number_format.between(0, _LONGEST):
+    for y in between(number_format, 0, _LONGEST):
         mark = y == 0 or (y >= 1 and log2(y).is_integer())
         svg += line(at(y), axis - (12 if mark else 7), at(y), axis + (12 if mark else 7))
         svg += text(at(y), axis + 32, f"{y:g}", 15, "middle") if mark else ""
@@ -146,7 +149,7 @@ def eight_bits(
 
 def _bits(number_format: NumberFormat, value: float) -> tuple[str, str, str]:
     """Sign, exponent and fraction, as 0 and 1."""
-    sign, exponent, fraction = number_format.split(value)
+    sign, exponent, fraction = split(number_format, value)
     sizes = number_format.exponent_bits, number_format.mantissa_bits
     return f"{sign}", f"{exponent:0{sizes[0]}b}", f"{fraction:0{sizes[1]}b}"
 
@@ -175,7 +178,7 @@ def update_lines(
     def at(x: float) -> float:
         return left_end + (right_end - left_end) * (x - _LOW) / (_HIGH - _LOW)
 
-    marks, weight = number_format.between(_LOW, _HIGH), COLORS["weights"]
+    marks, weight = between(number_format, _LOW, _HIGH), COLORS["weights"]
     top, low = (104, 262) if narrow else (92, 228)
     raised = 24 if narrow else 0  # labels stand above the marks that they have no room beside
     name = number_format.name
@@ -190,7 +193,7 @@ def update_lines(
             svg += text(at(x), y + 32, f"{x:g}", 15, "middle")
 
     # alone: what is rounded back, the next update, and where it leads
-    below, above = number_format.neighbours(after.direct)
+    below, above = neighbours(number_format, after.direct)
     left, right = ((after.direct + x) / 2 for x in (below, above))
     if updates:  # before the first one it would answer what the page asks
         svg += hatched(at(left), top - 14, at(right) - at(left), 28, 5)

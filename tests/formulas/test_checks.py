@@ -373,6 +373,7 @@ NEED_NUMPY = [
     "FORMATS['bf16'].round([1.0])",
     "FORMATS['bf16'].spacing([1.0])",
     "fit_step_time([1, 2, 4], [1, 2, 4])",
+    "from llmtrain_course.precision.formulas import train_small_network; "
     "train_small_network(FORMATS['bf16'], FORMATS['bf16'])",
     "sweep(Transformer.gpt(2, 64, 1, 100, 8), Accelerator('x', 1e9, peaks={'bf16': "
     "1e14}), 8, 1e6, 8, recompute='none')",

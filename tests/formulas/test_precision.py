@@ -10,12 +10,18 @@ from hypothesis import given, strategies as st
 
 from llmtrain_course.precision.formulas import (
     UpdatedWeight,
+    between,
     fate_shares,
     gradient_fates,
     gradient_window,
     half_spacing,
+    neighbours,
+    normal,
     scale_and_store,
+    shifted,
+    split,
     sum_of_ones,
+    train_small_network,
     update_weight,
 )
 from llmtrain_helpers import (
@@ -26,7 +32,6 @@ from llmtrain_helpers import (
     model_state_bytes,
     published,
     smallest_data_parallel,
-    train_small_network,
 )
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.precision import products_in
@@ -236,10 +241,10 @@ def test_below_half_the_spacing_is_lost_and_at_half_the_last_bit_decides(name) -
     number_format = FORMATS[name]
     weight = 1.0
     for _ in range(2**number_format.mantissa_bits):
-        half, last_bit = number_format.spacing(weight) / 2, number_format.split(weight)[2] % 2
+        half, last_bit = number_format.spacing(weight) / 2, split(number_format, weight)[2] % 2
         assert number_format.round(weight + half * 0.999) == weight
         assert (number_format.round(weight + half) == weight) == (not last_bit)
-        weight = number_format.shifted(weight, 1)
+        weight = shifted(number_format, weight, 1)
 
 
 def test_fp16_flushes_at_2_to_the_minus_25() -> None:
@@ -451,18 +456,18 @@ def test_the_bits_are_those_of_ml_dtypes() -> None:
         for bits in range(0, last, 1 if width == 8 else 97):
             value = float(np.array([bits], kind).view(dtype)[0])
             if not math.isnan(value):
-                sign, exponent, mantissa = number_format.split(value)
+                sign, exponent, mantissa = split(number_format, value)
                 place = sign << number_format.exponent_bits | exponent
                 assert place << number_format.mantissa_bits | mantissa == bits, (name, value)
 
 
 def test_what_is_no_finite_number_has_the_largest_exponent() -> None:
-    assert FORMATS["fp16"].split(math.inf) == (0, 31, 0)
-    assert FORMATS["fp16"].split(-1e9) == (1, 31, 0)
-    assert FORMATS["fp16"].split(math.nan)[1:] == (31, 512)
-    assert FORMATS["fp8_e4m3"].split(1e9) == (0, 15, 7)
-    assert_refused(FORMATS["fp16"].split, "value", value="1")
-    assert_refused(FORMATS["fp16"].split, "value", value=None)
+    assert split(FORMATS["fp16"], math.inf) == (0, 31, 0)
+    assert split(FORMATS["fp16"], -1e9) == (1, 31, 0)
+    assert split(FORMATS["fp16"], math.nan)[1:] == (31, 512)
+    assert split(FORMATS["fp8_e4m3"], 1e9) == (0, 15, 7)
+    assert_refused(split, "value", number_format=FORMATS["fp16"], value="1")
+    assert_refused(split, "value", number_format=FORMATS["fp16"], value=None)
 
 
 @every_format
@@ -471,16 +476,18 @@ def test_neighbours_are_the_next_in_the_list_of_all_values(name: str) -> None:
     finite = np.unique(finite[np.isfinite(finite)]).astype(float).tolist()
     for i in range(1, len(finite) - 1, 1 if len(finite) < 300 else 53):
         around = finite[i - 1], finite[i + 1]
-        assert FORMATS[name].neighbours(finite[i]) == around
+        assert neighbours(FORMATS[name], finite[i]) == around
 
 
 def test_going_up_and_down_ends_at_the_largest() -> None:
     fp16 = FORMATS["fp16"]
-    assert fp16.shifted(0.1, 0) == fp16.round(0.1)
-    assert fp16.shifted(0.0, -1) == -fp16.min_subnormal
-    assert fp16.shifted(-fp16.min_subnormal, 2) == fp16.min_subnormal
-    assert fp16.shifted(65504.0, 5) == 65504
-    assert_refused(fp16.shifted, "value=70000.* more than fp16 holds", value=7e4, steps=1)
+    assert shifted(fp16, 0.1, 0) == fp16.round(0.1)
+    assert shifted(fp16, 0.0, -1) == -fp16.min_subnormal
+    assert shifted(fp16, -fp16.min_subnormal, 2) == fp16.min_subnormal
+    assert shifted(fp16, 65504.0, 5) == 65504
+    assert_refused(
+        shifted, "value=70000.* more than fp16 holds", number_format=fp16, value=7e4, steps=1
+    )
 
 
 @given(st.floats(allow_nan=False), st.sampled_from(list(FORMATS)))
@@ -541,24 +548,26 @@ def test_ones_stall_where_they_are_added_one_by_one(name: str) -> None:
 def test_bits_make_the_number_that_splits_into_them(name: str) -> None:
     number_format = FORMATS[name]
     for x in (1, 1.5, number_format.max, number_format.min_normal):
-        _, exponent, mantissa = number_format.split(x)
-        assert number_format.normal(exponent, mantissa) == number_format.round(x)
+        _, exponent, mantissa = split(number_format, x)
+        assert normal(number_format, exponent, mantissa) == number_format.round(x)
     with pytest.raises(ValueError, match="exponent"):
-        number_format.normal(2**number_format.exponent_bits - 1, 2**number_format.mantissa_bits - 1)
+        normal(
+            number_format, 2**number_format.exponent_bits - 1, 2**number_format.mantissa_bits - 1
+        )
 
 
 def test_between_two_numbers_stand_all_that_the_format_has() -> None:
     e4m3 = FORMATS["fp8_e4m3"]
     every = {float(x) for x in np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn)}
     for low, high in ((0, 16), (-1.1, 0.3), (3.6, 3.7), (440, 448)):
-        assert e4m3.between(low, high) == sorted(x for x in every if low <= x <= high)
-    assert len([x for x in e4m3.between(8, 16) if x < 16]) == 8  # as the page tells
+        assert between(e4m3, low, high) == sorted(x for x in every if low <= x <= high)
+    assert len([x for x in between(e4m3, 8, 16) if x < 16]) == 8  # as the page tells
     with pytest.raises(ValueError, match="low"):
-        e4m3.between(2, 1)
+        between(e4m3, 2, 1)
     with pytest.raises(ValueError, match="high"):
-        FORMATS["fp32"].between(1, 2)
+        between(FORMATS["fp32"], 1, 2)
     with pytest.raises(ValueError, match="448"):
-        e4m3.between(1, 1000)
+        between(e4m3, 1, 1000)
 
 
 def test_the_example_gradients_meet_the_edges_of_fp16() -> None:

@@ -8,7 +8,10 @@ import pytest
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.precision.formulas import (
     EXAMPLE_GRADIENTS,
+    between,
     gradient_fates,
+    normal,
+    shifted,
     sum_of_ones,
     update_weight,
 )
@@ -36,11 +39,11 @@ bf16, fp16, e4m3 = FORMATS["bf16"], FORMATS["fp16"], FORMATS["fp8_e4m3"]
 
 @pytest.mark.parametrize(("exponent", "fraction"), [(4, 0), (7, 3), (9, 4), (10, 7)])
 def test_the_bits_and_their_factors_are_those_of_the_number(exponent: int, fraction: int) -> None:
-    value = e4m3.normal(exponent, fraction)
+    value = normal(e4m3, exponent, fraction)
     texts = drawn(eight_bits(e4m3, value)).texts
     assert "".join(x for x in texts if x in "01").startswith(f"0{exponent:04b}{fraction:03b}")
     assert {power(exponent - 7), f"1 + {fraction}/8", f"= {number(value)}"} < {*texts}
-    assert f"to the next number: {number(e4m3.shifted(value, 1) - value)}" in texts
+    assert f"to the next number: {number(shifted(e4m3, value, 1) - value)}" in texts
 
 
 def test_every_number_up_to_16_has_its_mark_and_spacing_doubles() -> None:
@@ -49,7 +52,7 @@ def test_every_number_up_to_16_has_its_mark_and_spacing_doubles() -> None:
     [axis] = [x for x in picture.of_kind("line") if x.width > 300]
     marks = [x for x in picture.of_kind("line") if not x.width and x.down == axis.top]
     places = sorted(8 + (x.left - zero) / unit for x in marks)
-    assert places == pytest.approx(e4m3.between(0, 16), abs=0.01)
+    assert places == pytest.approx(between(e4m3, 0, 16), abs=0.01)
 
 
 def test_bits_that_flip_are_outlined() -> None:
@@ -84,7 +87,7 @@ def test_a_format_with_more_fraction_has_more_marks() -> None:
         [dot] = picture.titled("1", "circle")[:1]
         lines = [x for x in picture.of_kind("line") if x.down == dot.down and not x.width]
         assert len({x.left for x in lines if x.thick < 2}) == len(
-            number_format.between(0.995, 1.0825)
+            between(number_format, 0.995, 1.0825)
         )
 
 

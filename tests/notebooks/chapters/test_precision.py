@@ -7,16 +7,9 @@ import numpy as np
 import pytest
 
 from llmtrain_course.activations.handles import Setting
-from llmtrain_course.precision.formulas import sum_of_ones
+from llmtrain_course.precision.formulas import between, sum_of_ones, train_small_network
 from llmtrain_course.precision.pictures import number, power
-from llmtrain_helpers import (
-    FORMATS,
-    count_parameters,
-    model_state_bytes,
-    plan_run,
-    published,
-    train_small_network,
-)
+from llmtrain_helpers import FORMATS, count_parameters, model_state_bytes, plan_run, published
 from llmtrain_helpers.precision import RECIPES
 from tests.pages import cell, cells, words
 from tools.notebooks import chapters
@@ -27,8 +20,8 @@ PAGE, EVIDENCE = words("05_precision"), words("evidence/05_precision")
 
 def test_what_is_said_of_the_edges_of_formats() -> None:
     fp32, e4m3 = FORMATS["fp32"], FORMATS["fp8_e4m3"]
-    assert 9 in e4m3.between(8, 10)
-    assert 9.5 not in e4m3.between(8, 10)
+    assert 9 in between(e4m3, 8, 10)
+    assert 9.5 not in between(e4m3, 8, 10)
     assert 1 - bf16.max / fp32.max == pytest.approx(1 / 256, rel=1e-4)
     assert "bf16 lacks a 256th of fp32's reach upwards" in EVIDENCE
     assert fp16.round(2.0**-25) == 0 < fp16.round(2.0**-25 * 1.001)
