@@ -106,25 +106,6 @@ def batch_tokens(
 
 
 @checked
-def pipeline_seconds(
-    seconds_per_pass: Quantity[float | Array],
-    micro_batches: Count[float | Array],
-    pipeline_parallel: Count[float | Array],
-) -> float | Array:
-    """Seconds of a step whose micro-batches go through a pipeline: (k + p - 1)·t.
-
-    The first stage is done after k passes, the last one p - 1 turns later. A pass is
-    one micro-batch on one stage, forward and backward, in seconds. Numbers or arrays.
-
-    Source: arXiv 2104.04473 section 2.2.1.
-
-    >>> round(pipeline_seconds(0.36, micro_batches=8, pipeline_parallel=4), 2)
-    3.96
-    """
-    return (micro_batches + pipeline_parallel - 1) * seconds_per_pass
-
-
-@checked
 def steps_per_epoch(
     num_samples: Count[Exact | Array],
     global_batch_size: Count[Exact | Array],

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from llmtrain_helpers.checks import amount, at_most, instance, one, refuse, show, single
+from llmtrain_helpers.checks import at_most, instance, one, refuse, show, single
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 """Seconds in each."""
@@ -213,17 +213,6 @@ def edited(number: float, unit: Callable[[float], str] = count) -> str:
 def _without_zeros(text: str) -> str:
     """A number without the zeros behind its point."""
     return re.sub(r"(\d)\.0+(?=\s|$)|(\.\d*[1-9])0+(?=\s|$)", r"\1\2", text)
-
-
-def rounded_down(number: float) -> int:
-    """The first two digits of a number: what surely fits, where it is a limit.
-
-    >>> rounded_down(851_713_000_000)
-    850000000000
-    """
-    integer = int(amount("number", one("number", number)))
-    size: int = 10 ** max(len(f"{integer}") - 2, 0)
-    return integer // size * size
 
 
 def ratio(number: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmtrain_course.batch.formulas import batches_of_size, tried_micro_batches
+from llmtrain_course.batch.formulas import batches_of_size, pipeline_seconds, tried_micro_batches
 from llmtrain_course.kit.exercise import (
     HINT,
     NOT_YET,
@@ -29,7 +29,6 @@ from llmtrain_helpers.batch import (
     batch_tokens,
     data_parallel_size,
     global_batch_size,
-    pipeline_seconds,
 )
 from llmtrain_helpers.checks import Result, count
 from llmtrain_helpers.model.names import longest_shape

@@ -11,6 +11,7 @@ from llmtrain_course.batch.formulas import (
     batch_cost,
     batch_of_run,
     batches_near,
+    pipeline_seconds,
     tried_micro_batches,
 )
 from llmtrain_course.batch.pictures import (
@@ -29,7 +30,6 @@ from llmtrain_helpers.batch import (
     accumulation_steps,
     critical_batch,
     global_batch_size,
-    pipeline_seconds,
     steps_per_epoch,
 )
 

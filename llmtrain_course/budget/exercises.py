@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import log
 
-from llmtrain_course.budget.formulas import tokens_for_size
+from llmtrain_course.budget.formulas import parameters_for, tokens_for_size
 from llmtrain_course.kit.exercise import (
     NOT_YET,
     Answer,
@@ -27,7 +27,6 @@ from llmtrain_helpers.laws import (
     effective_tokens,
     loss,
     over_training,
-    parameters_for,
     times_the_least,
 )
 from llmtrain_helpers.model import Transformer

@@ -216,3 +216,18 @@ def rough_frontier(
         T = float(T) * n / gpus
         outcomes.append(Outcome(name, N, T, float(loss(N, T, known_law)), bool(plan.fits)))
     return outcomes
+
+
+@checked
+def parameters_for(flops: Quantity[float], tokens_per_parameter: Quantity[float]) -> float:
+    """The size of a model that takes a compute at so many tokens for each parameter.
+
+    √(C/6r), from C = 6ND and D = rN: FLOPs without recomputation.
+
+    Source: arXiv 2001.08361 section 2.1 for C = 6ND; 20 tokens for each parameter is
+    the rule that arXiv 2203.15556 is cited for.
+
+    >>> f"{parameters_for(5.76e23, tokens_per_parameter=20):.3g}"
+    '6.93e+10'
+    """
+    return float((flops / (6 * tokens_per_parameter)) ** 0.5)

@@ -11,6 +11,7 @@ from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.drawing import STEP_PARTS
 from llmtrain_course.parallelism.formulas import idle_share
 from llmtrain_course.plan import pictures as drawings
+from llmtrain_course.plan.formulas import rounded_down
 from llmtrain_course.plan.pictures import NARROW, WIDE, Layout
 from llmtrain_helpers import units
 from llmtrain_helpers.duration import gpu_hours
@@ -363,7 +364,7 @@ def _offers_in_time(plan: Plan, days: float) -> Iterator[common.Offer]:
     """The offers for a plan that fits and is late: fewer tokens, or more GPUs."""
     if not plan.fits or plan.in_time(days):
         return
-    tokens = units.rounded_down(plan.first_run_tokens(days))
+    tokens = rounded_down(plan.first_run_tokens(days))
     if _plan_in_time(plan, days, tokens=tokens):
         each = f"{units.digits(tokens / plan.parameters.active, 2)} for each parameter"
         yield f"Tokens {units.short(tokens)}: in time, {each}", {"tokens": tokens}

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from termcolor import colored
 
+from llmtrain_course.budget.formulas import parameters_for
 from llmtrain_course.kit.exercise import (
     TENFOLD,
     Answer,
@@ -22,7 +23,6 @@ from llmtrain_course.kit.exercise import (
 )
 from llmtrain_helpers import units
 from llmtrain_helpers.duration import training_seconds
-from llmtrain_helpers.laws import parameters_for
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.published import architecture
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_course.batch.formulas import batch_cost, batch_of_run
+from llmtrain_course.batch.formulas import batch_cost, batch_of_run, pipeline_seconds
 from llmtrain_course.parallelism.formulas import idle_share, pipeline_schedule
 from llmtrain_helpers import (
     StepTime,
@@ -21,7 +21,7 @@ from llmtrain_helpers import (
     published,
     steps_per_epoch,
 )
-from llmtrain_helpers.batch import critical_batch, pipeline_seconds
+from llmtrain_helpers.batch import critical_batch
 from tests.bad_values import assert_refused
 
 small = st.integers(1, 10**4)

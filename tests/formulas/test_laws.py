@@ -10,6 +10,7 @@ import pytest
 from llmtrain_course.budget.formulas import (
     fitted_sizes,
     loss_terms,
+    parameters_for,
     smallest_share,
     tokens_for_size,
 )
@@ -28,7 +29,7 @@ from llmtrain_helpers import (
     over_training,
     published,
 )
-from llmtrain_helpers.laws import outside, parameters_for
+from llmtrain_helpers.laws import outside
 from tests.bad_values import assert_refused
 
 CHINCHILLA = 5.76e23

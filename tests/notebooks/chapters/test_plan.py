@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from llmtrain_course.plan.formulas import rounded_down
 from llmtrain_course.plan.handles import Levers, Setting, planned
 from llmtrain_course.plan.pictures import answers
 from llmtrain_helpers import plan_run, published, units
@@ -19,7 +20,7 @@ from tests.plan.cases import H100, plan_of
 
 def test_the_decision_of_the_page() -> None:
     plan = plan_of(accelerator=H100, zero_stage=3)
-    tokens = units.rounded_down(plan.first_run_tokens(30))
+    tokens = rounded_down(plan.first_run_tokens(30))
     assert f"{units.count(tokens, 2)} tokens, and a step measured" in words("08_plan")
     most = 30 * units.DAY / STOPS[2] / plan.replace(tokens=tokens).iterations
     assert f"more than {most:.1f} seconds" in words("08_plan")
