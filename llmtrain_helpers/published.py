@@ -6,14 +6,11 @@ columns are in SI base units. Tables come back as copies: change them as you lik
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from llmtrain_helpers.activations import step_timeline
-from llmtrain_helpers.checks import quantity, refuse
+from llmtrain_helpers.checks import refuse
 from llmtrain_helpers.duration import whole_run_share
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.model import Transformer
@@ -30,7 +27,6 @@ from llmtrain_helpers.model.names import (
 )
 from llmtrain_helpers.model.tables import (
     Row as Row,
-    checked_lines,
     data_folder as data_folder,
     find_row,
     names as names,
@@ -39,7 +35,6 @@ from llmtrain_helpers.model.tables import (
 )
 from llmtrain_helpers.plan.options import Inputs
 from llmtrain_helpers.plan.plan import Plan, plan_run
-from llmtrain_helpers.units import gigabytes, percent, ratio
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -264,61 +259,6 @@ def tokens_per_parameter() -> DataFrame:
     return _table("tokens_per_parameter")
 
 
-RECORD_COLUMNS = [
-    "name",
-    "kind",
-    "model",
-    "size",
-    "sequence_length",
-    "micro_batch_size",
-    "recompute",
-    "recipe",
-    "attention",
-    "seconds",
-    "peak_bytes",
-    "model_flops",
-    "flops_per_gpu",
-    "peak_flops",
-    "mfu",
-    "out_of_memory",
-    "source",
-]
-"""What `python -m llmtrain_course measure --record FILE.csv` writes for each row."""
-
-
-def machine_records() -> DataFrame:
-    """What was recorded on machines at hand: all of data/measured/, one below another.
-
-    Empty, with its columns, as long as there is no record.
-    """
-    from pandas import DataFrame, concat
-
-    paths = sorted((data_folder() / "measured").glob("*.csv"))
-    for path in paths:
-        checked_lines(path, RECORD_COLUMNS)
-    tables = [_frame(path) for path in paths]
-    empty = DataFrame(columns=RECORD_COLUMNS)
-    return concat(tables, ignore_index=True) if tables else empty
-
-
-def recorded_steps() -> DataFrame:
-    """Recorded training steps: peak of memory predicted, measured, their ratio; MFU.
-
-    Those of models in `architectures()` that did not run out of memory.
-    """
-    steps = machine_records().query("kind == 'step'").dropna(subset="peak_bytes")
-    steps = steps[steps["model"].isin(architectures()["name"])]
-    predicted = []
-    for row in steps.to_dict("records"):
-        model = architecture(row["model"], row["sequence_length"])
-        step = (row["micro_batch_size"], row["recipe"], row["recompute"])
-        peak = step_timeline(model, *step, attention=row["attention"]).peak
-        predicted.append(peak.total)
-    table = confront(steps["name"], predicted, steps["peak_bytes"], gigabytes)
-    shares = steps["mfu"].astype(float).tolist()
-    return table.assign(mfu=[percent(x) if x == x else "" for x in shares])
-
-
 def reported_gpu_hours() -> Series[float]:
     """GPU-hours of the published runs, by name, or else their days times their GPUs."""
     from pandas import Series
@@ -411,40 +351,12 @@ def run_plan(name: str, **options: Unpack[Inputs]) -> Plan:
     return plan_run(**(inputs | options))
 
 
-class _Text(Protocol):
-    def __call__(self, number: float, /) -> str: ...
-
-
-def confront(
-    names: Iterable[str], estimates: Iterable[float], reported: Iterable[float], unit: _Text
-) -> DataFrame:
-    """Estimates beside what was reported, with their ratio, as text for people.
-
-    `unit` is the function of `units` that writes the numbers.
-
-    >>> from llmtrain_helpers import units
-    >>> confront(["GPT-3"], [33.9084 * 86400], [34 * 86400], units.duration)
-    name    estimate   reported  ratio
-    GPT-3  33.9 days  34.0 days  0.997
-    """
-    from pandas import DataFrame
-
-    pairs = zip(estimates, reported, strict=True)
-    rows = [(unit(e), unit(r), ratio(e / quantity("reported", r))) for e, r in pairs]
-    table = DataFrame(rows, list(names), ["estimate", "reported", "ratio"])
-    table.columns.name = "name"  # a table's corner has a heading too
-    return table
-
-
 @cache
 def _read_table(name: str) -> DataFrame:
-    table_lines(name)  # which refuses a damaged file
-    return _frame(data_folder() / f"{name}.csv")
-
-
-def _frame(path: Path) -> DataFrame:
     from pandas import read_csv
 
+    table_lines(name)  # which refuses a damaged file
+    path = data_folder() / f"{name}.csv"
     # Nullable columns keep whole numbers whole beside a gap.
     return read_csv(path, encoding="utf-8-sig", dtype_backend="numpy_nullable")
 

@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 import torch
 
 from llmtrain_course.measure import timing
+from llmtrain_course.measure.recorded import RECORD_COLUMNS
 from llmtrain_helpers import published
 from llmtrain_helpers.flops import count_flops
 from llmtrain_helpers.model.transformer import Transformer
@@ -34,7 +35,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-COLUMNS = published.RECORD_COLUMNS
+COLUMNS = RECORD_COLUMNS
 
 MEMORY_NEEDED = 8 * 10**9
 """Bytes below which hardly a row of the record would fit."""

@@ -7,14 +7,21 @@ to minute. Needs no PyTorch. Source: `data/cpu_steps.csv`, measured for this cou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from llmtrain_course.kit.evidence import confront
 from llmtrain_helpers import published
 from llmtrain_helpers.activations import Moment, step_timeline
 from llmtrain_helpers.checks import refuse
 from llmtrain_helpers.flops import count_flops
+from llmtrain_helpers.model.names import architecture
+from llmtrain_helpers.model.tables import checked_lines, names
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.results import Breakdown
+from llmtrain_helpers.units import gigabytes, percent
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 BATCH = 4
 """Sequences of a recorded step."""
@@ -98,3 +105,62 @@ def _step(hidden_size: int) -> dict[str, Any]:
 
 def _rows(kind: str) -> list[dict[str, Any]]:
     return [row for row in published.rows("cpu_steps") if row["kind"] == kind]
+
+
+# --- other machines, as `measure --record` writes them
+
+RECORD_COLUMNS = [
+    "name",
+    "kind",
+    "model",
+    "size",
+    "sequence_length",
+    "micro_batch_size",
+    "recompute",
+    "recipe",
+    "attention",
+    "seconds",
+    "peak_bytes",
+    "model_flops",
+    "flops_per_gpu",
+    "peak_flops",
+    "mfu",
+    "out_of_memory",
+    "source",
+]
+"""What `python -m llmtrain_course measure --record FILE.csv` writes for each row."""
+
+
+def machine_records() -> DataFrame:
+    """What was recorded on machines at hand: all of data/measured/, one below another.
+
+    Empty, with its columns, as long as there is no record.
+    """
+    from pandas import DataFrame, concat, read_csv
+
+    paths = sorted((published.data_folder() / "measured").glob("*.csv"))
+    for path in paths:
+        checked_lines(path, RECORD_COLUMNS)
+    tables = [
+        read_csv(path, encoding="utf-8-sig", dtype_backend="numpy_nullable") for path in paths
+    ]
+    empty = DataFrame(columns=RECORD_COLUMNS)
+    return concat(tables, ignore_index=True) if tables else empty
+
+
+def recorded_steps() -> DataFrame:
+    """Recorded training steps: peak of memory predicted, measured, their ratio; MFU.
+
+    Those of models in `architectures()` that did not run out of memory.
+    """
+    steps = machine_records().query("kind == 'step'").dropna(subset="peak_bytes")
+    steps = steps[steps["model"].isin(names("architectures"))]
+    predicted = []
+    for row in steps.to_dict("records"):
+        model = architecture(row["model"], row["sequence_length"])
+        step = (row["micro_batch_size"], row["recipe"], row["recompute"])
+        peak = step_timeline(model, *step, attention=row["attention"]).peak
+        predicted.append(peak.total)
+    table = confront(steps["name"], predicted, steps["peak_bytes"], gigabytes)
+    shares = steps["mfu"].astype(float).tolist()
+    return table.assign(mfu=[percent(x) if x == x else "" for x in shares])

@@ -14,6 +14,9 @@ import pytest
 
 from llmtrain_course.batch.formulas import batches_near, batches_of_size
 from llmtrain_course.duration.formulas import nearest_run
+from llmtrain_course.kit.evidence import confront
+from llmtrain_course.measure import recorded
+from llmtrain_course.measure.recorded import RECORD_COLUMNS, machine_records, recorded_steps
 from llmtrain_helpers import (
     Transformer,
     count_parameters,
@@ -227,14 +230,14 @@ def test_a_table_reads_the_same_with_a_byte_order_mark(damaged, path: Path) -> N
 
 
 def test_a_record_that_is_damaged_is_refused_too(damaged) -> None:
-    header = ",".join(published.RECORD_COLUMNS)
+    header = ",".join(RECORD_COLUMNS)
     path = damaged(str).parent / "measured" / "mine.csv"
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"{header}\nmine{',' * 16}\n", "utf-8-sig")
-    assert published.machine_records()["name"].tolist() == ["mine"]
+    assert machine_records()["name"].tolist() == ["mine"]
     path.write_text(f"{header}\nmine{',' * 16}\n".replace(",", ";"), "utf-8")
     with pytest.raises(ValueError, match=f"^{re.escape(str(path))} has no column name, "):
-        published.machine_records()
+        machine_records()
 
 
 @every_table
@@ -588,47 +591,47 @@ def test_a_megabyte_is_read_and_not_a_byte_more(tmp_path: Path) -> None:
 
 
 def test_confronting_shows_estimate_reported_and_ratio() -> None:
-    table = published.confront(["a"], [33.9084 * 86400], [34 * 86400], units.duration)
+    table = confront(["a"], [33.9084 * 86400], [34 * 86400], units.duration)
     assert table.loc["a"].tolist() == ["33.9 days", "34.0 days", "0.997"]
     with pytest.raises(ValueError, match=r"shorter|longer"):
-        published.confront(["a"], [1, 2], [1], units.count)
+        confront(["a"], [1, 2], [1], units.count)
 
 
 def test_a_record_has_a_place_and_its_columns_are_explained() -> None:
-    assert list(published.machine_records().columns) == published.RECORD_COLUMNS
+    assert list(machine_records().columns) == RECORD_COLUMNS
     readme = (published.data_folder() / "README.md").read_text("utf-8")
     section = readme.split("## measured/")[1]
     cells = re.findall(r"^\| (.+?) \|", section, re.MULTILINE)
     named = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
-    assert named == published.RECORD_COLUMNS
+    assert named == RECORD_COLUMNS
 
 
 def test_records_are_read_one_below_another(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "measured").mkdir()
     for name in ("a", "b"):
-        lines = [",".join(published.RECORD_COLUMNS), f"{name}{',' * 16}"]
+        lines = [",".join(RECORD_COLUMNS), f"{name}{',' * 16}"]
         (tmp_path / "measured" / f"{name}.csv").write_text("\n".join(lines), "utf-8")
     monkeypatch.setattr(published, "data_folder", lambda: tmp_path)
-    assert published.machine_records()["name"].tolist() == ["a", "b"]
+    assert machine_records()["name"].tolist() == ["a", "b"]
 
 
 def test_recorded_steps_stand_beside_what_was_predicted(monkeypatch) -> None:
     model = published.architecture("gpt2", 1024)
     predicted = step_timeline(model, 4, "bf16", "none").peak.total
-    row = dict.fromkeys(published.RECORD_COLUMNS) | {
+    row = dict.fromkeys(RECORD_COLUMNS) | {
         **{"name": "mine", "kind": "step", "model": "gpt2", "sequence_length": 1024},
         **{"micro_batch_size": 4, "recompute": "none", "recipe": "bf16"},
         **{"attention": "flash", "peak_bytes": 1.1 * predicted, "mfu": 0.4},
     }
     failed = {**row, "name": "too large", "peak_bytes": None}
-    monkeypatch.setattr(published, "machine_records", lambda: pandas.DataFrame([row, failed]))
-    table = published.recorded_steps()
+    monkeypatch.setattr(recorded, "machine_records", lambda: pandas.DataFrame([row, failed]))
+    table = recorded_steps()
     assert table.index.tolist() == ["mine"]
     assert table.loc["mine", ["ratio", "mfu"]].tolist() == ["0.909", "40.0 %"]
 
 
 def test_without_a_record_the_table_is_empty() -> None:
-    assert len(published.recorded_steps()) == len(published.machine_records()) == 0
+    assert len(recorded_steps()) == len(machine_records()) == 0
 
 
 def test_batches_of_like_size_are_published_ones_and_sorted() -> None:
