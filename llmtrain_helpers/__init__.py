@@ -131,11 +131,6 @@ if TYPE_CHECKING:
         Mlp as Mlp,
     )
     from llmtrain_helpers.model.transformer import Transformer as Transformer
-    from llmtrain_helpers.optimizers import (
-        OPTIMIZERS as OPTIMIZERS,
-        muon_overhead as muon_overhead,
-        offload_seconds as offload_seconds,
-    )
     from llmtrain_helpers.parallelism import Split as Split
     from llmtrain_helpers.parameters import (
         ParameterCount as ParameterCount,
@@ -161,6 +156,7 @@ if TYPE_CHECKING:
     from llmtrain_helpers.plan.sweep import Sweep as Sweep, sweep as sweep
     from llmtrain_helpers.precision import (
         FORMATS as FORMATS,
+        OPTIMIZERS as OPTIMIZERS,
         RECIPES as RECIPES,
         ModelStateBytes as ModelStateBytes,
         NumberFormat as NumberFormat,
@@ -232,7 +228,6 @@ _NAMES = {
     "model.accelerator": "Accelerator",
     "model.layers": "Attention Experts LatentAttention Layer Mlp",
     "model.transformer": "Transformer",
-    "optimizers": "OPTIMIZERS muon_overhead offload_seconds",
     "parallelism": "Split",
     "parameters": "ParameterCount count_parameters expert_parameters gpt_parameters",
     "plan.advice": "Advice advise fewest_gpus",
@@ -244,7 +239,7 @@ _NAMES = {
     "plan.search": "best_split",
     "plan.sweep": "Sweep sweep",
     "precision": (
-        "FORMATS ModelStateBytes NumberFormat RECIPES Recipe model_state_bytes "
+        "FORMATS ModelStateBytes NumberFormat OPTIMIZERS RECIPES Recipe model_state_bytes "
         "smallest_data_parallel"
     ),
     "results": "Interval",

@@ -2,7 +2,9 @@
 
 Sources: IEEE 754 for fp32 and fp16; Micikevicius et al. (arXiv 2209.05433) for the two
 fp8 formats; Micikevicius et al. (arXiv 1710.03740) for mixed precision; Rajbhandari et
-al. (arXiv 1910.02054) for ZeRO; DeepSeek-AI (arXiv 2412.19437), section 3.3, for FP8.
+al. (arXiv 1910.02054) for ZeRO; DeepSeek-AI (arXiv 2412.19437), section 3.3, for FP8;
+Dettmers et al. (arXiv 2110.02861) for 8-bit Adam, Shazeer and Stern (arXiv 1804.04235)
+for Adafactor, Jordan et al. (kellerjordan.github.io/posts/muon) for Muon.
 """
 
 from __future__ import annotations
@@ -206,6 +208,20 @@ _BYTES: dict[RecipeName, tuple[float, float, float, float, float]] = {
 RECIPES = {name: Recipe(name, *sizes) for name, sizes in _BYTES.items()}
 """The usual recipes, by name. `fp8` is that of arXiv 2412.19437, section 3.3: weights
 in fp8 for the products, gradients and master weights in fp32, moments in bf16."""
+
+OPTIMIZERS = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe("adam", 2, 2, 0, 4, 8),
+        Recipe("adam_8bit", 2, 2, 0, 4, 2 + 2 * 4 / 2048),
+        Recipe("adafactor", 2, 2, 0, 4, 0),  # a sum a row and a column: some h of h²
+        Recipe("muon", 2, 2, 0, 4, 4),
+    )
+}
+"""Optimizers as recipes for `plan_run`: bytes of weights, gradients, main gradients,
+main weights and states. Adam has two states a parameter; in 8 bits a byte each, and 4
+bytes for every 2,048; Adafactor without momentum only sums over rows and columns; Muon
+one momentum (embedding and head, which stay with Adam, have two)."""
 
 
 @dataclass(frozen=True)

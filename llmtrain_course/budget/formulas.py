@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from llmtrain_helpers.budget import Outcome, most_tokens, named_shapes, usual_batch
 from llmtrain_helpers.checks import (
     Array,
+    Count,
     Number,
     Quantity,
     cache_per_model,
@@ -231,3 +232,38 @@ def parameters_for(flops: Quantity[float], tokens_per_parameter: Quantity[float]
     '6.93e+10'
     """
     return float((flops / (6 * tokens_per_parameter)) ** 0.5)
+
+
+@checked
+def muon_overhead(
+    hidden_size: Count[float], batch_tokens: Count[float], iterations: Count[float] = 5
+) -> float:
+    """The FLOPs that Muon adds, as a share of a step's: at most T·m/B.
+
+    Each of T steps of Newton and Schulz multiplies the momentum of a matrix with
+    itself; m is the smaller side, B the tokens in a step.
+
+    Source: Jordan et al., Muon, kellerjordan.github.io/posts/muon, runtime analysis.
+
+    >>> round(muon_overhead(16384, 16e6), 4)
+    0.0051
+    """
+    return iterations * hidden_size / batch_tokens
+
+
+@checked
+def offload_seconds(
+    parameters: Count[float], host_bandwidth: Quantity[float], num_gpus: Count[float] = 1
+) -> float:
+    """Seconds a step to send gradients to the host and weights back: 4P/(n·b).
+
+    The host keeps main weights and Adam's states and does the update; each of n GPUs
+    sends its n-th of the 16-bit gradients, and gets as much of the weights. The
+    update's own time comes on top, and part of both hides behind the backward pass.
+
+    Source: Ren et al., ZeRO-Offload, arXiv 2101.06840, sections 3 and 4.
+
+    >>> round(offload_seconds(8e9, host_bandwidth=25e9), 2)
+    1.28
+    """
+    return 4 * parameters / (num_gpus * host_bandwidth)

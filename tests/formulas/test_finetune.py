@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from llmtrain_course.budget.formulas import muon_overhead, offload_seconds
 from llmtrain_helpers import (
     OPTIMIZERS,
     Attention,
@@ -15,8 +16,6 @@ from llmtrain_helpers import (
     Tuning,
     lora_memory,
     lora_parameters,
-    muon_overhead,
-    offload_seconds,
     plan_run,
     published,
     tuned_parameters,
