@@ -725,6 +725,20 @@ def test_the_row_that_explains_the_signs_is_read_as_it_says() -> None:
     assert mixer == LightningAttention(0, 4, 16)
 
 
+def test_a_row_may_begin_with_the_words_of_another() -> None:
+    rows = "big Big n_embd=64 .norms=4 .bias=qkv\n    ~scale"
+    rows += "\nsmall Small ^big n_embd=32 .bias=''\nother Other -hidden_size ^small -n_embd"
+    families = families_of(rows)
+    small, other = families["small"], families["other"]
+    assert (small.model, other.model) == ("SmallForCausalLM", "OtherForCausalLM")
+    assert (small.defaults["n_embd"], small.norms, small.bias) == (32, 4, "")
+    assert families["big"].defaults["n_embd"] == 64
+    assert small.read_over == other.read_over == ("scale",)
+    assert not {"hidden_size", "n_embd"} & {*other.defaults}
+    with pytest.raises(ValueError, match=r"row='mine' .* word='\^gpt2' names no row above"):
+        families_of("mine Llama ^gpt2")
+
+
 def test_each_sign_of_a_row_is_explained_once() -> None:
     signs = [re.search(r"^[-~.]|[=>+!:@]", word)[0] for word in WORKED[2:]]
     assert {*signs} == {*"-~.=>+!:@"}

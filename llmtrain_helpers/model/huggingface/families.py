@@ -200,15 +200,26 @@ def families_of(rows: str) -> dict[str, Family]:
     False
     """
     families: dict[str, Family] = {}
+    words_of: dict[str, list[str]] = {}
     lines = rows.replace("\n    ", " ").splitlines()
     for name, *words in filter(None, map(str.split, lines)):
         try:
             if name in families:
                 refuse("model_type", name, "has a row already")
-            families[name] = _family(words)
+            words_of[name] = [x for word in words for x in _spelt_out(word, words_of)]
+            families[name] = _family(words_of[name])
         except ValueError as error:
             raise ValueError(f"row={name!r} cannot be read: {error}") from None
     return families
+
+
+def _spelt_out(word: str, words_of: Mapping[str, list[str]]) -> list[str]:
+    """A word of a row, or what stands behind the class in the row that ^ names."""
+    if word[0] != "^":
+        return [word]
+    if word[1:] not in words_of:
+        refuse("word", word, "names no row above")
+    return words_of[word[1:]][1:]
 
 
 def _family(words: list[str]) -> Family:
@@ -268,7 +279,7 @@ def _trait(word: str, name: str, text: str) -> Any:
     if name == "attention_kinds":
         value = tuple(text.split(","))
     if name == "bias":
-        _check_letters(word, text)
+        _check_letters(word, str(value))
     kind_of_value = "Callable" if callable(value) else type(value).__name__
     if kind_of_value not in _TRAITS[name]:
         kinds = " or ".join("@rule" if kind == "Callable" else kind for kind in _TRAITS[name])

@@ -24,58 +24,37 @@ n_positions:sequence_length     key:name: what a key stands for, where it does n
 .kinds=@full_every:layers_in_period:linear_attention   :value: what a rule is made with
 linear_attention@lightning_attention                   kind@rule: what makes the mixer
 
+A row with `^llama` behind its class begins with all the words of that row, which stands
+above: a word of its own then takes the place of what it contradicts, and -key takes away
+any key of that row.
+
 Source: the configuration and modelling classes of Hugging Face transformers 5.23.
 """
 
 ROWS = """
-gpt2 GPT2LMHeadModel -num_hidden_layers -hidden_size -num_attention_heads
+llama Llama ~attention_probs_dropout_prob ~hidden_dropout ~hidden_dropout_prob
+    ~layer_norm_eps ~layer_norm_epsilon ~norm_topk_prob
+    ~original_max_position_embeddings ~qk_norm ~qkv_bias ~router_jitter_noise
+    ~use_qk_norm .null_is_default .any_kinds
+gpt2 GPT2LMHeadModel ^llama -num_hidden_layers -hidden_size -num_attention_heads
     -num_key_value_heads -head_dim -intermediate_size -max_position_embeddings
     vocab_size=50257 tie_word_embeddings=True n_layer=12 n_embd=768 n_head=12
     n_inner=None n_positions=1024 hidden_size>n_embd max_position_embeddings>n_positions
     num_attention_heads>n_head num_hidden_layers>n_layer .norm_size=2 .gated=no
-    .bias=qkvom .dense_size=@four_times_hidden_size .any_act
-    ~attention_probs_dropout_prob ~attn_pdrop ~embd_pdrop ~hidden_dropout
-    ~hidden_dropout_prob ~layer_norm_eps ~layer_norm_epsilon ~norm_topk_prob
-    ~original_max_position_embeddings ~qk_norm ~qkv_bias ~router_jitter_noise
-    ~scale_attn_weights ~summary_type ~use_qk_norm .null_is_default .any_kinds
-llama Llama ~attention_probs_dropout_prob ~hidden_dropout ~hidden_dropout_prob
-    ~layer_norm_eps ~layer_norm_epsilon ~norm_topk_prob
-    ~original_max_position_embeddings ~qk_norm ~qkv_bias ~router_jitter_noise
-    ~use_qk_norm
-    .null_is_default .any_kinds
-mistral Mistral num_key_value_heads=8 intermediate_size=14336
+    .bias=qkvom .dense_size=@four_times_hidden_size .any_act ~attn_pdrop ~embd_pdrop
+    ~scale_attn_weights ~summary_type
+mistral Mistral ^llama num_key_value_heads=8 intermediate_size=14336
     max_position_embeddings=131072 sliding_window=4096 .kinds=@sliding_if_window
-    ~attention_probs_dropout_prob ~hidden_dropout ~hidden_dropout_prob ~layer_norm_eps
-    ~layer_norm_epsilon ~norm_topk_prob ~original_max_position_embeddings ~qk_norm
-    ~qkv_bias ~router_jitter_noise ~use_qk_norm .null_is_default .any_kinds
-mixtral Mixtral num_key_value_heads=8 intermediate_size=14336
-    max_position_embeddings=131072 num_local_experts=8 num_experts_per_tok=2
-    sliding_window=None num_experts>num_local_experts .kinds=@sliding_if_window
-    ~attention_probs_dropout_prob ~hidden_dropout ~hidden_dropout_prob ~layer_norm_eps
-    ~layer_norm_epsilon ~norm_topk_prob ~original_max_position_embeddings ~qk_norm
-    ~qkv_bias ~router_jitter_noise ~use_qk_norm .null_is_default .any_kinds
-qwen2 Qwen2 num_key_value_heads=32 intermediate_size=22016 vocab_size=151936
+mixtral Mixtral ^mistral num_local_experts=8 num_experts_per_tok=2 sliding_window=None
+    num_experts>num_local_experts
+qwen2 Qwen2 ^mistral num_key_value_heads=32 intermediate_size=22016 vocab_size=151936
     max_position_embeddings=32768 use_sliding_window=False max_window_layers=28
-    sliding_window=4096 layer_types=None .bias=qkv
-    .kinds=@sliding_from_max_window_layers ~attention_probs_dropout_prob ~hidden_dropout
-    ~hidden_dropout_prob ~layer_norm_eps ~layer_norm_epsilon ~norm_topk_prob
-    ~original_max_position_embeddings ~qk_norm ~qkv_bias ~router_jitter_noise
-    ~use_qk_norm .null_is_default .any_kinds
-qwen3 Qwen3 num_key_value_heads=32 head_dim=128 intermediate_size=22016
-    vocab_size=151936 max_position_embeddings=32768 use_sliding_window=False
-    max_window_layers=28 sliding_window=4096 layer_types=None .qk_norm=head
-    .kinds=@sliding_from_max_window_layers ~attention_probs_dropout_prob ~hidden_dropout
-    ~hidden_dropout_prob ~layer_norm_eps ~layer_norm_epsilon ~norm_topk_prob
-    ~original_max_position_embeddings ~qk_norm ~qkv_bias ~router_jitter_noise
-    ~use_qk_norm .null_is_default .any_kinds
-qwen3_moe Qwen3Moe num_hidden_layers=24 hidden_size=2048 num_key_value_heads=4
-    intermediate_size=6144 vocab_size=151936 max_position_embeddings=32768
-    num_local_experts=128 num_experts_per_tok=8 moe_intermediate_size=768
-    use_sliding_window=False sliding_window=4096 num_experts>num_local_experts
-    .qk_norm=head .kinds=@sliding_if_use_sliding_window ~attention_probs_dropout_prob
-    ~hidden_dropout ~hidden_dropout_prob ~layer_norm_eps ~layer_norm_epsilon
-    ~norm_topk_prob ~original_max_position_embeddings ~qk_norm ~qkv_bias
-    ~router_jitter_noise ~use_qk_norm .null_is_default .any_kinds
+    layer_types=None .bias=qkv .kinds=@sliding_from_max_window_layers
+qwen3 Qwen3 ^qwen2 head_dim=128 .bias='' .qk_norm=head
+qwen3_moe Qwen3Moe ^qwen3 -max_window_layers -layer_types num_hidden_layers=24
+    hidden_size=2048 num_key_value_heads=4 intermediate_size=6144 num_local_experts=128
+    num_experts_per_tok=8 moe_intermediate_size=768 num_experts>num_local_experts
+    .kinds=@sliding_if_use_sliding_window head_dim=None
 afmoe Afmoe hidden_size=2048 num_attention_heads=16 head_dim=128 intermediate_size=6144
     vocab_size=200192 max_position_embeddings=16384 num_dense_layers=1
     moe_intermediate_size=1408 num_experts=64 num_experts_per_tok=6 num_shared_experts=2
@@ -161,15 +140,12 @@ cohere2 Cohere2 num_hidden_layers=40 hidden_size=8192 num_attention_heads=64
     tie_word_embeddings=True attention_bias=False sliding_window=4096 layer_types=None
     sliding_window_pattern=4 attention_bias+qkvo .norms=1 .parallel
     .kinds=@full_every:sliding_window_pattern ~layer_norm_eps ~logit_scale
-cohere2_moe Cohere2Moe num_hidden_layers=40 hidden_size=8192 num_attention_heads=64
-    head_dim=128 intermediate_size=22528 vocab_size=256000 max_position_embeddings=8192
-    tie_word_embeddings=True attention_bias=False sliding_window=4096 layer_types=None
-    sliding_window_pattern=4 num_experts=8 num_experts_per_tok=2 num_shared_experts=0
-    first_k_dense_replace=0 mlp_layer_types=None prefix_dense_intermediate_size=None
-    prefix_dense_sliding_window_pattern=1 attention_bias+qkvo .norms=1 .parallel
+cohere2_moe Cohere2Moe ^cohere2 head_dim=128 num_experts=8 num_experts_per_tok=2
+    num_shared_experts=0 first_k_dense_replace=0 mlp_layer_types=None
+    prefix_dense_intermediate_size=None prefix_dense_sliding_window_pattern=1
     .kinds=@cohere2_moe_kinds .sparse=@experts_after_first_dense
-    .dense_size=@prefix_dense_or_intermediate_size ~layer_norm_eps ~logit_scale
-    ~norm_topk_prob ~shared_expert_combination_strategy
+    .dense_size=@prefix_dense_or_intermediate_size ~norm_topk_prob
+    ~shared_expert_combination_strategy
 ctrl CTRLLMHeadModel -num_hidden_layers -hidden_size -num_attention_heads
     -num_key_value_heads -head_dim -intermediate_size -max_position_embeddings
     vocab_size=246534 tie_word_embeddings=True n_layer=48 n_embd=1280 n_head=16 dff=8192
@@ -220,12 +196,10 @@ ernie4_5_moe Ernie4_5_Moe num_hidden_layers=28 hidden_size=2560 num_attention_he
 exaone4 Exaone4 num_key_value_heads=32 intermediate_size=16384 vocab_size=102400
     sliding_window=4096 layer_types=None sliding_window_pattern=4 .qk_norm=head
     .kinds=@full_every_sliding_window_pattern_if_window
-exaone_moe ExaoneMoe num_key_value_heads=32 intermediate_size=16384 vocab_size=102400
-    sliding_window=4096 layer_types=None sliding_window_pattern=4 num_experts=64
-    num_experts_per_tok=8 moe_intermediate_size=1024 num_shared_experts=1
-    first_k_dense_replace=1 mlp_layer_types=None .qk_norm=head
-    .kinds=@full_every_sliding_window_pattern_if_window
-    .sparse=@experts_after_first_dense ~n_group ~norm_topk_prob ~routed_scaling_factor
+exaone_moe ExaoneMoe ^exaone4 num_experts=64 num_experts_per_tok=8
+    moe_intermediate_size=1024 num_shared_experts=1 first_k_dense_replace=1
+    mlp_layer_types=None .sparse=@experts_after_first_dense ~n_group ~norm_topk_prob
+    ~routed_scaling_factor
 falcon Falcon -num_key_value_heads -head_dim -intermediate_size hidden_size=4544
     num_attention_heads=71 vocab_size=65024 tie_word_embeddings=True num_kv_heads=None
     ffn_hidden_size=None bias=False multi_query=True new_decoder_architecture=False
@@ -257,31 +231,23 @@ gemma Gemma num_hidden_layers=28 hidden_size=3072 num_attention_heads=16
     num_key_value_heads=16 head_dim=256 intermediate_size=24576 vocab_size=256000
     max_position_embeddings=8192 tie_word_embeddings=True attention_bias=False
     attention_bias+qkvo
-gemma2 Gemma2 num_hidden_layers=26 hidden_size=2304 num_attention_heads=8
-    num_key_value_heads=4 head_dim=256 intermediate_size=9216 vocab_size=256000
-    max_position_embeddings=8192 tie_word_embeddings=True attention_bias=False
-    sliding_window=4096 layer_types=None attention_bias+qkvo .norms=4
-    .kinds=@full_every:2 ~attn_logit_softcapping ~final_logit_softcapping
+gemma2 Gemma2 ^gemma num_hidden_layers=26 hidden_size=2304 num_attention_heads=8
+    num_key_value_heads=4 intermediate_size=9216 sliding_window=4096 layer_types=None
+    .norms=4 .kinds=@full_every:2 ~attn_logit_softcapping ~final_logit_softcapping
     ~query_pre_attn_scalar
-gemma3_text Gemma3 num_hidden_layers=26 hidden_size=2304 num_attention_heads=8
-    num_key_value_heads=4 head_dim=256 intermediate_size=9216 vocab_size=262208
-    max_position_embeddings=131072 tie_word_embeddings=True attention_bias=False
-    sliding_window=4096 layer_types=None sliding_window_pattern=6 attention_bias+qkvo
-    .norms=4 .qk_norm=head .kinds=@full_every:sliding_window_pattern
-    ~attn_logit_softcapping ~final_logit_softcapping ~query_pre_attn_scalar
+gemma3_text Gemma3 ^gemma2 vocab_size=262208 max_position_embeddings=131072
+    sliding_window_pattern=6 .qk_norm=head .kinds=@full_every:sliding_window_pattern
 glm Glm num_hidden_layers=40 num_key_value_heads=2 head_dim=128 intermediate_size=13696
     vocab_size=151552 max_position_embeddings=131072 attention_bias=True
     attention_bias+qkv
-glm4 Glm4 num_hidden_layers=40 num_key_value_heads=2 head_dim=128
-    intermediate_size=13696 vocab_size=151552 max_position_embeddings=131072
-    attention_bias=True attention_bias+qkv .norms=4
+glm4 Glm4 ^glm .norms=4
 glm4_moe Glm4Moe num_hidden_layers=46 num_attention_heads=96 num_key_value_heads=8
     intermediate_size=10944 vocab_size=151552 max_position_embeddings=131072
     attention_bias=False use_qk_norm=False first_k_dense_replace=1 n_routed_experts=128
     num_experts_per_tok=8 moe_intermediate_size=1408 n_shared_experts=1
-    num_local_experts>n_routed_experts attention_bias+qkv .rounds_head_dim
-    .qk_norm=head .qk_norm_if=use_qk_norm .sparse=@experts_after_first_dense ~n_group
-    ~norm_topk_prob num_nextn_predict_layers=0 ~routed_scaling_factor
+    num_local_experts>n_routed_experts attention_bias+qkv .rounds_head_dim .qk_norm=head
+    .qk_norm_if=use_qk_norm .sparse=@experts_after_first_dense ~n_group ~norm_topk_prob
+    num_nextn_predict_layers=0 ~routed_scaling_factor
 glm4_moe_lite Glm4MoeLite -num_key_value_heads -head_dim num_hidden_layers=47
     hidden_size=2048 num_attention_heads=20 intermediate_size=10240 vocab_size=154880
     max_position_embeddings=202752 attention_bias=False q_lora_rank=768 kv_lora_rank=512
@@ -323,13 +289,7 @@ gpt_oss GptOss num_hidden_layers=36 hidden_size=2880 num_attention_heads=64
     layer_types=None num_local_experts=128 num_experts_per_tok=4
     num_experts>num_local_experts experts_per_token>num_experts_per_tok
     attention_bias+qkvo .bias=er .sinks .kinds=@full_every:2 ~swiglu_limit
-gptj GPTJ -num_hidden_layers -hidden_size -num_attention_heads -num_key_value_heads
-    -head_dim -intermediate_size -max_position_embeddings vocab_size=50400 n_layer=28
-    n_embd=4096 n_head=16 n_inner=None n_positions=2048
-    max_position_embeddings>n_positions hidden_size>n_embd num_attention_heads>n_head
-    num_hidden_layers>n_layer n_positions:sequence_length .norm_size=2 .norms=1
-    .parallel .gated=no .bias=mh .dense_size=@four_times_hidden_size ~attn_pdrop
-    ~embd_pdrop ~rotary_dim
+gptj GPTJ ^codegen
 granite Granite attention_bias=False mlp_bias=False attention_bias+qkvo mlp_bias+m
     ~attention_multiplier ~embedding_multiplier ~logits_scaling ~residual_multiplier
 granite_swa GraniteSWA num_hidden_layers=24 hidden_size=2560 num_attention_heads=20
@@ -341,21 +301,14 @@ granite_swa GraniteSWA num_hidden_layers=24 hidden_size=2560 num_attention_heads
 granitemoe GraniteMoe attention_bias=False num_local_experts=8 num_experts_per_tok=2
     attention_bias+qkvo ~attention_multiplier ~embedding_multiplier ~logits_scaling
     ~residual_multiplier
-granitemoe_swa GraniteMoeSWA attention_bias=False num_local_experts=8
-    num_experts_per_tok=2 shared_intermediate_size=0 sliding_window=128 layer_types=None
-    attention_bias+qkvo .sinks .kinds=@full_first_of_every:4 ~attention_multiplier
-    ~embedding_multiplier ~layer_rope_theta ~logits_scaling ~residual_multiplier
-granitemoehybrid GraniteMoeHybrid attention_bias=False num_local_experts=8
-    num_experts_per_tok=2 shared_intermediate_size=1024 layer_types=None
-    mamba_n_heads=128 mamba_n_groups=1 mamba_d_state=256 mamba_d_conv=4 mamba_expand=2
-    mamba_conv_bias=True mamba_proj_bias=False layers_block_type>layer_types
-    attention_bias+qkvo .kinds=linear_attention linear_attention@mamba2
-    .dense_size=@value_of:shared_size ~attention_multiplier ~embedding_multiplier
-    ~logits_scaling ~mamba_chunk_size ~mamba_d_head ~residual_multiplier
-    ~time_step_limit
-granitemoeshared GraniteMoeShared attention_bias=False num_local_experts=8
-    num_experts_per_tok=2 shared_intermediate_size=0 attention_bias+qkvo
-    ~attention_multiplier ~embedding_multiplier ~logits_scaling ~residual_multiplier
+granitemoe_swa GraniteMoeSWA ^granitemoe shared_intermediate_size=0 sliding_window=128
+    layer_types=None .sinks .kinds=@full_first_of_every:4 ~layer_rope_theta
+granitemoehybrid GraniteMoeHybrid ^granitemoe shared_intermediate_size=1024
+    layer_types=None mamba_n_heads=128 mamba_n_groups=1 mamba_d_state=256 mamba_d_conv=4
+    mamba_expand=2 mamba_conv_bias=True mamba_proj_bias=False
+    layers_block_type>layer_types .kinds=linear_attention linear_attention@mamba2
+    .dense_size=@value_of:shared_size ~mamba_chunk_size ~mamba_d_head ~time_step_limit
+granitemoeshared GraniteMoeShared ^granitemoe shared_intermediate_size=0
 helium Helium num_hidden_layers=24 hidden_size=2560 num_attention_heads=20
     num_key_value_heads=20 head_dim=128 intermediate_size=7040 vocab_size=48000
     max_position_embeddings=4096 attention_bias=False mlp_bias=False attention_bias+qkv
@@ -367,9 +320,7 @@ hy_v3 HYV3 num_hidden_layers=80 num_attention_heads=64 num_key_value_heads=8
     mlp_layer_types=None num_local_experts>num_experts attention_bias+qkvo mlp_bias+ms
     num_shared_experts!1 .qk_norm=head .sparse=@experts_from_layer:1
     ~enable_moe_fp32_combine
-hyperclovax HyperCLOVAX attention_bias=False mlp_bias=False use_post_norm=True
-    attention_bias+qkvo mlp_bias+m .norms=@four_if_use_post_norm ~attention_multiplier
-    ~embedding_multiplier ~logits_scaling ~residual_multiplier
+hyperclovax HyperCLOVAX ^granite use_post_norm=True .norms=@four_if_use_post_norm
 internlm3 Llama num_hidden_layers=48 num_key_value_heads=2 head_dim=128
     intermediate_size=10240 vocab_size=128512 max_position_embeddings=32768
     attention_bias=False mlp_bias=False qkv_bias>attention_bias bias>mlp_bias
@@ -437,11 +388,7 @@ llama4_text Llama4 num_hidden_layers=48 hidden_size=5120 num_attention_heads=40
     .attention_kinds=full_attention,chunked_attention .sparse=@llama4_experts
     .dense_size=@value_of:intermediate_size_mlp .always_shared ~attn_temperature_tuning
     ~router_jitter_noise ~use_qk_norm
-mamba Mamba -num_attention_heads -num_key_value_heads -head_dim -max_position_embeddings
-    hidden_size=768 vocab_size=50280 tie_word_embeddings=True state_size=16 expand=2
-    conv_kernel=4 use_bias=False use_conv_bias=True time_step_rank=auto
-    intermediate_size=None .norms=1 .kinds=linear_attention linear_attention@mamba
-    .mlp=no ~layer_norm_epsilon ~residual_in_fp32
+mamba Mamba ^falcon_mamba
 mamba2 Mamba2 -num_attention_heads -num_key_value_heads -intermediate_size
     -max_position_embeddings num_hidden_layers=64 head_dim=64 vocab_size=32768
     state_size=128 expand=2 conv_kernel=4 use_bias=False use_conv_bias=True
@@ -510,11 +457,9 @@ olmo_hybrid OlmoHybrid hidden_size=3840 num_attention_heads=30 vocab_size=100352
     linear_value_head_dim=None linear_conv_kernel_dim=4 attention_bias+qkvo
     .qk_norm=each .kinds=@olmo_hybrid_kinds linear_attention@olmo_gated_delta_net
     ~linear_allow_neg_eigval
-olmoe Olmoe -head_dim num_hidden_layers=16 hidden_size=2048 num_attention_heads=16
-    intermediate_size=2048 vocab_size=50304 max_position_embeddings=4096
-    attention_bias=False num_experts=64 num_experts_per_tok=8
-    num_local_experts>num_experts attention_bias+qkvo .qk_norm=each ~clip_qkv
-    ~norm_topk_prob
+olmoe Olmoe ^flex_olmo -head_dim num_hidden_layers=16 hidden_size=2048
+    num_attention_heads=16 intermediate_size=2048 vocab_size=50304 num_experts=64
+    num_experts_per_tok=8 ~clip_qkv
 openai-gpt OpenAIGPTLMHeadModel -num_hidden_layers -hidden_size -num_attention_heads
     -num_key_value_heads -head_dim -intermediate_size -max_position_embeddings
     vocab_size=40478 tie_word_embeddings=True n_layer=12 n_embd=768 n_head=12
@@ -567,16 +512,9 @@ qwen3_5_text Qwen3_5 num_attention_heads=16 num_key_value_heads=4 head_dim=256
     full_attention_interval=4 .qk_norm=head .gate=values
     .kinds=@full_every:full_attention_interval:linear_attention
     .attention_kinds=full_attention linear_attention@gated_delta_net
-qwen3_next Qwen3Next num_hidden_layers=48 hidden_size=2048 num_attention_heads=16
-    num_key_value_heads=2 head_dim=256 intermediate_size=5632 vocab_size=151936
-    max_position_embeddings=32768 linear_conv_kernel_dim=4 linear_key_head_dim=128
-    linear_value_head_dim=128 linear_num_key_heads=16 linear_num_value_heads=32
-    layer_types=None full_attention_interval=4 num_experts=512 num_experts_per_tok=10
-    moe_intermediate_size=512 shared_expert_intermediate_size=512 mlp_only_layers=None
-    decoder_sparse_step=1 .qk_norm=head .gate=values
-    .kinds=@full_every:full_attention_interval:linear_attention
-    .attention_kinds=full_attention linear_attention@gated_delta_net
-    .sparse=@experts_by_decoder_sparse_step .shared_gate ~norm_topk_prob
+qwen3_next Qwen3Next ^qwen3_5_moe_text num_hidden_layers=48 intermediate_size=5632
+    vocab_size=151936 num_experts=512 num_experts_per_tok=10 mlp_only_layers=None
+    decoder_sparse_step=1 .sparse=@experts_by_decoder_sparse_step ~norm_topk_prob
 recurrent_gemma RecurrentGemma -max_position_embeddings num_hidden_layers=26
     hidden_size=2560 num_attention_heads=10 intermediate_size=7680 vocab_size=256000
     tie_word_embeddings=True attention_bias=False lru_width=None conv1d_width=4
