@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from llmtrain_helpers.checks import (
     Amount,
@@ -323,7 +323,7 @@ def calendar_days(
     usual_node = plan.run.accelerator.gpus_per_node
     (g,) = as_results(usual_node if gpus_per_node is None else gpus_per_node)
     step = plan.seconds_per_iteration
-    best, likely, worst = (
+    cases = [
         _case(plan.iterations * seconds, plan.split.num_gpus, g, checkpoint_interval, *case)
         for seconds, *case in zip(
             (step.least, step.likely, step.greatest),
@@ -334,35 +334,11 @@ def calendar_days(
             _three_cases("evaluation", evaluation, amount),
             strict=True,
         )
-    )
-
-    def days(part: str) -> Interval:
-        seconds = _rising(getattr(best, part), getattr(likely, part), getattr(worst, part))
-        return seconds.times(1 / DAY)
-
-    return CalendarDays(
-        computing=days("computing"),
-        saving=days("saving"),
-        lost=days("lost"),
-        restarting=days("restarting"),
-        outages=days("outages"),
-        evaluation=days("evaluation"),
-        stops=_rising(best.stops, likely.stops, worst.stops),
-        checkpoint_interval=(best.interval, likely.interval, worst.interval),
-    )
-
-
-class _Case(NamedTuple):
-    """The best, the likely or the worst case of a run, in seconds, and how often it stops."""
-
-    computing: Result
-    saving: Result
-    lost: Result
-    restarting: Result
-    outages: Result
-    evaluation: Result
-    stops: Result
-    interval: Result
+    ]
+    parts, stops, intervals = zip(*cases, strict=True)
+    seconds = {name: _rising(*(case[name] for case in parts)) for name in parts[0]}
+    days = {name: interval.times(1 / DAY) for name, interval in seconds.items()}
+    return CalendarDays(**days, stops=_rising(*stops), checkpoint_interval=intervals)
 
 
 def _case(
@@ -375,7 +351,8 @@ def _case(
     restart_seconds: Result,
     outages: Result,
     evaluation: Result,
-) -> _Case:
+) -> tuple[dict[str, Result], Result, Result]:
+    """The best, the likely or the worst case of a run: its parts, its stops, its interval."""
     broadcast(
         plan=computing,
         failures_per_node_day=failures_per_node_day,
@@ -394,17 +371,16 @@ def _case(
     W, loss = computing, unchecked(losses)(t, checkpoint_seconds, M, restart_seconds)
     running = W * (1 + loss.total)
     whole = running / (1 - outages - evaluation)
-    parts = (
-        W,
-        W * loss.saving,
-        W * loss.lost,
-        W * loss.restarting,
-        whole * outages,
-        whole * evaluation,
-        running / M,
-        t,
-    )
-    return _Case(*(part + 0 * whole for part in parts))  # each as broadcast as the whole
+    parts = {
+        "computing": W,
+        "saving": W * loss.saving,
+        "lost": W * loss.lost,
+        "restarting": W * loss.restarting,
+        "outages": whole * outages,
+        "evaluation": whole * evaluation,
+    }
+    wide = 0 * whole  # each as broadcast as the whole
+    return {name: part + wide for name, part in parts.items()}, running / M + wide, t + wide
 
 
 def _three_cases(name: str, value: Spread, check: Callable[[str, object], Result]) -> list[Result]:
