@@ -22,7 +22,6 @@ from llmtrain_helpers.checks import (
     as_results,
     broadcast,
     checked,
-    choice,
     instance,
     is_array,
     refuse,
@@ -211,14 +210,6 @@ class Frontier:
                 }
             )
         return {name: [row[name] for row in rows] for name in rows[0]}
-
-    def __getitem__(self, column: str) -> list[Cell]:
-        columns = self.columns()
-        return columns[choice("column", column, columns)]
-
-    def keys(self) -> list[str]:
-        """The names of the columns."""
-        return [*self.columns()]
 
 
 SERVED = 0.8

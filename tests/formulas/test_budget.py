@@ -52,8 +52,7 @@ def test_a_frontier_has_every_shape_in_its_order() -> None:
     columns = front.columns()
     assert len(columns["name"]) == 30
     assert columns["name"] == [*shapes]
-    assert set(front.keys()) == {*columns}
-    assert front["loss"] == columns["loss"]
+    assert columns["loss"] == [point.loss.likely for point in front.points]
     assert {round(cost) for cost in columns["cost"]} == {round(64 * 21 * 24 * 2.5)}
 
 
@@ -83,7 +82,7 @@ def test_small_shapes_take_the_plainest_split() -> None:
 
 def test_shapes_of_a_list_go_by_their_sizes() -> None:
     front = frontier(H100, 8, 3, [LLAMA, LLAMA, *[*shelf().values()][:1]])
-    assert front["name"] == ["8.0B", "8.0B (1)", "63M"]
+    assert front.columns()["name"] == ["8.0B", "8.0B (1)", "63M"]
 
 
 def test_what_does_not_fit_is_told() -> None:
@@ -98,7 +97,7 @@ def test_less_than_a_step_is_no_run() -> None:
     """No shape gets one in a nanoday; in a hundredth of a second the small ones do."""
     assert_refused(frontier, r"days=1e-09 is less than one step: .* s$", H100, 64, 1e-9, shelf())
     front = frontier(H100, 64, 1e-5, shelf())
-    assert front["name"] == [*shelf()][: len(front.points)]
+    assert front.columns()["name"] == [*shelf()][: len(front.points)]
     assert 0 < len(front.points) < 23
     assert all(x.tokens.likely >= 1024 * 4096 for x in front.points)
     assert front.best.loss.likely < 10
@@ -108,22 +107,22 @@ def test_a_model_that_must_answer_on_a_small_card() -> None:
     front = frontier(A100, 8, 30, shelf(), serving_memory=24e9)
     assert all(p.answers == (2 * p.parameters <= 0.8 * 24e9) for p in front.points)
     assert front.best.answers
-    assert not all(front["answers"])
+    assert not all(front.columns()["answers"])
     sizes = [p.parameters for p in front.points]
     at_limit = 2 * sizes[4] / 0.8  # where the weights fill what they may to the last byte
     just, short = (
         frontier(A100, 8, 30, shelf(), serving_memory=card)
         for card in (at_limit, 0.9999 * at_limit)
     )
-    assert just["answers"] == [size <= sizes[4] for size in sizes]
-    assert short["answers"] == [size < sizes[4] for size in sizes]
+    assert just.columns()["answers"] == [size <= sizes[4] for size in sizes]
+    assert short.columns()["answers"] == [size < sizes[4] for size in sizes]
 
 
 def test_the_table_warns_where_a_law_is_asked_outside_its_runs() -> None:
     front = frontier(H100, 512, 60, shelf())
-    assert front["outside"] == [p.outside for p in front.points]
+    assert front.columns()["outside"] == [p.outside for p in front.points]
     warned = [outside(p.plan.parameters.active, p.tokens.likely, front.law) for p in front.points]
-    assert front["outside"] == warned
+    assert front.columns()["outside"] == warned
     assert any(warned)
 
 

@@ -67,7 +67,8 @@ def test_what_the_page_says_of_its_cases_is_so() -> None:
     assert served.best.loss.likely - best == pytest.approx(0.012, abs=5e-4)
     small = frontier(A100, 8, 30, shelf(), serving_memory=24e9)
     assert small.best.name == "7.2B"
-    assert small["loss"][small["name"].index("7.2B")] == min(small["loss"])
+    columns = small.columns()
+    assert columns["loss"][columns["name"].index("7.2B")] == min(columns["loss"])
 
 
 def test_embedding_and_head_of_llama_by_adam_in_place_of_muon() -> None:
