@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from llmtrain_helpers.checks import amount, one
+from llmtrain_helpers.checks import Number, Result, amount, broadcast, instance, one, quantity
+from llmtrain_helpers.plan.plan import Plan
 
 
 def rounded_down(number: float) -> int:
@@ -14,3 +15,19 @@ def rounded_down(number: float) -> int:
     integer = int(amount("number", one("number", number)))
     size: int = 10 ** max(len(f"{integer}") - 2, 0)
     return integer // size * size
+
+
+def in_time(plan: Plan, days: Number) -> Result:
+    """Whether even a first run of a plan ends in so many days; 30.04 are as many as 30."""
+    instance("plan", plan, Plan)
+    t, latest = quantity("days", days), plan.first_run.greatest
+    broadcast(days=t, plan=latest)
+    return latest <= t * (1 + 0.05 / 30)
+
+
+def share_of_peak(plan: Plan, days: Number) -> Result:
+    """The share of its peak that each GPU reaches if the run of a plan takes so many days."""
+    instance("plan", plan, Plan)
+    t, likely = quantity("days", days), plan.days.likely
+    broadcast(days=t, plan=likely)
+    return plan.hfu * likely / t

@@ -11,7 +11,7 @@ from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.drawing import STEP_PARTS
 from llmtrain_course.parallelism.formulas import idle_share
 from llmtrain_course.plan import pictures as drawings
-from llmtrain_course.plan.formulas import rounded_down
+from llmtrain_course.plan.formulas import in_time, rounded_down, share_of_peak
 from llmtrain_course.plan.pictures import NARROW, WIDE, Layout
 from llmtrain_helpers import units
 from llmtrain_helpers.duration import gpu_hours
@@ -320,7 +320,7 @@ def _purpose(
 ) -> str:
     """What the offers are for; a word where there is nothing to advise."""
     if plan.fits:
-        if plan.in_time(days):
+        if in_time(plan, days):
             return "It fits, and there is time: no advice."
         return (
             "It fits. To end in time:" if offers else "It fits, but nothing makes it end in time."
@@ -362,7 +362,7 @@ def _effect(advice: Advice) -> str:
 
 def _offers_in_time(plan: Plan, days: float) -> Iterator[common.Offer]:
     """The offers for a plan that fits and is late: fewer tokens, or more GPUs."""
-    if not plan.fits or plan.in_time(days):
+    if not plan.fits or in_time(plan, days):
         return
     tokens = rounded_down(plan.first_run_tokens(days))
     if _plan_in_time(plan, days, tokens=tokens):
@@ -392,7 +392,7 @@ def _plan_in_time(plan: Plan, days: float, **change: Unpack[Changes]) -> Plan | 
         other = plan.replace(**change)
     except ValueError:  # the batch does not divide, or no batch is left
         return None
-    return other if other.fits and other.in_time(days) else None
+    return other if other.fits and in_time(other, days) else None
 
 
 # --- code
@@ -510,7 +510,7 @@ def _draw_promise(now: Promise, before: Promise | None, layout: Layout = WIDE) -
         text = (
             f"Nothing is measured. <b>Promise {_days(plan)}</b>: {faster} of {len(others)} "
             "published runs would have kept it. "
-            f"Then u = {units.share(plan.share_of_peak(plan.first_run.greatest))}."
+            f"Then u = {units.share(share_of_peak(plan, plan.first_run.greatest))}."
         )
     return common.pictured(drawings.promise(plan, now.estimate, others, DAYS, layout), text)
 

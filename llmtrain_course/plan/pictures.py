@@ -18,6 +18,7 @@ from llmtrain_course.kit.drawing import (
     round_step,
     text,
 )
+from llmtrain_course.plan.formulas import in_time
 from llmtrain_helpers import units
 from llmtrain_helpers.plan.memory import at_the_loss
 from llmtrain_helpers.plan.plan import Plan
@@ -155,7 +156,7 @@ def time_verdict(plan: Plan, days: float) -> str:
     if plan.first_run.greatest > 2 * days:
         times = units.digits(plan.first_run.greatest / days, 2)
         return f"✗ {promise}: {times} times your {days:,g}"
-    if plan.in_time(days):
+    if in_time(plan, days):
         return f"✓ {promise}: in time"
     if plan.days.likely <= days:
         return f"○ {promise}: perhaps too late"

@@ -210,12 +210,6 @@ class Plan:
         broadcast(days=t, plan=latest)
         return tokens_in_time(self.run.tokens, latest, t)
 
-    def in_time(self, days: Number) -> bool:
-        """Whether even a first run ends in so many days; 30.04 are as many as 30."""
-        t, latest = quantity("days", days), self.first_run.greatest
-        broadcast(days=t, plan=latest)
-        return latest <= t * (1 + 0.05 / 30)
-
     @property
     def gpu_hours(self) -> Interval:
         """Hours of all GPUs together."""
@@ -256,12 +250,6 @@ class Plan:
     def hfu(self) -> Result:
         """The likely share of the peak, recomputed work counted."""
         return self.total_flops / self.seconds.likely / (self.split.num_gpus * self.run.peak)
-
-    def share_of_peak(self, days: Number) -> Result:
-        """The share of its peak that each GPU reaches if the run takes so many days."""
-        t = quantity("days", days)
-        broadcast(days=t, plan=self.days.likely)
-        return self.hfu * self.days.likely / t
 
     @property
     def highest_published(self) -> float | None:

@@ -8,6 +8,7 @@ import pytest
 from llmtrain_course.kit.state import State
 from llmtrain_course.page import view
 from llmtrain_course.panels import HANDLES, PANELS, plan_panel
+from llmtrain_course.plan.formulas import in_time
 from llmtrain_course.plan.handles import Levers, Month
 from llmtrain_course.plan.pictures import NARROW
 from llmtrain_helpers import advise, training_interval, units
@@ -131,8 +132,8 @@ def test_advice_is_there_too_where_it_is_tight_or_late() -> None:
 
 def test_the_last_day_as_people_write_it_is_in_time() -> None:
     plan = plan_of(zero_stage=3)
-    assert plan.in_time(plan.first_run.greatest / 1.0015)
-    assert not plan.in_time(plan.first_run.greatest / 1.002)
+    assert in_time(plan, plan.first_run.greatest / 1.0015)
+    assert not in_time(plan, plan.first_run.greatest / 1.002)
 
 
 @pytest.mark.parametrize("rate", [0, 420e12])

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from llmtrain_course.plan.formulas import rounded_down
+from llmtrain_course.plan.formulas import rounded_down, share_of_peak
 from llmtrain_course.plan.handles import Levers, Setting, planned
 from llmtrain_course.plan.pictures import answers
 from llmtrain_helpers import plan_run, published, units
@@ -57,7 +57,7 @@ def test_which_runs_the_page_says_were_slower_than_the_promise() -> None:
     assert "four would have taken longer than 35 days" in words("08_plan")
     assert round(plan.first_run.greatest) == 35
     days = (plan.days.least, plan.days.greatest, plan.first_run.greatest)
-    shares = [f"{round(x)} days {100 * plan.share_of_peak(x):.0f} %" for x in days]
+    shares = [f"{round(x)} days {100 * share_of_peak(plan, x):.0f} %" for x in days]
     assert shares == ["22 days 49 %", "29 days 36 %", "35 days 30 %"]
     page = words("08_plan")
     assert "At 22 days each GPU reaches $u$ = 49 % of its peak, at 29 days 36 %" in page
