@@ -313,20 +313,6 @@ def usual_batch(model: Transformer, num_gpus: Count[int]) -> int:
     return int(n * 2**power)
 
 
-@checked
-def nearest_shape(parameters: Quantity[float], shapes: Mapping[str, Transformer]) -> str:
-    """The name of the shape whose size is nearest to so many parameters, in ratio.
-
-    >>> nearest_shape(8e9, shelf())
-    '7.2B'
-    """
-    P = parameters
-    sizes = {name: count_parameters(model).total for name, model in named_shapes(shapes).items()}
-    if not sizes:
-        refuse("shapes", shapes, "holds no shape")
-    return min(sizes, key=lambda name: max(sizes[name] / P, P / sizes[name]))
-
-
 SHELF = (
     (8, 512),
     (8, 1024),

@@ -12,7 +12,6 @@ from llmtrain_helpers.checks import (
     Number,
     Quantity,
     Rate,
-    Share,
     as_results,
     at_most,
     checked,
@@ -112,36 +111,6 @@ def seconds_from_iterations(
     212.52
     """
     return unchecked(iterations)(tokens, global_batch_size, sequence_length) * seconds_per_iteration
-
-
-@checked
-def trainable_tokens(
-    seconds: Quantity[float],
-    parameters: Count[float],
-    num_gpus: Count[float],
-    flops_per_gpu: Rate[float],
-    recompute: Recompute,
-) -> float:
-    """The tokens that GPUs train a model on in a given time: `training_seconds` the other way.
-
-    T = seconds · nX/(6P), or nX/(8P) with full recomputation; not rounded. Takes seconds,
-    the active parameters, the rate that each GPU reaches in FLOP/s, and what is computed
-    again. ValueError as in `training_seconds`.
-
-    >>> f"{trainable_tokens(30 * 86400, 8e9, 8, 109.2e12, recompute='none'):.3g}"
-    '4.72e+10'
-    """
-    return seconds / unchecked(training_seconds)(1, parameters, num_gpus, flops_per_gpu, recompute)
-
-
-@checked
-def rate_at(share_of_peak: Share[float], peak_flops: Rate[float]) -> float:
-    """The rate of a GPU that reaches this share of its peak, in FLOP/s: share · peak.
-
-    >>> f"{rate_at(0.35, peak_flops=312e12):.4g}"
-    '1.092e+14'
-    """
-    return share_of_peak * peak_flops
 
 
 @checked

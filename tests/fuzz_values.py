@@ -490,7 +490,7 @@ NAMES: dict[str, str] = {
         batch.batch_cost.global_batch_size budget.tokens_for_size.parameters loss.parameters
         loss.tokens
         compute_for_loss.parameters effective_tokens.tokens lora_memory.weight_bytes
-        budget.nearest_shape.parameters laws.outside.parameters laws.outside.tokens
+        kit.nearest_shape.parameters laws.outside.parameters laws.outside.tokens
         laws.times_the_least.parameters laws.times_the_least.tokens
         budget.loss_terms.parameters budget.loss_terms.tokens
         duration.nearest_run.parameters duration.nearest_run.tokens batch.batches_near.tokens

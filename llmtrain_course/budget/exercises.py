@@ -16,10 +16,11 @@ from llmtrain_course.kit.exercise import (
     Prediction,
     entry,
 )
+from llmtrain_course.kit.formulas import nearest_shape
 from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.kit.own_run import own_run
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import nearest_shape, shelf, usual_batch
+from llmtrain_helpers.budget import shelf, usual_batch
 from llmtrain_helpers.checks import count
 from llmtrain_helpers.laws import (
     REPEATS,

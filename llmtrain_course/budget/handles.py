@@ -24,8 +24,9 @@ from llmtrain_course.budget.pictures import (
     stacked_terms,
 )
 from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.kit.formulas import nearest_shape
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import Outcome, most_tokens, nearest_shape, shelf
+from llmtrain_helpers.budget import Outcome, most_tokens, shelf
 from llmtrain_helpers.checks import refuse
 from llmtrain_helpers.laws import (
     LAWS,

@@ -19,6 +19,7 @@ from llmtrain_course.kit.exercise import (
     read_as,
     unanswered,
 )
+from llmtrain_course.kit.formulas import rate_at
 from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.kit.own_run import own_run
 from llmtrain_helpers import units
@@ -27,7 +28,6 @@ from llmtrain_helpers.duration import (
     UTILIZATIONS,
     cost,
     iterations,
-    rate_at,
     seconds_from_iterations,
     training_seconds,
 )

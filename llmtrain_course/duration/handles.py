@@ -18,6 +18,7 @@ from llmtrain_course.duration.pictures import (
     days_against_gpus,
 )
 from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.kit.formulas import rate_at, trainable_tokens
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
 from llmtrain_helpers.duration import (
@@ -26,8 +27,6 @@ from llmtrain_helpers.duration import (
     energy,
     flops_per_parameter,
     gpu_hours,
-    rate_at,
-    trainable_tokens,
     training_interval,
     training_seconds,
 )

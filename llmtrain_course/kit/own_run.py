@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from llmtrain_course.kit.exercise import read_as
+from llmtrain_course.kit.formulas import nearest_shape, rate_at, trainable_tokens
 from llmtrain_helpers import units
-from llmtrain_helpers.budget import nearest_shape, usual_batch
+from llmtrain_helpers.budget import usual_batch
 from llmtrain_helpers.checks import choice, count, one, quantity, refuse, show
-from llmtrain_helpers.duration import UTILIZATIONS, rate_at, trainable_tokens
+from llmtrain_helpers.duration import UTILIZATIONS
 from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.model.tables import names
 from llmtrain_helpers.model.transformer import Transformer

@@ -8,6 +8,7 @@ from math import ceil
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.drawing import Drawing
+from llmtrain_course.kit.formulas import rate_at, trainable_tokens
 from llmtrain_course.start_here import pictures as drawings
 from llmtrain_course.start_here.formulas import flops_on_the_way
 from llmtrain_course.start_here.pictures import (
@@ -20,13 +21,7 @@ from llmtrain_course.start_here.pictures import (
     Layout,
 )
 from llmtrain_helpers import units
-from llmtrain_helpers.duration import (
-    flops_per_parameter,
-    gpu_hours,
-    rate_at,
-    trainable_tokens,
-    training_seconds,
-)
+from llmtrain_helpers.duration import flops_per_parameter, gpu_hours, training_seconds
 from llmtrain_helpers.published import accelerator, run
 
 

@@ -11,6 +11,7 @@ from llmtrain_course.budget.formulas import (
     plan_on_nodes,
     rough_frontier,
 )
+from llmtrain_course.kit.formulas import nearest_shape
 from llmtrain_helpers import (
     budget,
     compute_optimal,
@@ -199,10 +200,10 @@ def test_money_keeps_gpus_for_days_and_days_for_gpus() -> None:
 
 def test_the_nearest_shape_is_nearest_in_ratio() -> None:
     sizes = {name: model for name, model in SHELF.items() if name in ("310M", "4.2B", "69B")}
-    assert [budget.nearest_shape(P, sizes) for P in (1.1e9, 1.2e9, 1e10, 1e14)] == [
+    assert [nearest_shape(P, sizes) for P in (1.1e9, 1.2e9, 1e10, 1e14)] == [
         *("310M", "4.2B", "4.2B", "69B")
     ]
-    assert_refused(budget.nearest_shape, "shapes", parameters=1e9, shapes={})
+    assert_refused(nearest_shape, "shapes", parameters=1e9, shapes={})
 
 
 def test_nodes_are_doubled_up_to_what_there_is() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from llmtrain_course.duration.formulas import mfu_of_hfu
+from llmtrain_course.kit.formulas import rate_at, trainable_tokens
 from llmtrain_course.measure.clock import Experiments
-from llmtrain_helpers.duration import rate_at, trainable_tokens, training_seconds
+from llmtrain_helpers.duration import training_seconds
 from llmtrain_helpers.flops import utilization
 from llmtrain_helpers.precision import RECIPES, missing_format, products_in
 
