@@ -54,7 +54,7 @@ qwen3 Qwen3 ^qwen2 head_dim=128 .bias='' .qk_norm=head
 qwen3_moe Qwen3Moe ^qwen3 -max_window_layers -layer_types num_hidden_layers=24
     hidden_size=2048 num_key_value_heads=4 intermediate_size=6144 num_local_experts=128
     num_experts_per_tok=8 moe_intermediate_size=768 num_experts>num_local_experts
-    .kinds=@sliding_if_use_sliding_window head_dim=None
+    .kinds=@sliding_if_window head_dim=None
 afmoe Afmoe hidden_size=2048 num_attention_heads=16 head_dim=128 intermediate_size=6144
     vocab_size=200192 max_position_embeddings=16384 num_dense_layers=1
     moe_intermediate_size=1408 num_experts=64 num_experts_per_tok=6 num_shared_experts=2
@@ -180,7 +180,7 @@ dots1 Dots1 num_hidden_layers=62 hidden_size=4608 num_key_value_heads=32
     num_experts_per_tok=None moe_intermediate_size=1408 n_shared_experts=None
     first_k_dense_replace=0 max_window_layers=62 sliding_window=4096 layer_types=None
     num_local_experts>n_routed_experts attention_bias+qkvo .qk_norm=head
-    .kinds=@sliding_from_max_window_layers_if_window .sparse=@experts_after_first_dense
+    .kinds=@sliding_from_max_window_layers .sparse=@experts_after_first_dense
     ~n_group ~norm_topk_prob ~routed_scaling_factor
 ernie4_5 Ernie4_5 num_hidden_layers=18 hidden_size=1024 num_attention_heads=16
     num_key_value_heads=2 head_dim=128 intermediate_size=3072 vocab_size=103424

@@ -80,25 +80,13 @@ def full_every_sliding_window_pattern_if_window(x: Values) -> Kinds:
 
 
 def sliding_if_window(x: Values) -> str:
-    """All layers look back over a window, where the file gives one."""
-    return SLIDING if x.get("window") else FULL
-
-
-def sliding_if_use_sliding_window(x: Values) -> str:
-    """All layers look back over a window, where `use_sliding_window` says so too."""
-    return sliding_if_window(x) if x["use_sliding_window"] else FULL
+    """All layers look back over a window, where the file gives one and doesn't turn it off."""
+    return SLIDING if x.get("window") and x.get("use_sliding_window", True) else FULL
 
 
 def sliding_from_max_window_layers(x: Values) -> Kinds:
     """The layers from `max_window_layers` on have a window, where it is in use."""
-    if sliding_if_use_sliding_window(x) == FULL:
-        return FULL
-    return _full_where(lambda i, x: i < x["max_window_layers"])(x)
-
-
-def sliding_from_max_window_layers_if_window(x: Values) -> Kinds:
-    """The layers from `max_window_layers` on have a window, where the file gives one."""
-    if not x["window"]:
+    if sliding_if_window(x) == FULL:
         return FULL
     return _full_where(lambda i, x: i < x["max_window_layers"])(x)
 
@@ -188,7 +176,7 @@ def recurrent_gemma_kinds(x: Values) -> list[str]:
 
 def smollm3_kinds(x: Values) -> Kinds:
     """Every nth layer, which has no rotary positions, has a window, where it is in use."""
-    if sliding_if_use_sliding_window(x) == FULL:
+    if sliding_if_window(x) == FULL:
         return FULL
     return _full_where(lambda i, x: (i + 1) % x["no_rope_layer_interval"] != 0)(x)
 
