@@ -118,7 +118,6 @@ if TYPE_CHECKING:
         compute_for_loss as compute_for_loss,
         compute_optimal as compute_optimal,
         effective_tokens as effective_tokens,
-        fit_law as fit_law,
         loss as loss,
         over_training as over_training,
     )
@@ -223,7 +222,7 @@ _NAMES = {
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization without_windows",
     "laws": (
         "LAWS Law Optimum best_for_loss compute_for_loss compute_optimal "
-        "effective_tokens fit_law loss over_training"
+        "effective_tokens loss over_training"
     ),
     "model.accelerator": "Accelerator",
     "model.layers": "Attention Experts LatentAttention Layer Mlp",

@@ -266,9 +266,9 @@ GOOD: dict[str, list[Any]] = {
     "frontier.law": ["besiroglu", LAWS["hoffmann"]],
     "frontier.global_batch_size": [None, 512],
     "frontier.serving_memory": [None, 24e9],
-    "fit_law.parameters": [np.logspace(8, 10, 8), [1e8, 2e8, 3e8, 1e9, 2e9, 3e9]],
-    "fit_law.tokens": [np.logspace(11, 9.5, 8), [1e9, 9e9, 4e9, 2e10, 3e10, 7e9]],
-    "fit_law.loss": [np.linspace(3.5, 2.5, 8), [3.5, 3.2, 3.1, 2.8, 2.7, 2.9]],
+    "budget.fit_law.parameters": [np.logspace(8, 10, 8), [1e8, 2e8, 3e8, 1e9, 2e9, 3e9]],
+    "budget.fit_law.tokens": [np.logspace(11, 9.5, 8), [1e9, 9e9, 4e9, 2e10, 3e10, 7e9]],
+    "budget.fit_law.loss": [np.linspace(3.5, 2.5, 8), [3.5, 3.2, 3.1, 2.8, 2.7, 2.9]],
     "Law.source": ["here"],
     "text": [None],
     "fitted": [{"parameters": (1e6, 1e9)}],
@@ -414,7 +414,7 @@ ELSEWHERE |= dict.fromkeys(UNCHECKED, "called by what has checked: takes all it 
 
 CHECKS = ["count", "quantity", "amount", "rate", "share", "flag", "finite", "one", "single"]
 
-SLOW = {"fit_law", "frontier", "shelf", "best_split", "parallelism.pipeline_schedule"}
+SLOW = {"budget.fit_law", "frontier", "shelf", "best_split", "parallelism.pipeline_schedule"}
 SLOW |= {"budget.usual_plan", "budget.plan_on_nodes", "budget.rough_frontier"}
 SLOW |= {"precision.train_small_network", "longest_sequence"}
 """Called a tenth as often."""

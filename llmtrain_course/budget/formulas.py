@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llmtrain_helpers.budget import Outcome, most_tokens, named_shapes, usual_batch
@@ -16,6 +17,9 @@ from llmtrain_helpers.checks import (
     checked,
     choice,
     flag,
+    floats,
+    instance,
+    numpy,
     one,
     quantity,
     refuse,
@@ -27,7 +31,7 @@ from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.search import best_split
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     Floats: TypeAlias = NDArray[Any]
 
@@ -267,3 +271,107 @@ def offload_seconds(
     1.28
     """
     return 4 * parameters / (num_gpus * host_bandwidth)
+
+
+# --- a law of one's own
+
+
+def fit_law(
+    parameters: ArrayLike,
+    tokens: ArrayLike,
+    loss: ArrayLike,
+    name: str = "fitted",
+    delta: float = 1e-3,
+) -> Law:
+    """Fit the law E + A/N^α + B/D^β that lies nearest to the losses of some runs.
+
+    Least sum of Huber's function of ln L (δ = 0.001, as Hoffmann et al.), by steps of
+    Gauss and Newton with weights, from 45 starts. It belongs to its runs: their text,
+    tokenizer and schedule, and their range, which `fitted` holds: from the smallest to
+    the largest in parameters, tokens and FLOP. ValueError for less than six different
+    runs, for sizes, text or losses that are all alike (no telling the terms apart), for
+    lengths that differ, and for anything not positive.
+
+    Source: arXiv 2203.15556, section 3.3 and appendix D.2.
+
+    >>> import numpy as np
+    >>> N, D = np.logspace(8, 10, 12), np.logspace(11.5, 9.5, 12)
+    >>> law = fit_law([*N, *N], [*D, *D[::-1]], 1.8 + 400 / np.array([*N, *N])**0.34
+    ...     + 2000 / np.array([*D, *D[::-1]])**0.36)
+    >>> round(law.E, 2), round(law.alpha, 2), round(law.beta, 2)
+    (1.8, 0.34, 0.36)
+    """
+    np = numpy()
+    columns = {"parameters": parameters, "tokens": tokens, "loss": loss}
+    logs = [np.log(np.ravel(quantity(key, floats(key, value)))) for key, value in columns.items()]
+    x, y, L = logs
+    if not len(x) == len(y) == len(L) >= 6:
+        refuse("loss", loss, "is not of at least six runs, one loss for each")
+    for (key, value), log in zip(columns.items(), logs, strict=True):
+        if log.min() == log.max():
+            refuse(key, value, "is the same for all runs: no telling what it does")
+    if np.unique(logs, axis=1).shape[1] < 6:
+        refuse("loss", loss, "is not of at least six runs that differ")
+    instance("name", name, str)
+    d = one("delta", delta, quantity)
+    # The sum has many hollows: α and β start low, middling and high, and E at so large
+    # a share of the least loss.
+    starts = product((0.2, 0.35, 0.5), (0.2, 0.35, 0.5), (0.2, 0.5, 0.7, 0.85, 0.95))
+    fits = [_nearest(x, y, L, d, *start) for start in starts]
+    _, (a, alpha, b, beta, e) = min(fits, key=lambda fit: fit[0])
+    sizes = {"parameters": x, "tokens": y, "flops": x + y + math.log(6)}
+    ranges = {key: (math.exp(v.min()), math.exp(v.max())) for key, v in sizes.items()}
+    E, A, B = (math.exp(value) for value in (e, a, b))
+    return Law(name, "fitted here", E, A, B, float(alpha), float(beta), fitted=ranges)
+
+
+def _nearest(
+    x: Floats, y: Floats, L: Floats, delta: float, alpha: float, beta: float, share: float
+) -> tuple[float, Floats]:
+    """The least sum that one start leads to, and its ln A, α, ln B, β and ln E.
+
+    Takes ln N, ln D and ln L of the runs. The steps are those of Gauss and Newton for
+    the residuals of ln L, damped as by Levenberg and Marquardt: less after a step that
+    helps, more after one that does not.
+    """
+    np = numpy()
+
+    def residuals(theta: Floats) -> tuple[Floats, Floats]:
+        """ln of the law's loss less that of the run's, and each term's share of it."""
+        a, alpha, b, beta, e = theta
+        terms = np.array([a - alpha * x, b - beta * y, 0 * x + e])
+        top = terms.max(axis=0)  # taken out, lest the exponentials overflow
+        parts = np.exp(terms - top)
+        whole = parts.sum(axis=0)
+        return top + np.log(whole) - L, parts / whole
+
+    def huber(theta: Floats) -> float:
+        if not (0.01 < theta[1] < 3 and 0.01 < theta[3] < 3 and abs(theta).max() < 90):
+            return math.inf  # no exponents that make sense
+        r = abs(residuals(theta)[0])
+        return float(np.where(r <= delta, r * r / 2, delta * (r - delta / 2)).sum())
+
+    # To begin with, the two other terms share evenly what is above E.
+    e = math.log(share) + L.min()
+    rest = np.log(np.exp(L) - math.exp(e)) - math.log(2)
+    theta = np.array([(rest + alpha * x).mean(), alpha, (rest + beta * y).mean(), beta, e])
+    damping, least = 1e-2, huber(theta)
+    for _ in range(300):
+        r, (u, v, w) = residuals(theta)
+        J = np.array([u, -u * x, v, -v * y, w])  # how ln of the loss changes with theta
+        weight = delta / np.maximum(abs(r), delta)  # runs far off count linearly
+        H = (J * weight) @ J.T
+        try:
+            damped = H + damping * np.diag(H.diagonal() + 1e-12)
+            step = -np.linalg.solve(damped, (J * weight) @ r)
+            reached = huber(theta + step)
+        except np.linalg.LinAlgError:
+            reached = math.inf
+        gained = least - reached
+        if reached < least:
+            theta, least, damping = theta + step, reached, max(damping / 4, 1e-12)
+        else:
+            damping *= 4
+        if damping > 1e9 or 0 < gained < 1e-13 * least or least < 1e-18:
+            break
+    return least, theta

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from llmtrain_course.budget.formulas import (
+    fit_law,
     fitted_sizes,
     loss_terms,
     parameters_for,
@@ -23,7 +24,6 @@ from llmtrain_helpers import (
     compute_for_loss,
     compute_optimal,
     effective_tokens,
-    fit_law,
     laws,
     loss,
     over_training,
