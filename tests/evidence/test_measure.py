@@ -349,7 +349,7 @@ def test_the_recorded_steps_hold_together() -> None:
 # --- bad values
 
 
-@pytest.mark.parametrize("value", BAD_COUNTS, ids=repr)
+@pytest.mark.parametrize("value", BAD_COUNTS)
 def test_bad_counts_are_refused(value: Any) -> None:
     def memory(**values: Any) -> Any:
         good = {"micro_batch_size": 1, "recipe": "fp32", "recompute": "none"}
@@ -361,7 +361,7 @@ def test_bad_counts_are_refused(value: Any) -> None:
     assert_refused(lambda: measure.step_seconds(SHAPE, [1], repeats=value), "repeats")
 
 
-@pytest.mark.parametrize("value", BAD_COUNTS, ids=repr)
+@pytest.mark.parametrize("value", BAD_COUNTS)
 def test_bad_counts_of_runs_are_refused(value: Any) -> None:
     assert_refused(lambda: timed(list, repeats=value), "repeats")
     assert_refused(lambda: CLOCK.parts(value), "micro_batch_size")

@@ -255,7 +255,7 @@ def test_what_does_not_broadcast_is_named_with_its_shapes(first, second) -> None
         (partial(all_reduce_seconds, TWO, 1, THREE), "num_bytes and bandwidth"),
         (partial(model_state_bytes, TWO, "bf16", 1, THREE), "parameters and data_parallel"),
     ],
-    ids=str,
+    ids=lambda x: x.func.__name__ if isinstance(x, partial) else x,
 )
 def test_formulas_name_the_arguments_that_do_not_broadcast(call, named: str) -> None:
     with pytest.raises(ValueError, match=f"^{named} do not broadcast: shapes"):
