@@ -115,7 +115,7 @@ def predict(id: str, guess: Answer) -> Verdict:
             sentence = f"first {prediction.echo(first)}, now {sentence}"
     except KeyboardInterrupt:  # somebody stops it
         raise
-    except BaseException as error:  # a guess may be anything at all
+    except BaseException as error:  # as in `grade`: a guess may be anything at all
         return Verdict(id, None, f"{problem_of(error)}.")
     _GUESSES.setdefault(id, guess)
     return Verdict(id, True, sentence, mark="→")

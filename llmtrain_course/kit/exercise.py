@@ -184,7 +184,7 @@ def grade(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
         echo = _understood(answer)
     except KeyboardInterrupt:  # somebody stops it
         raise
-    except BaseException as error:  # an answer may be anything at all
+    except BaseException as error:  # an answer may call exit(): SystemExit is no Exception
         if not turn and (reply := _right_later(answer, exercise)):
             return Verdict(id, True, reply)
         problem = f"{problem_of(error)}."
@@ -214,9 +214,9 @@ def _grade_of(answer: Answer, exercise: Exercise) -> Grade | None:
     """Return an exercise's grade of an answer, or None if it doesn't understand the answer."""
     try:
         return exercise.grade(answer)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # somebody stops it
         raise
-    except BaseException:
+    except BaseException:  # see `grade`
         return None
 
 
@@ -462,7 +462,7 @@ class Function(Exercise):
                 return False, str(error)
             except KeyboardInterrupt:  # somebody stops it
                 raise
-            except BaseException as error:
+            except BaseException as error:  # see `grade`
                 return False, f"with {_arguments(case)} it raised {_raised(error)}"
             if result is None:
                 return NOT_YET
