@@ -59,6 +59,9 @@ LAYERS = [
     ["llmtrain_course.kit"],
     [f"llmtrain_course.{name}" for name in CHAPTERS],
     ["llmtrain_course"],
+    ["tools"],
+    ["teaching"],
+    ["site"],
 ]
 """Every import goes down this list, or stays in its row. A package stands for all of its
 modules that don't have a row of their own."""
@@ -66,6 +69,12 @@ modules that don't have a row of their own."""
 
 def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
+
+
+def scripts() -> list[Path]:
+    """The files of the top rows, without the site's tests."""
+    paths = [path for top in ("tools", "teaching", "site") for path in (ROOT / top).glob("*.py")]
+    return [path for path in sorted(paths) if not path.name.startswith(("test_", "conftest"))]
 
 
 def everything_imported() -> list[Path]:
@@ -182,10 +191,12 @@ def test_words_and_checks_know_no_chapter(module: str) -> None:
     assert all(name.startswith("llmtrain_helpers.checks") for name in own)
 
 
-@pytest.mark.parametrize("path", everything_imported(), ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path", [*everything_imported(), *scripts()], ids=lambda p: str(p.relative_to(ROOT))
+)
 def test_imports_only_go_down(path: Path) -> None:
     name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    ours = ("llmtrain_helpers", "llmtrain_course", "research")
+    ours = ("llmtrain_helpers", "llmtrain_course", "research", "tools", "teaching", "site")
     targets = {x for x in imports(path, anywhere=True) if x and x.split(".")[0] in ours}
     public = {f"llmtrain_helpers.{x}" for x in package.__all__} | {"llmtrain_helpers"}
     for target in targets - public if path != PACKAGE / "__init__.py" else ():
