@@ -1,4 +1,4 @@
-"""Formulas that only this chapter's pictures and exercises use."""
+"""Formulas that only pictures and exercises of parallelism use, on pages 04, 07 and 08."""
 
 from __future__ import annotations
 
