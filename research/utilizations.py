@@ -369,7 +369,7 @@ def groups_by_software() -> dict[str, DataFrame]:
 
 
 def shares() -> dict[str, Shares]:
-    """What `plan.UTILIZATIONS` holds, computed from data/.
+    """What `plan.pace.PUBLISHED_SHARES` holds, computed from data/.
 
     Experts are pooled over 16 bits and fp8, where their shares are alike. A kind that
     one team alone has measured, or nobody, is untested: it takes the widest factor of

@@ -7,7 +7,8 @@ these constants from data/, and tests hold them to it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from llmtrain_helpers.checks import Result, quantity
 from llmtrain_helpers.flops import utilization
@@ -30,11 +31,11 @@ class Shares:
 
 
 FAMILIES = {"TPU": " on TPU", "Trainium": " on Trainium", "Gaudi": " on Gaudi", "MI": " on AMD"}
-"""Chips whose shares of the peak are none of NVIDIA's, by how their names begin."""
+"""Other vendors' chips, by how their names begin, with what their kinds of steps end with."""
 
 
 def of_family(chip: str) -> str:
-    """What the kind of a step on a chip ends with: nothing on NVIDIA's.
+    """What the kind of a step on a chip ends with: nothing on NVIDIA's chips.
 
     >>> of_family("TPU v5p"), of_family("H100 SXM")
     (' on TPU', '')
@@ -42,7 +43,23 @@ def of_family(chip: str) -> str:
     return next((kind for begins, kind in FAMILIES.items() if chip.startswith(begins)), "")
 
 
-UTILIZATIONS = {
+def for_every_family(shares: Mapping[str, Shares]) -> dict[str, Shares]:
+    """Shares by kind, NVIDIA's too where no step of a kind is published on a family's chips.
+
+    Their evidence then says so, or that nobody has published such steps at all.
+    """
+    of_nvidia = {kind: own for kind, own in shares.items() if " on " not in kind}
+    everywhere = dict(shares)
+    for family in FAMILIES.values():
+        for kind, own in of_nvidia.items():
+            words = own.evidence.partition("; ")[0]  # what follows is about whole runs
+            if not words.endswith("nobody has published such steps"):
+                words += f", all on NVIDIA's chips: nobody has published one{family}"
+            everywhere.setdefault(f"{kind}{family}", replace(own, evidence=words))
+    return everywhere
+
+
+PUBLISHED_SHARES = {
     "16-bit dense on AMD": Shares(
         (0.22, 0.41, 0.75), (0.18, 0.34, 0.75), "untested: 4 steps, all of one publication"
     ),
@@ -95,6 +112,9 @@ UTILIZATIONS = {
 }
 """What others reached, by kind: the number format, dense or experts. A share of the
 16-bit peak is no share of the fp8 peak, and experts reach a far smaller one."""
+
+UTILIZATIONS = for_every_family(PUBLISHED_SHARES)
+"""The same for every kind on the chips of every family."""
 
 WHOLE_RUNS = UTILIZATIONS["16-bit dense"].evidence.rpartition("; ")[2]
 """What any interval of days rests on: whole runs are known of this one kind."""
@@ -172,8 +192,7 @@ def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares
     if run.tuning is not None:
         return TUNED["16-bit"]
     bits, layers = _kind(run)
-    kind = f"{bits} {layers}"
-    shares = UTILIZATIONS.get(kind + of_family(run.accelerator.name), UTILIZATIONS[kind])
+    shares = UTILIZATIONS[f"{bits} {layers}{of_family(run.accelerator.name)}"]
     if step is None or bits not in ("16-bit", "fp8"):
         return shares
     paces, evidence = PACES.get((layers, run.software), PACES[layers, "any"])

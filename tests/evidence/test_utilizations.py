@@ -7,7 +7,7 @@ import pytest
 from llmtrain_helpers import plan_run, published
 from llmtrain_helpers.duration import UTILIZATIONS
 from llmtrain_helpers.flops import gpt_flops
-from llmtrain_helpers.plan.pace import HIGHEST, UTILIZATIONS as BY_KIND, Shares
+from llmtrain_helpers.plan.pace import HIGHEST, PUBLISHED_SHARES, UTILIZATIONS as BY_KIND, Shares
 from research import utilizations
 from tests.pages import words
 
@@ -29,7 +29,7 @@ COVERAGE = utilizations.coverage()
 
 
 def test_the_plans_shares_are_those_of_the_published_figures() -> None:
-    assert utilizations.shares() == BY_KIND
+    assert utilizations.shares() == PUBLISHED_SHARES
 
 
 def test_the_highest_shares_are_those_of_the_published_steps() -> None:

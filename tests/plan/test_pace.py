@@ -1,12 +1,14 @@
 """How fast others were, and how a measured step takes their place."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from llmtrain_helpers import published
-from llmtrain_helpers.plan.pace import PACES, STOPS, UTILIZATIONS, of_family
+from llmtrain_helpers.plan.pace import PACES, PUBLISHED_SHARES, STOPS, UTILIZATIONS, of_family
+from llmtrain_helpers.plan.report import rests_on
 from llmtrain_helpers.plan.seconds import OWN_PACE
 from tests.bad_values import assert_refused
 from tests.plan.cases import A100, H100, LLAMA, UNLINKED, plan_of
@@ -108,7 +110,32 @@ def test_a_chip_without_a_model_of_its_step_has_the_shares_of_its_like(name: str
     plan = plan_of(accelerator=chip)
     assert plan.step is None
     assert plan.shares is UTILIZATIONS[f"16-bit dense{of_family(name)}"]
-    assert plan_of(accelerator=chip, model=MIXTRAL).shares is UTILIZATIONS["16-bit experts"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "options"),
+    [
+        ("Gaudi 3", "16-bit dense", {}),
+        ("TPU v5p", "16-bit experts", {"model": MIXTRAL}),
+        ("Trainium2", "fp8 dense", {"format": "fp8"}),
+    ],
+)
+def test_a_plan_says_when_the_speeds_are_those_of_nvidias_chips(
+    name: str, kind: str, options: dict[str, Any]
+) -> None:
+    plan, nvidias = plan_of(accelerator=published.accelerator(name), **options), UTILIZATIONS[kind]
+    assert (plan.shares.steps, plan.shares.runs) == (nvidias.steps, nvidias.runs)
+    steps, _, whose = plan.shares.evidence.partition(", all on NVIDIA's chips: ")
+    assert nvidias.evidence.startswith(steps)
+    assert whose == f"nobody has published one{of_family(name)}"
+    assert rests_on(plan).endswith(f"; this kind: {plan.shares.evidence}")
+    assert nvidias in UTILIZATIONS.values()
+    assert "NVIDIA" not in nvidias.evidence
+
+
+def test_what_nobody_published_is_not_called_nvidias() -> None:
+    plan = plan_of(accelerator=published.accelerator("MI325X"), format="fp32")
+    assert plan.shares.evidence == "untested: nobody has published such steps"
 
 
 def test_fp8_does_not_halve_the_days_and_experts_are_slower() -> None:
@@ -122,8 +149,8 @@ def test_fp8_does_not_halve_the_days_and_experts_are_slower() -> None:
 
 
 def test_a_kind_that_is_untested_says_so_and_is_wider() -> None:
-    widths = {k: s.steps[2] / s.steps[0] for k, s in UTILIZATIONS.items()}
-    untested = [k for k, s in UTILIZATIONS.items() if s.evidence.startswith("untested")]
+    widths = {k: s.steps[2] / s.steps[0] for k, s in PUBLISHED_SHARES.items()}
+    untested = [k for k, s in PUBLISHED_SHARES.items() if s.evidence.startswith("untested")]
     assert set(untested) == {
         "fp4 dense",
         "32-bit dense",
