@@ -25,7 +25,11 @@ ANSWERS = {
         common_mistakes=[
             (436e9, "these are the tokens"),
             (15.4e9, "this has 20 tokens for each"),
+            (7.71e9, "this has 80 tokens for each"),
             (26.7e9, "this has C = 40N²"),
+            (68.9e9, "this has C = 6N²"),
+            (9.44e9, "this has C = 8ND"),
+            (1.82e8, "this takes the hours for seconds"),
             (18.9e9, "this takes dollars for hours"),
             (32.7e9, "this multiplies by the price"),
             (17.2e9, "this has the whole peak"),

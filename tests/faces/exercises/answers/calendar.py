@@ -29,6 +29,12 @@ ANSWERS = {
         common_mistakes=[
             (256 * 0.006 * 52 * 50 / 60, "a whole interval for each stop"),
             (256 * 0.006 * 52 * 15 / 60, "leaves the restart out"),
+            (256 * 0.006 * 52 * 20 / 60, "leaves the work out"),
+            (8 * 256 * 0.006 * 52 * 35 / 60, "a node has 8"),
+            (256 * 0.006 * 52 * 35, "these are minutes"),
+            (256 * 0.006 * 52 * 35 / 60 / 24, "these are days"),
+            (256 * 6 * 52 * 35 / 60, "0.006 a day"),
+            (256 * 0.006 * 52, "these are the stops"),
         ],
     ),
     "calendar-b": Answers(
@@ -46,6 +52,8 @@ ANSWERS = {
             (2.56, "that is the average; asked"),
             (10, "what they need apart"),
             (5, "enough for one of the two"),
+            (32, "every GPU counts as a node"),
+            (8, "one more than it takes"),
         ],
     ),
     "calendar-d": Answers(

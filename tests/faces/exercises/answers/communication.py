@@ -30,6 +30,8 @@ ANSWERS = {
         common_mistakes=[
             (50.375e9 / 25e9, "8 cards carry eight rings"),
             (50.375e9 / 300e9, "has to leave the nodes"),
+            (50.375e9 / (8 * 300e9), "a node's links together"),
+            (50.375e9 / 4 / 200e9, "the whole buffer, not a share"),
             (2 * 0.251875, "2 bytes"),
             (0.5 * 0.251875, "once to go round"),
             (50.375e9 / 400e9, "not H100's 50"),

@@ -15,6 +15,7 @@ ANSWERS = {
             (16 * 4096 * 14336, "m times n is as large"),
             (16 * 4096, "this is one of the two matrices"),
             (16 * 14336, "the other one learns too"),
+            (2 * 16 * (4096 + 14336), "each of the two thin matrices twice"),
             (4096 + 14336, "the rank is missing"),
         ],
     ),

@@ -131,6 +131,8 @@ ANSWERS = {
             (MFU_OPEN * 2, "not 4"),
             (MFU_OPEN * 128, "all 128 GPUs"),
             (MFU_OPEN / 3, "forward pass only"),
+            (MFU_OPEN * 2 / 3, "backward pass only"),
+            (MFU_OPEN + 4 * 512 * 4096**2 * 48 * 8192 / DONE, "MFU counts nothing twice"),
             (MFU_OPEN * 989.5 / 312, "the peak of an A100"),
             (MFU_OPEN - 12 * 512 * 4096**2 * 48 * 8192 / DONE, "the scores are missing"),
             (MFU_OPEN - 6 * 512 * 4096 * 8192 * 50304 / DONE, "the output head"),

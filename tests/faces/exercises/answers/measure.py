@@ -69,6 +69,7 @@ ANSWERS = {
         right=[48 / 1.65 / 10, 2.91, "2.909", 8 * 0.6 / (8 * 0.15 + 0.45)],
         common_mistakes=[
             (29.1, "over those of a single pass"),
+            (1, "update and exchange in there eight times"),
             (8, "takes longer too"),
             (1.65 / 0.6, "how much longer a step takes"),
             (4, "still there, once a step"),
