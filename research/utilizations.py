@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from llmtrain_helpers import published
 from llmtrain_helpers.flops import RECOMPUTE, count_flops, gpt_flops
 from llmtrain_helpers.plan.options import Software
-from llmtrain_helpers.plan.pace import FAMILIES, UTILIZATIONS, Shares, of_family
+from llmtrain_helpers.plan.pace import CHIP_FAMILIES, UTILIZATIONS, Shares, of_family
 from llmtrain_helpers.plan.plan import Plan
 
 if TYPE_CHECKING:
@@ -393,7 +393,7 @@ def shares() -> dict[str, Shares]:
         **{
             kind: _in_words(table.loc[f"steps, {kind}"], "publications")
             for kind in steps
-            if kind.endswith(tuple(FAMILIES.values()))
+            if kind.endswith(tuple(CHIP_FAMILIES.values()))
         },
         "16-bit experts": experts,
         "fp8 experts": experts,
@@ -420,7 +420,7 @@ def _spans_of_steps() -> dict[str, Span]:
     of_families = {
         kind: spread(table) if table["witness"].nunique() > 1 else _wider(spread(table), factor)
         for kind, table in own.items()
-        if kind.endswith(tuple(FAMILIES.values()))
+        if kind.endswith(tuple(CHIP_FAMILIES.values()))
     }
     return {
         **of_families,

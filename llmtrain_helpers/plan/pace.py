@@ -30,7 +30,12 @@ class Shares:
     evidence: str
 
 
-FAMILIES = {"TPU": " on TPU", "Trainium": " on Trainium", "Gaudi": " on Gaudi", "MI": " on AMD"}
+CHIP_FAMILIES = {
+    "TPU": " on TPU",
+    "Trainium": " on Trainium",
+    "Gaudi": " on Gaudi",
+    "MI": " on AMD",
+}
 """Other vendors' chips, by how their names begin, with what their kinds of steps end with."""
 
 
@@ -40,7 +45,7 @@ def of_family(chip: str) -> str:
     >>> of_family("TPU v5p"), of_family("H100 SXM")
     (' on TPU', '')
     """
-    return next((kind for begins, kind in FAMILIES.items() if chip.startswith(begins)), "")
+    return next((kind for begins, kind in CHIP_FAMILIES.items() if chip.startswith(begins)), "")
 
 
 def for_every_family(shares: Mapping[str, Shares]) -> dict[str, Shares]:
@@ -50,7 +55,7 @@ def for_every_family(shares: Mapping[str, Shares]) -> dict[str, Shares]:
     """
     of_nvidia = {kind: own for kind, own in shares.items() if " on " not in kind}
     everywhere = dict(shares)
-    for family in FAMILIES.values():
+    for family in CHIP_FAMILIES.values():
         for kind, own in of_nvidia.items():
             words = own.evidence.partition("; ")[0]  # what follows is about whole runs
             if not words.endswith("nobody has published such steps"):
