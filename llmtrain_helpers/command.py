@@ -33,7 +33,7 @@ from llmtrain_helpers.model.tables import find_row, names
 from llmtrain_helpers.parallelism import SHARDS
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.advice import UNTRIED, Advice, advise
-from llmtrain_helpers.plan.options import OPTIONS as ARGUMENTS
+from llmtrain_helpers.plan.options import OPTIONS
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.report import RECOMPUTED, Line, Report, sharded, worth
 from llmtrain_helpers.plan.search import best_split
@@ -44,7 +44,7 @@ from llmtrain_helpers.tuning import LOSS_KERNELS, STATES, TARGETS, Tuning, tuned
 WIDTH = 100
 """Letters in a line."""
 
-OPTIONS = {
+FLAGS = {
     "model": "MODEL",
     "num_gpus": "--gpus",
     "accelerator": "--chip",
@@ -187,7 +187,7 @@ def _reading(name: str) -> dict[str, Any]:
     if name in TIMES:
         metavar, line = TIMES[name]
         return {"type": _number, "metavar": metavar, "help": line}
-    option = ARGUMENTS[name]
+    option = OPTIONS[name]
     kind: Callable[[str], object] = str if name == "accelerator" else str.casefold
     metavar = "WORD"
     if "Number" in option.type:
@@ -214,7 +214,7 @@ def _parser() -> _Parser:
     parser.add_argument("model", nargs="?", metavar="MODEL", help="a published model by its name")
     parser.add_argument("--config", type=Path, metavar="FILE", help="or a config.json")
 
-    for name, word in OPTIONS.items():
+    for name, word in FLAGS.items():
         if name != "model":
             needed = name in ("num_gpus", "accelerator")
             parser.add_argument(word, dest=name, required=needed, **_reading(name))
@@ -388,7 +388,7 @@ def _check(given: Mapping[str, Any]) -> None:
 
 def _trained(given: Mapping[str, Any], switches: Mapping[str, bool]) -> str:
     """The shapes around the best that these GPUs can train in these days, or all as JSON."""
-    odd = [(OPTIONS | TUNED)[x] for x in given if x not in OF_A_SHELF]
+    odd = [(FLAGS | TUNED)[x] for x in given if x not in OF_A_SHELF]
     odd += [f"--{x}" for x in ("advise", "markdown") if switches[x]]
     if odd:
         raise ValueError(f"{odd[0]} is of one model: give its name, or --config FILE")
@@ -443,7 +443,7 @@ def in_options(sentence: str) -> str:
         sentence += ": --uneven-stages yes rounds up"
     sizes = rf"(^)?\b({'|'.join(MODEL_SIZES)})=(\d+)( is not| is)?\b"
     sentence = re.sub(sizes, _of_model, sentence)
-    words = {**OPTIONS, **TUNED, "data_parallel": "replicas"}
+    words = {**FLAGS, **TUNED, "data_parallel": "replicas"}
     worded = re.sub(rf"\b({'|'.join(words)})(?=[=·])", lambda match: words[match[1]], sentence)
     return re.sub(r"(--[a-z-]+|MODEL)=", r"\1 ", worded)
 
@@ -478,7 +478,7 @@ def _chosen(plan: Plan, given: Mapping[str, Any]) -> tuple[str, str]:
         chosen["expert_parallel"] = (f"experts on {units.plural(e, 'GPU')}", e)
     rest = {name: both for name, both in chosen.items() if name not in given}
     words = ", ".join(word for word, _ in rest.values())
-    pasted = " ".join(f"{OPTIONS[name]} {value}" for name, (_, value) in rest.items())
+    pasted = " ".join(f"{FLAGS[name]} {value}" for name, (_, value) in rest.items())
     return f"{words[:1].upper()}{words[1:]}", pasted
 
 
@@ -536,7 +536,7 @@ def _advice(plan: Plan, advice: Sequence[Advice], given: Mapping[str, Any]) -> l
 
 def _untried(plan: Plan, given: Mapping[str, Any]) -> list[str]:
     """Options that could make a plan need less, and with which no other value was tried."""
-    words, tuning = OPTIONS | TUNED, plan.run.tuning
+    words, tuning = FLAGS | TUNED, plan.run.tuning
     searched = {"tensor_parallel", "pipeline_parallel"} - {*given}
     if tuning is None:
         dense = {"expert_parallel"} if "expert_parallel" not in given else set()

@@ -22,7 +22,7 @@ from llmtrain_helpers import (
     units,
 )
 from llmtrain_helpers.__main__ import main
-from llmtrain_helpers.command import OPTIONS, TUNED, in_options
+from llmtrain_helpers.command import FLAGS, TUNED, in_options
 from llmtrain_helpers.plan.run import Run
 from tests.paths import ROOT
 
@@ -359,8 +359,8 @@ def test_an_option_that_could_help_is_tried_or_named(printed) -> None:
         untried = " ".join(text.partition("Not tried: ")[2].split()).removesuffix(".")
         assert numbers(printed(f"{command} --json"))["not_tried"] == untried.split(", ")
         named |= {*re.findall(r"--[a-z-]+", untried)}
-    assert named <= {*OPTIONS.values(), *TUNED.values()}
-    assert named | TRIED | NO_HELP == {*OPTIONS.values(), *TUNED.values()}
+    assert named <= {*FLAGS.values(), *TUNED.values()}
+    assert named | TRIED | NO_HELP == {*FLAGS.values(), *TUNED.values()}
     assert numbers(printed(f"{PLAN} --json"))["not_tried"] == []
 
 
@@ -511,7 +511,7 @@ def test_a_refusal_in_a_terminal_has_no_traceback() -> None:
 
 def test_options_are_arguments_of_a_plan_by_shorter_names() -> None:
     more = {"model", "accelerator", "sequence_length", "days", "shard", "seconds_per_iteration"}
-    assert {*OPTIONS} <= {*Run.__dataclass_fields__} | more
+    assert {*FLAGS} <= {*Run.__dataclass_fields__} | more
     assert in_options("zero_stage=3 with a pipeline") == "--shard zero3 with a pipeline"
     assert in_options("two tokens=2 and tokens") == "two --tokens 2 and tokens"
 
