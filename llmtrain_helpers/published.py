@@ -16,7 +16,7 @@ from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import (
     CONFIG_LIMIT as CONFIG_LIMIT,
-    FORMATS as FORMATS,
+    PEAKS as PEAKS,
     accelerator as accelerator,
     architecture as architecture,
     config_model as config_model,

@@ -33,7 +33,7 @@ from llmtrain_helpers.duration import (
 from llmtrain_helpers.flops import Recompute, achieved_flops_per_gpu, gpt_flops, utilization
 from llmtrain_helpers.model import Accelerator
 from llmtrain_helpers.parameters import count_parameters, gpt_parameters
-from llmtrain_helpers.published import FORMATS, accelerator, architecture, rows, run, share_of_run
+from llmtrain_helpers.published import PEAKS, accelerator, architecture, rows, run, share_of_run
 from llmtrain_helpers.results import Interval
 
 
@@ -101,7 +101,7 @@ _CONTROLS = {
     "format": controls.choice(
         "Number format",
         "The format whose peak is meant; bf16 and fp16 have 16 bits.",
-        FORMATS,
+        PEAKS,
         more=True,
     ),
     "price": controls.PRICE,

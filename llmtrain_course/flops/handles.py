@@ -33,7 +33,7 @@ from llmtrain_helpers.flops import (
 )
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.published import (
-    FORMATS,
+    PEAKS,
     accelerator,
     architecture,
     config_model,
@@ -131,7 +131,7 @@ _CONTROLS = {
     "batch_size": controls.BATCH,
     "chip": controls.CHIP,
     "format": controls.choice(
-        "Number format", "The format whose peak is compared.", FORMATS, more=True
+        "Number format", "The format whose peak is compared.", PEAKS, more=True
     ),
     "attention": controls.choice(
         "Pairs of tokens counted",

@@ -21,7 +21,7 @@ from llmtrain_helpers.model.accelerator import Accelerator
 from llmtrain_helpers.model.tables import Row, find_row, names, rows
 from llmtrain_helpers.model.transformer import Transformer, of_length
 
-FORMATS = ["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
+PEAKS = ["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
 """The columns of `accelerators()` that hold dense peaks, in FLOP/s."""
 
 SEQUENCE = 8192
@@ -159,7 +159,7 @@ def _chip(row: Mapping[str, Any]) -> Accelerator:
         memory=row["memory_bytes"],
         bandwidth=row.get("bandwidth_bytes_per_s"),
         power=row.get("power_watts"),
-        peaks={key: row[key] for key in FORMATS if key in row},
+        peaks={key: row[key] for key in PEAKS if key in row},
         shown_memory=row.get("shown_bytes"),
         **_links(row["name"]),
         **_matmul_shares(row["name"]),

@@ -418,7 +418,7 @@ def test_names_stand_once(path: Path) -> None:
 
 def test_peaks_are_dense_and_in_flops_per_second() -> None:
     table = published.accelerators()
-    for name in published.FORMATS:
+    for name in published.PEAKS:
         peaks = table[name].dropna()
         assert peaks.between(5e12, 4e16).all()
     both = table.dropna(subset=["bf16", "fp8"])
