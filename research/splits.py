@@ -162,7 +162,7 @@ SCALINGS = ("tensorwise", "rowwise")
 """How fp8's values are scaled, where a row says so: one factor a matrix, or one a row."""
 
 
-SAME = ("num_gpus", "global_batch_size", "micro_batch_size", "recompute_share", *_SPLIT)
+SAME_IN_PAIRS = ("num_gpus", "global_batch_size", "micro_batch_size", "recompute_share", *_SPLIT)
 """What a pair that differs in fp8 alone has in common, beside its name."""
 
 
@@ -183,7 +183,7 @@ def fp8_gains() -> DataFrame:
         other = unquantised.get(_unscaled(row))
         if row["format"] != "fp8" or other is None:
             continue
-        if any(row.get(name) != other.get(name) for name in SAME):
+        if any(row.get(name) != other.get(name) for name in SAME_IN_PAIRS):
             continue
         wider, narrower = seconds.get(other["name"]), seconds.get(row["name"])
         pairs.append(

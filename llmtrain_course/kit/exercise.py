@@ -657,14 +657,14 @@ def _option(answer: Answer, options: Collection[str]) -> str:
     chosen = str(answer) if isinstance(answer, int | float) else answer
     if isinstance(chosen, str):
         word = _letters(chosen)
-        chosen = by_letters.get(word) or by_letters.get(_letters(SAME.get(word, "")), answer)
+        chosen = by_letters.get(word) or by_letters.get(_letters(SYNONYMS.get(word, "")), answer)
     if isinstance(chosen, str) and chosen in options:
         return chosen
     choices = ", ".join(f'"{option}"' for option in options)
     raise ValueError(f"{show(answer)} is none of the choices: {choices}")
 
 
-SAME = {
+SYNONYMS = {
     "2": "twice",
     "20": "twice",
     "double": "twice",

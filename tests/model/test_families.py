@@ -11,7 +11,13 @@ import pytest
 from llmtrain_helpers import Transformer, count_parameters, published
 from llmtrain_helpers.model.huggingface import family_rows
 from llmtrain_helpers.model.huggingface.configs import left_out
-from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES, SAME, Family, families_of
+from llmtrain_helpers.model.huggingface.families import (
+    COMMON,
+    FAMILIES,
+    OTHER_NAMES,
+    Family,
+    families_of,
+)
 from llmtrain_helpers.model.recurrences import LightningAttention
 from tests.config_files import BUILT, FILES, PARAMETERS
 
@@ -152,14 +158,14 @@ def test_the_whole_file_says_whether_its_head_is_tied() -> None:
             assert Transformer.from_config(whole) == read(family, tie_word_embeddings=tied)
 
 
-@pytest.mark.parametrize("name", SAME)
+@pytest.mark.parametrize("name", OTHER_NAMES)
 def test_a_name_that_stands_for_a_family_says_all_of_its_sizes(name: str) -> None:
     """As transformers builds it; its own defaults are others, so none is taken for granted."""
-    family = FAMILIES[SAME[name]]
+    family = FAMILIES[OTHER_NAMES[name]]
     sizes = {key: value for key, value in family.defaults.items() if value is not None}
     if "num_key_value_heads" in family.defaults:
         sizes.setdefault("num_key_value_heads", sizes["num_attention_heads"])
-    assert read(name, **sizes) == read(SAME[name], **sizes)
+    assert read(name, **sizes) == read(OTHER_NAMES[name], **sizes)
     counted = [key for key in sizes if family.role(key) in COUNTED]
     assert len(counted) >= 6
     for key in counted:

@@ -24,7 +24,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.model.huggingface import rules
-from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES, SAME, Family
+from llmtrain_helpers.model.huggingface.families import COMMON, FAMILIES, OTHER_NAMES, Family
 from llmtrain_helpers.model.huggingface.stacking import ATTENTION, arguments
 
 _ONLY: dict[str, Any] = {
@@ -184,7 +184,7 @@ _TEXTS = ("text_config", "llm_config", "language_config")
 
 def _family(config: Mapping[str, object]) -> Family | None:
     name = config.get("model_type")
-    return FAMILIES.get(SAME.get(name, name)) if isinstance(name, str) else None
+    return FAMILIES.get(OTHER_NAMES.get(name, name)) if isinstance(name, str) else None
 
 
 def _check_model(config: Mapping[str, object], family: Family) -> None:
@@ -241,7 +241,7 @@ def _check_other_families(config: Mapping[str, object], family: Family) -> None:
             gated = _ACTS.get(act) if isinstance(act, str) else None
             if gated not in (None, family.gated):
                 refuse(key, act, f"is not what {family.model} has between its matrices")
-    same = config["model_type"] in SAME  # its own defaults are others, and not known here
+    same = config["model_type"] in OTHER_NAMES  # its own defaults are others, and not known here
     present = (key for key, x in config.items() if is_array(x) or x or (same and x is not None))
     roles = {family.role(family.aliases.get(str(key), str(key))) for key in present}
     if not same and ("vocab_size" not in roles or len(roles & _SIZES) < 4):

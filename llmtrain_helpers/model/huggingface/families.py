@@ -345,7 +345,7 @@ _WORDS = {"None": None, "True": True, "False": False, "no": False, "''": ""}
 FAMILIES = families_of(ROWS)
 """The families that are known, by `model_type`."""
 
-SAME = {
+OTHER_NAMES = {
     "kimi_k2": "deepseek_v3",
     **dict.fromkeys(["qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text"], "qwen2"),
     "qwen3_vl_text": "qwen3",
