@@ -745,6 +745,16 @@ def test_a_row_may_begin_with_the_words_of_another() -> None:
         families_of("mine Llama ^gpt2")
 
 
+def test_a_default_says_which_values_its_key_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = families_of("mine Llama window_layers=[] first_layers=0 last_layer=-1")["mine"]
+    monkeypatch.setitem(FAMILIES, "mine", mine)
+    plain = read("mine")
+    assert read("mine", window_layers=[1, 2], first_layers=0, last_layer=-1) == plain
+    assert "first_layers=-1" in refusal("mine", first_layers=-1)
+    assert "last_layer=-2" in refusal("mine", last_layer=-2)
+    assert "window_layers=3" in refusal("mine", window_layers=3)
+
+
 def test_each_sign_of_a_row_is_explained_once() -> None:
     signs = [re.search(r"^[-~.]|[=>+!:@]", word)[0] for word in WORKED[2:]]
     assert {*signs} == {*"-~.=>+!:@"}

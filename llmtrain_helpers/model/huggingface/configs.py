@@ -89,10 +89,9 @@ _LISTS = {
     "attn_layer_indices",
     "full_attn_idxs",
     "moe_layers",
-    "block_types",
     "attention_layers",
 }
-"""Keys whose value is a list with something to say of each layer."""
+"""Keys whose value is a list with something to say of each layer, though a row has None."""
 
 _MAY_BE_ZERO = {
     "first_k_dense_replace",
@@ -107,9 +106,8 @@ _MAY_BE_ZERO = {
     "attn_layer_offset",
     "expert_layer_offset",
     "sliding_window",
-    "num_nextn_predict_layers",
 }
-"""Numbers that may be zero: there is no such layer, or no such size."""
+"""Numbers that may be zero, though a row has another: there is no such layer or size."""
 
 _MAY_BE_NULL = {
     "sliding_window",
@@ -328,14 +326,15 @@ def _checked(name: str, key: str, value: Any, family: Family) -> Any:
         refuse(name, value, "is an array: here it must be one number")
     if isinstance(default, bool):
         return flag(name, value)
-    if key in _LISTS:
+    if key in _LISTS or isinstance(default, list):
         return _list(name, value)
     if default == "auto" and value == "auto":
         return value
     if isinstance(default, float):
         return quantity(name, value)
     if role not in ("num_experts", "experts_per_token"):
-        least = -1 if key == "moe_layer_end_index" else int(key not in _MAY_BE_ZERO)
+        least = int(key not in _MAY_BE_ZERO)
+        least = min(least, default) if isinstance(default, int) else least
         return count(name, value, least)
     # Without experts, a layer of qwen3_moe has a plain MLP, and one of mixtral none.
     least = int("moe_intermediate_size" not in family.defaults)
