@@ -12,7 +12,8 @@ USAGE = """python -m research COMMAND
 
   utilizations  how many published figures are inside the interval of the others
   splits        how well the model of a step orders measured splits
-  finetunes     how well the memory of measured fine-tuning is predicted
+  finetunes     how fast fine-tuning was, as others measured it
+  memory        how well the memory of measured steps is predicted
 
 Each takes --help."""
 
@@ -28,7 +29,7 @@ def printed(name: str) -> Callable[[Sequence[str]], int]:
     return command
 
 
-COMMANDS = {name: printed(name) for name in ("utilizations", "splits", "finetunes")}
+COMMANDS = {name: printed(name) for name in ("utilizations", "splits", "finetunes", "memory")}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,29 +1,20 @@
-"""Measured fine-tuning beside its estimate: who foretells the memory that others measured?
+"""Measured fine-tuning: what each row of data/ means, and how fast it was.
 
-`judged` brings the rows of data/finetune_measured.csv that its column `judged` names to
-estimates, by what each publication's words mean; `errors` and `fits` sum them up by
-source, `reserves` says what a card holds beyond the allocator's peak. `formula` is held
-against what PyTorch counted (data/finetune_counted.csv).
-`python -m research finetunes` prints it all.
+`shape` and `tuning` say what a row of data/finetune_measured.csv trained, by what its
+publication's words mean (`research.memory` compares its memory); `pace` and `speed_ratios` are
+about its speed. `formula` is compared with what PyTorch counted (data/finetune_counted.csv).
+`python -m research finetunes` prints the speed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
-from operator import attrgetter
-from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llmtrain_helpers import published
-from llmtrain_helpers.finetune import (
-    TunedMemory,
-    TunedRecompute,
-    tuned_activations,
-    tuned_flops,
-    tuned_memory,
-)
+from llmtrain_helpers.finetune import TunedRecompute, tuned_activations, tuned_flops
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.pace import Shares
 from llmtrain_helpers.tuning import Tuning
@@ -31,11 +22,6 @@ from research import utilizations
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-GIB = 2**30
-
-CARDS = {"A100 80GB": 80 * GIB, "A100-SXM4-40GB": 40 * GIB, "A10G 24GB": 24 * GIB}
-"""Bytes of the cards of rows that ran out of memory: all of them count in GiB."""
 
 NAMED = {
     "Mixtral-8x7B-Instruct-v0.1": "Mixtral-8x7B",
@@ -175,81 +161,6 @@ def tuning(row: Mapping[str, Any]) -> Tuning:
         double = "double quant" in row["quantisation"]
     keeps = who.startswith("litgpt")
     return Tuning.qlora(double_quantisation=double, keeps_inputs=keeps, **options)
-
-
-def estimate(row: Mapping[str, Any]) -> TunedMemory:
-    """The peak of a row's step, part by part."""
-    gpus = row["num_gpus"]
-    passes = int(row["batch"].removeprefix("grad_accum ")) if "accum" in row.get("batch", "") else 1
-    if row.get("batch", "").startswith("global batch"):
-        passes = int(row["batch"].split()[-1]) // (row["micro_batch_size"] * gpus)
-    model = shape(row["model"], row["sequence_length"])
-    if row["publication"].startswith("litgpt"):  # which loads a tied head as a copy
-        model = replace(model, tied_embeddings=False)
-    return tuned_memory(
-        model,
-        tuning(row),
-        row["micro_batch_size"],
-        "full" if row["recompute"].startswith("on") else "none",
-        accumulation_steps=max(passes, 1),
-        zero_stage=3 if gpus > 1 else 0,
-        data_parallel=gpus,
-    )
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A measured row and its estimate, in bytes; `peak` and `driver`, which counts the
-    allocator's cache too, are None if they weren't published."""
-
-    name: str
-    source: str
-    kind: str
-    estimate: TunedMemory
-    peak: float | None
-    driver: float | None
-    card: float | None
-
-    @property
-    def error(self) -> float:
-        """The estimate over what was measured, less 1."""
-        assert self.peak is not None
-        return float(self.estimate.total / self.peak) - 1
-
-
-def source_of(row: Mapping[str, Any]) -> str:
-    """Whose row it is; IBM's apart where bytes were read off rows of that kind."""
-    who: str = row["publication"]
-    if not who.startswith("fms"):
-        return who
-    kernels = row.get("kernels", "")
-    in_place = "foak" in kernels and "liger" not in kernels
-    sharded = row["num_gpus"] > 1 and row["method"] != "full"
-    return "IBM, partly read off" if in_place or sharded or "baseline" in kernels else "IBM"
-
-
-def kind_of(row: Mapping[str, Any]) -> str:
-    """The kind of a reserve: one GPU or several, with whole logits or fused ones."""
-    logits = "fused" if "liger" in row.get("kernels", "") else "whole"
-    return f"{'one GPU' if row['num_gpus'] == 1 else 'several'}, {logits} logits"
-
-
-@cache
-def judged() -> tuple[Judged, ...]:
-    """Each judged row of data/finetune_measured.csv beside its estimate."""
-    return tuple(
-        Judged(
-            row["name"],
-            source_of(row),
-            kind_of(row),
-            estimate(row),
-            row.get("peak_bytes"),
-            row.get("shown_bytes"),
-            CARDS.get(row["accelerator"]),
-        )
-        for row in published.rows("finetune_measured")
-        if "judged" in row
-    )
 
 
 COUNTED = {
@@ -439,94 +350,8 @@ AGAINST_ITSELF = {
 """Judged rows that say what cannot be at once: they count as the errors that they are."""
 
 
-def errors() -> dict[str, tuple[int, float, float, float]]:
-    """By source: rows, the median error's size, its sign, and the share within 15 %."""
-    by_source = {}
-    for source in dict.fromkeys(row.source for row in judged()):
-        values = [row.error for row in judged() if row.source == source and row.peak]
-        if values:
-            within = sum(abs(error) <= 0.15 for error in values) / len(values)
-            by_source[source] = len(values), median(map(abs, values)), median(values), within
-    return by_source
-
-
-class Reserve(NamedTuple):
-    """Bytes beyond the allocator's peak in so many rows: a tenth had less, half, a tenth more."""
-
-    rows: int
-    firm: float
-    likely: float
-    most: float
-
-
-def reserves(kinds: Callable[[Judged], str] = attrgetter("kind")) -> dict[str, Reserve]:
-    """What the driver showed beyond the allocator's peak, by kind: IBM's rows alone have both.
-
-    Cache that the allocator would give back is in it, so that the least is what is firm.
-    """
-    by_kind = {}
-    for kind in dict.fromkeys(map(kinds, judged())):
-        over = [r.driver - r.peak for r in judged() if kinds(r) == kind and r.driver and r.peak]
-        if len(over) > 2:
-            tenths = quantiles(over, n=10)
-            by_kind[kind] = Reserve(len(over), tenths[0], median(over), tenths[-1])
-    return by_kind
-
-
-@cache
-def litgpt_held(method: str, several: bool) -> float:
-    """Times the count that litgpt's runs of a method held, in the middle, on one GPU or several.
-
-    >>> f"{litgpt_held('qlora', False):.1f}, {litgpt_held('lora', True):.1f}"
-    '1.2, 2.1'
-    """
-    rows = {row["name"]: row for row in published.rows("finetune_measured")}
-    alike = [
-        row
-        for row in judged()
-        if row.peak and row.source.startswith("litgpt")
-        if rows[row.name]["method"] == method and (rows[row.name]["num_gpus"] > 1) == several
-    ]
-    return float(median(row.peak / row.estimate.total for row in alike if row.peak))
-
-
-def fits() -> dict[str, tuple[int, int, int, int]]:
-    """By source: rows that ran and how many are said to fit, those that did not, and of them.
-
-    Whether the estimate and the firm reserve of its kind, without logits' kind, are no
-    more than the card. Of cards whose size is known; the reserve is IBM's for all.
-    """
-    ways = {kind: reserve.firm for kind, reserve in reserves(_ways).items()}
-    by_source: dict[str, list[int]] = {}
-    for row in judged():
-        if row.card is None:
-            continue
-        predicted = row.estimate.total + ways[_ways(row)] <= row.card
-        counted = by_source.setdefault(row.source, [0, 0, 0, 0])
-        place = 0 if row.peak else 2
-        counted[place] += 1
-        counted[place + 1] += bool(predicted == (row.peak is not None))
-    return {source: (a, b, c, d) for source, (a, b, c, d) in by_source.items()}
-
-
-def _ways(row: Judged) -> str:
-    return row.kind.partition(",")[0]
-
-
 def main() -> None:
-    """Print errors by source, what fits, and reserves by kind."""
-    for source, (rows, size, sign, within) in errors().items():
-        print(f"{source:24}{rows:4} rows, median error {size:6.1%} ({sign:+.1%})", end="")
-        print(f", {within:.0%} within 15 %")
-    print()
-    for source, (ran, right, failed, refused) in fits().items():
-        print(f"{source:24}{right:4} of {ran:3} that ran are said to fit,", end="")
-        print(f"{refused:4} of {failed:3} that did not are said not to")
-    print()
-    for kind, reserve in (reserves() | reserves(_ways)).items():
-        firm, likely, most = (f"{size / 1e9:5.1f}" for size in reserve[1:])
-        print(f"{kind:24}{reserve.rows:4} rows, beyond the peak{firm}, {likely} to{most} GB")
-    print()
+    """Print the share of the peak that tuning reached, and the rows that contradict themselves."""
     share, table = pace(), utilizations.coverage({"16-bit tuning": speeds()})
     ends = ", ".join(map(str, share.steps))
     print(f"speed: {ends} of the peak; {share.evidence}")

@@ -287,7 +287,7 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
     lines = published.judged_steps() if source == "software_steps" else published.rows(source)
     for row in (step for line in lines for step in select(constants | line)):
         try:
-            plan = _plan(row)
+            plan = plan_of(row)
         except ValueError:  # the split does not come out even
             continue
         if plan.step is None:  # the chip's links are unknown
@@ -308,33 +308,14 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
                 "software": software,
                 "by_software": own.step.total,
                 "plan": plan,
+                "peak": row.get("peak_bytes", row.get("memory_bytes")),
+                "stated": row.get("stated", True),
             }
         )
     return tuple(steps)
 
 
-def held_on_cards() -> DataFrame:
-    """Measured steps, all of which ran on their cards: how many fit by the plan's memory.
-
-    By publication: `steps`; those that `fit`, that are `tight`, that are `over` the card;
-    and the `most` bytes over those of the card. Each with its software, and with
-    gradients that are sharded in each pass, as FSDP does it.
-    """
-    from pandas import DataFrame
-
-    rows = []
-    for step in measured_splits().to_dict("records"):
-        named = {} if step["software"] == "other" else {"software": step["software"]}
-        plan = step["plan"].replace(keep_gradients=False, **named)
-        row = {"publication": step["publication"], "steps": 1, "fit": plan.fits}
-        row |= {"tight": plan.tight, "over": not (plan.fits or plan.tight)}
-        rows.append({**row, "most": plan.memory.total / plan.run.accelerator.memory})
-    by_publication = DataFrame(rows).groupby("publication")
-    counts = by_publication[["steps", "fit", "tight", "over"]].sum().astype(int)
-    return counts.assign(most=by_publication["most"].max())
-
-
-def _plan(row: Mapping[str, Any]) -> Plan:
+def plan_of(row: Mapping[str, Any]) -> Plan:
     """The plan of a measured row: one step of the batch that its replicas make."""
     split: dict[str, Any] = {name: int(row.get(name) or 1) for name in _SPLIT}
     model, b = row.get("shape") or _shape(row), int(row["micro_batch_size"])
@@ -381,7 +362,7 @@ def _both(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _at_rate(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Rows that print a rate in place of seconds: FLOPs of the step over it."""
-    counted = _plan(row).flops.total
+    counted = plan_of(row).flops.total
     yield {**row, "seconds_per_iteration": counted / row["num_gpus"] / row["flops_per_gpu"]}
 
 
@@ -449,6 +430,7 @@ def _of_software(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         "section": row["note"] if "note" in row else row["source_id"],
         "precision": f"{row['software']} {row.get('version')} {row['format']}",
         "recompute": _nearest(row.get("recompute"), row["recompute_share"]),
+        "stated": "recompute" in row,
         "overlapped": False if "no overlap of tensor" in row.get("note", "") else None,
     }
     yield {**step, "seconds_per_iteration": _seconds(step)}
