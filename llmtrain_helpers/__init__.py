@@ -92,7 +92,6 @@ if TYPE_CHECKING:
         LoraMemory as LoraMemory,
         TunedActivations as TunedActivations,
         TunedFlops as TunedFlops,
-        TunedMemory as TunedMemory,
         longest_sequence as longest_sequence,
         lora_memory as lora_memory,
         lora_parameters as lora_parameters,
@@ -121,6 +120,7 @@ if TYPE_CHECKING:
         loss as loss,
         over_training as over_training,
     )
+    from llmtrain_helpers.memory import Memory as Memory, TunedMemory as TunedMemory
     from llmtrain_helpers.model.accelerator import Accelerator as Accelerator
     from llmtrain_helpers.model.layers import (
         Attention as Attention,
@@ -142,7 +142,6 @@ if TYPE_CHECKING:
         advise as advise,
         fewest_gpus as fewest_gpus,
     )
-    from llmtrain_helpers.plan.memory import Memory as Memory
     from llmtrain_helpers.plan.pace import Shares as Shares
     from llmtrain_helpers.plan.plan import (
         Plan as Plan,
@@ -216,7 +215,7 @@ _NAMES = {
         "training_interval training_seconds"
     ),
     "finetune": (
-        "LoraMemory TunedActivations TunedFlops TunedMemory longest_sequence lora_memory "
+        "LoraMemory TunedActivations TunedFlops longest_sequence lora_memory "
         "lora_parameters tuned_activations tuned_flops tuned_memory tuned_phases tuning_tokens"
     ),
     "flops": "FlopCount achieved_flops_per_gpu count_flops gpt_flops utilization without_windows",
@@ -224,13 +223,13 @@ _NAMES = {
         "LAWS Law Optimum best_for_loss compute_for_loss compute_optimal "
         "effective_tokens loss over_training"
     ),
+    "memory": "Memory TunedMemory",
     "model.accelerator": "Accelerator",
     "model.layers": "Attention Experts LatentAttention Layer Mlp",
     "model.transformer": "Transformer",
     "parallelism": "Split",
     "parameters": "ParameterCount count_parameters expert_parameters gpt_parameters",
     "plan.advice": "Advice advise fewest_gpus",
-    "plan.memory": "Memory",
     "plan.pace": "Shares",
     "plan.run": "Run",
     "plan.seconds": "Pace StepSeconds",

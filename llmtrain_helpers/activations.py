@@ -29,6 +29,14 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.flops import EveryRecompute, Recompute, count_flops
+from llmtrain_helpers.memory import (
+    LOSS_KERNELS,
+    MOMENTS,
+    Memory,
+    Stored,
+    widest_gradients,
+    working_bytes,
+)
 from llmtrain_helpers.model.layers import Attention, Layer, Mlp, Part
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.parameters import count_parameters, head_parameters, norm_parameters
@@ -256,9 +264,9 @@ def recompute_flops(model: Transformer, batch_size: Number, recompute: EveryReco
 class Moment(Breakdown[Result]):
     """The bytes that are resident at one moment of a step, part by part.
 
-    `weights` and `gradients` with their copies in fp32; `logits` two tensors in fp32,
-    there while the loss is differentiated. `step` and `micro_batch` count from 1;
-    `mark` names the moment.
+    `weights` and `gradients` with their copies in fp32; `logits` two tensors in fp32, there
+    while the loss is differentiated; `working` what the layer has beside them that backward
+    is in. `step` and `micro_batch` count from 1; `mark` names the moment.
     """
 
     _not_parts = ("step", "micro_batch", "mark")
@@ -271,6 +279,7 @@ class Moment(Breakdown[Result]):
     optimizer: Result
     activations: Result
     logits: Result
+    working: Result = 0
 
 
 @dataclass(frozen=True)
@@ -291,10 +300,10 @@ class Timeline:
         return max(self.moments, key=lambda moment: moment.total)
 
 
-MARKS = ["start", "forward", "loss", "layers", "backward", "update"]
-"""The moments of a step: before it, after forward, while the loss is differentiated, as
-backward enters the last layer, after backward, after the optimizer's update. With
-accumulation the four in the middle come once for each micro-batch."""
+MARKS = ["start", "forward", *MOMENTS]
+"""The moments of a step: before it, after forward, and the four at one of which memory is
+fullest (`memory.MOMENTS`). With accumulation those from forward to the first layer come once
+for each micro-batch."""
 
 
 @checked
@@ -313,16 +322,15 @@ def step_timeline(
 
     Weights are always there, Adam's state from the first update on. Activations rise
     through forward and fall through backward, while gradients rise; these stay through
-    all micro-batches and are released after the update. At "loss" two tensors of 4sbV
-    stand beside the activations: the peak, unless gradients outweigh activations. At
-    "layers" the head's gradients are there, and with full recomputation the last layer
-    again.
+    all micro-batches and are released after the update. At the loss two tensors of 4sbV
+    are added to the activations: the peak, unless gradients outweigh activations. At the
+    last layer the head's gradients are there, and with full recomputation that layer again;
+    at the first layer all gradients are. At both an MLP's gradients come on top.
 
     Takes one shape, no arrays; a `Recipe` or its name in `RECIPES`. A value weighs 4
-    bytes with the recipe fp32, else 2. Left out are the working tensors of single
-    operators, among them the scores that selective recomputation brings back inside a
-    layer, and what an allocator reserves beyond. Returns a `Timeline` of `Moment`s in
-    bytes, six a step (four more with each further micro-batch).
+    bytes with the recipe fp32, else 2. What an allocator reserves beyond is left out.
+    Returns a `Timeline` of `Moment`s in bytes, six a step (four more with each further
+    micro-batch).
 
     Source: measured on PyTorch models, see notebook 11.
 
@@ -341,36 +349,55 @@ def step_timeline(
     def count_with(model: Transformer, recompute: EveryRecompute) -> ActivationCount:
         return count_activations(model, b, recompute, attention, dropout, value_bytes=v)
 
-    def gradients(parameters: Result) -> Result:
-        states = model_state_bytes(parameters, recipe)
-        return states.gradients + states.main_gradients
-
     def dropped(model: Transformer) -> Result:
         """Count what the layers do not keep, and backward computes again one layer at a time."""
         return count_with(model, "none").layers - count_with(model, recompute).layers
 
-    A = count_with(model, recompute)
-    recomputed = largest_layer(model, dropped) if recompute == "full" else 0
-    of_head, whole = gradients(head_parameters(model) + norm_parameters(model)), gradients(P)
-    states = model_state_bytes(P, recipe)
-    weights = states.weights + states.main_weights
-    # Each mark of a pass: the gradients so far, the activations, the tensors of logits.
-    marks = [
-        ("forward", 0, A.total, 0),
-        ("loss", 0, A.total, 2 * 4 * b * s * model.vocab_size),
-        ("layers", of_head, A.total - A.head + recomputed, 0),
-        ("backward", whole, 0, 0),
-    ]
-    moments = []
+    A, states = count_with(model, recompute), model_state_bytes(P, recipe)
+    again, at_once = largest_layer(model, dropped), b * s * v * widest_gradients(model)
+    stored = Stored(
+        **states.parts(),
+        earlier=0,
+        of_head=head_parameters(model) + norm_parameters(model),
+        of_all=P,
+        others=0,
+        layers=A.layers + A.embedding,
+        layer=largest_layer(model, lambda model: count_with(model, recompute).layers),
+        head=A.head,
+        logits=(LOSS_KERNELS["plain"] - 4) * b * s * model.vocab_size,
+        working=working_bytes(recompute, again, at_once),
+    )
+    # A layer that is computed again has its activations; scores that are come and go inside.
+    whole_again = 0 if recompute == "selective" else again
+    weights, moments = states.weights + states.main_weights, []
     for step in range(1, steps + 1):
         adam = states.optimizer if step > 1 else 0  # its state comes with the first update
         moments.append(Moment(step, 1, "start", weights, 0, adam, 0, 0))
         for i in range(1, k + 1):
-            for mark, so_far, activations, logits in marks:
-                G = so_far if i == 1 else whole  # the first pass's gradients stay
-                moments.append(Moment(step, i, mark, weights, G, adam, activations, logits))
-        moments.append(Moment(step, k, "update", weights, whole, states.optimizer, 0, 0))
+            # The first pass's gradients stay.
+            passing = stored._replace(optimizer=adam, earlier=int(i > 1)).moments()
+            earlier = passing[0].gradients + passing[0].main_gradients
+            moments.append(Moment(step, i, "forward", weights, earlier, adam, A.total, 0))
+            moments.extend(_resident(step, i, memory, whole_again) for memory in passing[:-1])
+        moments.append(_resident(step, k, stored.moments()[-1], 0))
     return Timeline(tuple(moments), states.main_weights, A.head)
+
+
+def _resident(step: int, micro_batch: int, memory: Memory, again: Result) -> Moment:
+    """Return one of a step's four moments; what of a layer is there again is an activation."""
+    working = memory.transient - memory.logits
+    there = again if working else 0
+    return Moment(
+        step,
+        micro_batch,
+        memory.moment,
+        memory.weights + memory.main_weights,
+        memory.gradients + memory.main_gradients,
+        memory.optimizer,
+        memory.activations + there,
+        memory.logits,
+        working - there,
+    )
 
 
 def largest_layer(model: Transformer, of_layers: Callable[[Transformer], Result]) -> Result:

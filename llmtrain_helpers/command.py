@@ -21,6 +21,7 @@ from llmtrain_helpers import units
 from llmtrain_helpers.budget import Point, frontier, most_tokens, shelf, usual_batch
 from llmtrain_helpers.checks import quantity, single
 from llmtrain_helpers.duration import gpu_hours
+from llmtrain_helpers.memory import LOSS_KERNELS
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import (
     SEQUENCE,
@@ -39,7 +40,7 @@ from llmtrain_helpers.plan.report import RECOMPUTED, Line, Report, sharded, wort
 from llmtrain_helpers.plan.search import best_split
 from llmtrain_helpers.precision import RECIPES
 from llmtrain_helpers.results import Interval
-from llmtrain_helpers.tuning import LOSS_KERNELS, STATES, TARGETS, Tuning, tuned_parameters
+from llmtrain_helpers.tuning import STATES, TARGETS, Tuning, tuned_parameters
 
 WIDTH = 100
 """Letters in a line."""

@@ -24,6 +24,7 @@ from llmtrain_helpers.checks import (
     Result,
     Size,
     Whole,
+    anywhere,
     as_results,
     as_sizes,
     at_most,
@@ -35,6 +36,7 @@ from llmtrain_helpers.checks import (
     refuse,
 )
 from llmtrain_helpers.flops import FlopCount, Pairs
+from llmtrain_helpers.memory import LOSS_KERNELS, Memory, Stored, fullest, mlp_gradients
 from llmtrain_helpers.model.layers import (
     Attention,
     Experts,
@@ -50,9 +52,7 @@ from llmtrain_helpers.parameters import count_parameters, embedding_parameters, 
 from llmtrain_helpers.precision import Recipe, RecipeName, known_recipe
 from llmtrain_helpers.results import Breakdown, divide, greatest, maximum, minimum, where
 from llmtrain_helpers.tuning import (
-    AT_WORK_UNDER_FSDP,
     HEAD,
-    LOSS_KERNELS,
     Site,
     Tuning,
     check_rank,
@@ -368,26 +368,6 @@ def weight_bytes(tuning: Tuning) -> dict[str, float]:
     }
 
 
-@dataclass(frozen=True)
-class TunedMemory(Breakdown[Result]):
-    """Bytes on a GPU at one moment of a step of tuning, part by part.
-
-    `weights`, frozen and learning; `gradients` and `optimizer` states of what learns;
-    `activations` kept for backward; `transient`, what is there for this moment: logits, a
-    layer computed again with its gradients, the update's copy, what FSDP gathers, a matrix
-    out of 4 bits. `phase` names the moment.
-    """
-
-    _not_parts = ("phase",)
-
-    phase: str
-    weights: Result
-    gradients: Result
-    optimizer: Result
-    activations: Result
-    transient: Result
-
-
 @cache_per_model
 @checked
 def tuned_phases(
@@ -400,28 +380,28 @@ def tuned_phases(
     accumulation_steps: Count[Number] = 1,
     zero_stage: Whole[int] = 0,
     data_parallel: Count[Number] = 1,
-) -> tuple[TunedMemory, ...]:
+) -> tuple[Memory, ...]:
     """Bytes on a GPU at the four moments of a step of which one is the peak.
 
-    At the `loss` stand all activations and the logits (`LOSS_KERNELS`); at the `last layer`,
-    where backward begins, the activations and that layer: what it keeps if it was
-    recomputed, and three gradients as wide as its MLP (two without a gate); at the `first
-    layer`, where it ends, one layer and all gradients; at the `update` the gradients and a
-    copy of what learns (see `STATES`). With several `accumulation_steps` gradients are
-    there all the time. Weights in 4 bits come out of them one matrix at a time. With ZeRO
-    over d replicas each has its share of what the stage shards; stage 3 gathers two layers
-    for backward, with one's gradients if they learn, and has embedding and head whole; with
-    adapters it has `AT_WORK_UNDER_FSDP` layers at work.
+    At the `loss` all activations are there and the logits (`LOSS_KERNELS`); at the `last layer`,
+    where backward begins, the activations and that layer at work: what it keeps if it was
+    recomputed, and its MLP's gradients; at the `first layer`, where it ends, one layer and all
+    gradients; at the `update` the gradients and a copy of what learns (see `STATES`). With
+    several `accumulation_steps` gradients are there all the time. Weights in 4 bits are
+    unpacked one matrix at a time. With ZeRO over d replicas each has its share of what the
+    stage shards; stage 3 gathers two layers for backward, with one's gradients if they learn,
+    and has embedding and head whole; beside adapters what flows between layers is in 32 bits
+    there (read off IBM's rows, on 2 and 4 GPUs).
 
     Source: counted with PyTorch (states, logits, activations); the MLP's gradients follow
     from its products.
 
     >>> mistral = Transformer.llama(32, 4096, 32, 8, 14336, 32000, sequence_length=4096)
     >>> for memory in tuned_phases(mistral, Tuning.full("pure_bf16"), 4, "full"):
-    ...     print(f"{memory.phase}: {memory.total / 1e9:.1f} GB")  # measured: 72.4
+    ...     print(f"{memory.moment}: {memory.total / 1e9:.1f} GB")  # measured: 72.4
     loss: 55.6 GB
-    last layer: 53.2 GB
-    first layer: 62.6 GB
+    last layer: 52.8 GB
+    first layer: 62.2 GB
     update: 72.4 GB
     """
     model = of_length(model, sequence_length)
@@ -430,30 +410,25 @@ def tuned_phases(
     stage = zero_stage
     at_most("zero_stage", stage, "ZeRO's last stage", 3)
     broadcast(micro_batch_size=b, data_parallel=d, accumulation_steps=m, **model.numbers())
+    if stage == 3 and not tuning.is_full and anywhere(d > 1):
+        tuning = tuning.replace(stream_bytes=4)
     saved = tuned_activations(model, tuning, b, recompute)
     T, V, h, full = b * model.sequence_length, model.vocab_size, model.hidden_size, tuning.is_full
     each, n = tuning.bytes_of, P.learning
 
-    # What stays: weights, gradients and states, each shared out from its stage on.
-    frozen = tuning.matrix_bytes * P.frozen + tuning.other_bytes * P.wide
-    weights = divide(frozen + each.weights * n, d if stage == 3 else 1)
-    optimizer = divide(tuning.optimizer_bytes * n, d if stage >= 1 else 1)
+    def shared(size: Result, since: int) -> Result:
+        """Divide what the replicas share from a stage of ZeRO on."""
+        return divide(size, d if stage >= since else 1)
+
     matrices = [x for layer in model.kinds for x in layer.matrices(h)]
     largest = greatest(x.weights for x in matrices)
-    whole = n
+    whole = n  # the numbers that have a gradient at once
     if tuning.optimizer == "adamw_in_backward":
         whole = minimum(n, maximum(largest, h * V)) if full else minimum(n, largest)
-    main = divide(each.main_gradients * n, d if stage >= 1 else 1)
-    gradients = divide(each.gradients * whole, d if stage >= 2 else 1) + main
-    updated = each.main_weights or each.weights
-    copy = divide((tuning.optimizer == "adamw") * updated * n, d if stage >= 1 else 1)
 
     # What a layer has while it is computed again, and what its gradients pass through.
-    layer = T * greatest(_worked_on(x, h, tuning, recompute) for x in model.kinds)
-    if stage == 3 and not full:
-        layer = layer * where(d > 1, AT_WORK_UNDER_FSDP, 1)
-    layer = layer + (tuning.method == "qlora") * 2 * largest
-    logits = LOSS_KERNELS[tuning.loss_kernel] * V * T
+    working = T * greatest(_worked_on(x, h, tuning, recompute) for x in model.kinds)
+    working = working + (tuning.method == "qlora") * 2 * largest
     outer: Result = 0 * d
     around = outer
     if stage == 3:
@@ -462,25 +437,26 @@ def tuned_phases(
         a_layer = greatest(map(matrix_weights(model), model.kinds))
         outer = several * (2 + 2 * full) * ends
         around = several * (2 * minimum(tuning.matrix_bytes, 2) + 2 * full) * a_layer
-
-    # With accumulation the gradients of the passes before stay.
-    before = where(m > 1, gradients, 0)
-    of_head = each.gradients * minimum(full * h * V, whole)
-    head = divide(of_head, d if stage >= 2 else 1)
-    one = divide(saved.layers, model.num_layers) if recompute == "none" else 0
-    return (
-        TunedMemory("loss", weights, before, optimizer, saved.total, logits + outer),
-        TunedMemory(
-            "last layer",
-            weights,
-            maximum(before, head),
-            optimizer,
-            saved.total,
-            layer + outer + around,
-        ),
-        TunedMemory("first layer", weights, gradients, optimizer, one, layer + outer + around),
-        TunedMemory("update", weights, gradients, optimizer, 0, copy),
-    )
+    frozen = tuning.matrix_bytes * P.frozen + tuning.other_bytes * P.wide
+    return Stored(
+        weights=shared(frozen + each.weights * n, 3),
+        gradients=shared(each.gradients * whole, 2),
+        main_gradients=shared(each.main_gradients * n, 1),
+        main_weights=shared(each.main_weights * n, 1),
+        optimizer=shared(tuning.optimizer_bytes * n, 1),
+        earlier=where(m > 1, 1, 0),
+        of_head=minimum(full * h * V, whole),
+        of_all=whole,
+        others=0,
+        layers=saved.total,  # with the head's, for the code that calls it holds what it reads
+        layer=divide(saved.layers, model.num_layers) if recompute == "none" else 0,
+        head=0,
+        logits=LOSS_KERNELS[tuning.loss_kernel] * V * T,
+        working=working,
+        ends=outer,
+        gathered=around,
+        copy=shared((tuning.optimizer == "adamw") * (each.main_weights or each.weights) * n, 1),
+    ).moments()
 
 
 @checked
@@ -494,7 +470,7 @@ def tuned_memory(
     accumulation_steps: Count[float] = 1,
     zero_stage: Whole[int] = 0,
     data_parallel: Count[float] = 1,
-) -> TunedMemory:
+) -> Memory:
     """Bytes on a GPU at the peak of a step of tuning: the largest of `tuned_phases`.
 
     Takes single numbers; arguments and errors as there. What the allocator, the driver and
@@ -502,7 +478,7 @@ def tuned_memory(
 
     >>> mistral = Transformer.llama(32, 4096, 32, 8, 14336, 32000, sequence_length=4096)
     >>> peak = tuned_memory(mistral, Tuning.lora(16, "attention"), 4, "full")
-    >>> f"{peak.total / 1e9:.1f} GB, measured 26.7, at the {peak.phase}"
+    >>> f"{peak.total / 1e9:.1f} GB, measured 26.7, at the {peak.moment}"
     '26.7 GB, measured 26.7, at the loss'
     """
     model = of_length(model, sequence_length)
@@ -517,7 +493,7 @@ def tuned_memory(
         zero_stage=zero_stage,
         data_parallel=data_parallel,
     )
-    return max(phases, key=lambda memory: memory.total)
+    return fullest(phases)
 
 
 def _worked_on(layer: Layer, hidden_size: Size, tuning: Tuning, recompute: TunedRecompute) -> Size:
@@ -527,12 +503,7 @@ def _worked_on(layer: Layer, hidden_size: Size, tuning: Tuning, recompute: Tuned
         if recompute == "full"
         else 0
     )
-    mlp = layer.mlp
-    if mlp is None:
-        return recomputed
-    inside = [x.matrix for x in sites(mlp, hidden_size, tuning) if x.before]  # down
-    gated = any("gate" in m.name for m in mlp.matrices(hidden_size))
-    return recomputed + 2 * (3 if gated else 2) * sum(m.active * m.rows for m in inside)
+    return recomputed + 2 * mlp_gradients(layer, hidden_size)
 
 
 # --- what is asked in practice
@@ -580,7 +551,7 @@ def longest_sequence(
     >>> longest_sequence(llama, prepared, card, "full", reserve=2e9)  # measured: 5,789
     6380
     >>> longest_sequence(llama, prepared.replace(loss_kernel="fused"), card, "full", reserve=2e9)
-    17408
+    18014
     """
     check_tuned(model)
     free = replace(model, num_positions=0) if model.num_positions else model

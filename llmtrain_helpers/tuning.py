@@ -25,6 +25,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.deprecated import OldName
+from llmtrain_helpers.memory import LossKernel
 from llmtrain_helpers.model.layers import Attention, LatentAttention, Layer, Matrix, Mixer, Part
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.parameters import count_parameters
@@ -56,23 +57,6 @@ TARGETS = {
 HEAD = "lm_head"
 """The output matrix, which can have an adapter too."""
 
-LossKernel: TypeAlias = Literal["transformers", "plain", "in-place", "chunked", "fused"]
-
-LOSS_KERNELS: dict[LossKernel, int] = {
-    "transformers": 14,
-    "plain": 12,
-    "in-place": 10,
-    "chunked": 4,
-    "fused": 0,
-}
-"""Bytes a logit at the peak of the loss, by its kernel.
-
-`transformers`, as its trainer has it: 2 for the logits that it holds, 4 for each of their
-fp32 copy, the log-probabilities and the gradient (counted); `plain` the same where nobody
-holds the logits; `in-place` a kernel that writes the gradient over the fp32 logits, one
-copy of which the shift to the next token makes; `chunked` 16-bit logits and their
-log-probabilities; `fused` logits that are never whole."""
-
 Optimizer: TypeAlias = Literal[
     "adamw", "adamw_fused", "adamw_in_backward", "adamw_paged", "adamw_8bit", "sgd"
 ]
@@ -91,12 +75,6 @@ PyTorch's own AdamW (`adamw`) updates all parameters at once, through a copy of 
 (counted); `adamw_in_backward` updates each matrix as soon as its gradient is there, which
 then goes; `adamw_paged` keeps its states where they can move to the host, outside of
 PyTorch's memory; `adamw_8bit` keeps two in a byte each, with 4 bytes for every 256."""
-
-AT_WORK_UNDER_FSDP = 2
-"""Layers at work at once, as it were, where FSDP shards a model with adapters.
-
-Read off one publication's rows (IBM's, 2 to 4 GPUs) and not explained; nobody else's
-judge it."""
 
 IN_8_BITS = 2 * (1 + 4 / 256)
 """Bytes of both states of an 8-bit AdamW, for each number that learns."""
@@ -286,9 +264,10 @@ class Tuning:
 
     @property
     def optimizer_bytes(self) -> Result:
-        """Bytes of the optimizer's states, main weights included, for each number that learns."""
-        each, states = self.bytes_of, STATES[self.optimizer] // 2 * self.bytes_of.optimizer
-        return each.main_weights + (IN_8_BITS if self.optimizer == "adamw_8bit" else states)
+        """Bytes of the optimizer's states for each number that learns, main weights left out."""
+        if self.optimizer == "adamw_8bit":
+            return IN_8_BITS
+        return STATES[self.optimizer] // 2 * self.bytes_of.optimizer
 
     @property
     def matrix_bytes(self) -> float:

@@ -308,6 +308,7 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
                 "software": software,
                 "by_software": own.step.total,
                 "plan": plan,
+                "section": row.get("section", ""),
                 "peak": row.get("peak_bytes", row.get("memory_bytes")),
                 "stated": row.get("stated", True),
             }

@@ -143,13 +143,14 @@ _ENTRIES = ("model", "gpus", "chip", "sequence", "zero", "recompute", "micro")
 
 
 def own_plan(design: Design, micro: int) -> Plan:
-    """The plan of a step whose passes have so many sequences."""
+    """The plan of a step of two passes, so that gradients stay, with so many sequences in each."""
+    sequences = 2 * micro * design["gpus"]
     return plan_run(
         known_model(design["model"], design["sequence"]),
         published.accelerator(design["chip"]),
         design["gpus"],
-        micro * design["gpus"] * design["sequence"],
-        micro * design["gpus"],
+        sequences * design["sequence"],
+        sequences,
         recompute=design["recompute"],
         zero_stage=design["zero"],
         micro_batch_size=micro,
@@ -172,7 +173,7 @@ class OwnMemory(Exercise):
         design = _checked(design_of(answer, _ENTRIES, "model=…, gpus=…"))
         micro = design["micro"]
         one = own_plan(design, 1)
-        room = units.gigabytes(float(one.run.accelerator.memory - one.reserve))
+        room = units.gigabytes(float(one.card - one.reserve))
         if not one.fits:
             least = units.gigabytes(float(one.memory.total))
             ways = ["recompute"] if design["recompute"] != "full" else []

@@ -200,7 +200,7 @@ PANEL = common.Panel(
 
 # --- memory, moment by moment
 
-_MARKS = ("start", "forward", "loss", "backward", "update")
+_MARKS = ("start", "forward", "loss", "first layer", "update")
 _MOST = 95e9
 """Bytes at which the handle's scale ends: three sequences, nothing recomputed."""
 _SMALLER = 40e9
@@ -209,7 +209,7 @@ _CAPTIONS = {
     "start": "The weights are there, whatever happens.",
     "forward": "Layer by layer, forward has kept what backward will need.",
     "loss": "The loss is differentiated, and two tensors of logits stand on top.",
-    "backward": "Backward has used up the activations and left gradients.",
+    "first layer": "Backward has used up the activations and left gradients.",
     "update": "Adam changes the weights, and its averages stay in memory.",
 }
 

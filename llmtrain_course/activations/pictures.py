@@ -15,7 +15,7 @@ from llmtrain_course.activations.formulas import (
 )
 from llmtrain_course.kit.drawing import COLORS, Drawing, Style, ghost, hatched, line, rect, text
 from llmtrain_helpers import units
-from llmtrain_helpers.activations import Moment, Timeline
+from llmtrain_helpers.activations import MARKS, Moment, Timeline
 from llmtrain_helpers.checks import Count, Result, checked
 
 _ACROSS = 744
@@ -117,10 +117,10 @@ def _short(number: float) -> str:
 _TOP, _BASE = 92, 372
 _PARTS = ["weights", "main weights", "optimizer", "gradients", "activations"]
 _PARTS += ["logits", "second logits"]
-_ONE = {"forward": 0.27, "loss": 0.41, "backward": 0.78}
+_ONE = {"forward": 0.27, "loss": 0.41, "first layer": 0.78}
 _TWO = [
-    {"forward": 0.20, "loss": 0.275, "backward": 0.42},
-    {"forward": 0.64, "loss": 0.715, "backward": 0.86},
+    {"forward": 0.20, "loss": 0.275, "first layer": 0.42},
+    {"forward": 0.64, "loss": 0.715, "first layer": 0.86},
 ]
 _HEAD, _AGAIN, _DONE = 0.03, 0.46, 0.98
 """Where within a step the marks stand, with one pass and with two; how long the head's
@@ -161,7 +161,7 @@ def step_memory(
     passes = passes or timeline.moments[-1].micro_batch
     peak = timeline.peak
     when = f"{MOMENTS[peak.mark]}): {units.gigabytes(peak.total)}"
-    when = f"At the peak (step {peak.step}, {when}"
+    when = f"{'Peak' if narrow else 'At the peak'} (step {peak.step}, {when}"
     left, size = (6, 14.5) if narrow else (up.left, 16)
     svg += [*_marks(timeline, passes, up), text(left, up.foot + 30, when, size, font_weight=700)]
     svg.append(_key(parts_at_peak(timeline), up.foot + 56, up, 226))
@@ -171,7 +171,7 @@ def step_memory(
     )
 
 
-_POINTS_UNTIL = {"start": 2, "forward": 4, "loss": 6, "layers": 7, "backward": 8, "update": 10}
+_POINTS_UNTIL = dict(zip(MARKS, (2, 4, 6, 7, 8, 10), strict=True))
 """How many points of a step with one pass are drawn when a moment has come."""
 
 
@@ -200,15 +200,13 @@ def memory_so_far(
     side, label_x = ("end", x - 8) if late else ("start", x + 8)
     svg.append(line(x, above + 6, x, _BASE, stroke_width=2))
     if narrow and not late:  # so far to the left that its words end within the picture
-        label_x = min(label_x, 150)
+        label_x = min(label_x, 140)
     svg.append(text(label_x, above, at, 17, side, font_weight=700))
     svg += _marks(timeline, 1, up)
     parts = {**_split(now, timeline), "logits": now.logits}
     parts.pop("second logits")
     svg.append(_key(parts, up.foot + 28, up, 280))
-    part_sizes = ", ".join(
-        f"{LEGEND.get(n, n)} {units.gigabytes(x)}" for n, x in now.parts().items()
-    )
+    part_sizes = _in_words(now)
     fits = "under" if now.total <= memory else "over"
     words = (
         f"Memory through two steps, up to step {now.step}, {MOMENTS[now.mark]}: {part_sizes}. "
@@ -249,12 +247,15 @@ class _Scale(NamedTuple):
 
 
 def _split(moment: Moment, timeline: Timeline, gradients: bool = True) -> dict[str, float]:
-    """A moment's parts as they are stacked: main weights and the two logits apart."""
+    """A moment's parts as they are stacked: main weights and the two logits apart.
+
+    What the layer in backward works on counts as activations.
+    """
     parts: dict[str, float] = {"weights": moment.weights - timeline.main_weights}
     parts["main weights"] = timeline.main_weights
     parts["optimizer"] = moment.optimizer
     parts["gradients"] = moment.gradients if gradients else 0
-    parts["activations"] = moment.activations
+    parts["activations"] = moment.activations + moment.working
     parts["logits"] = parts["second logits"] = moment.logits / 2
     return parts
 
@@ -292,10 +293,10 @@ def _of_step(start: float, moments: Sequence[Moment], timeline: Timeline) -> Ite
         yield x["forward"], named["forward"]
         yield x["forward"], named["loss"]
         yield x["loss"], named["loss"]
-        yield x["loss"], named["layers"]
-        yield x["backward"], named["backward"]
-        done = named["backward"]
-    end = start + places["backward"]
+        yield x["loss"], named["last layer"]
+        yield x["first layer"], named["first layer"]
+        done = {**named["first layer"], "activations": 0}
+    end = start + places["first layer"]
     yield end, _split(moments[-1], timeline)
     yield start + _DONE, _split(moments[-1], timeline)
     yield start + _DONE, _split(moments[-1], timeline, gradients=False)
@@ -423,8 +424,8 @@ def _outline(points: Sequence[Point], memory: float, up: _Scale) -> list[str]:
 _AT_THE_PEAK = {
     "start": ("before the step begins", "weights and Adam's state, and nothing else"),
     "forward": ("at the end of forward", "all that the layers keep is there"),
-    "layers": ("as backward enters the last layer", "that layer is there once more"),
-    "backward": ("at the end of backward", "all gradients are there"),
+    "last layer": ("as backward enters the last layer", "what this layer works on comes on top"),
+    "first layer": ("as backward leaves the first layer", "all gradients are there"),
     "update": ("at the update", "all gradients stand beside Adam's state"),
 }
 """What makes the peak where the loss does not."""
@@ -465,7 +466,7 @@ def _marks(timeline: Timeline, passes: int, up: _Scale) -> Iterator[str]:
         marks = [(forward / 2, "forward"), ((forward + loss) / 2, "loss")]
         marks += [((loss + backward) / 2, "backward"), ((backward + 1) / 2, "update")]
     else:  # the first pass and the last one
-        first, last = _TWO[0]["backward"], _TWO[1]["backward"]
+        first, last = _TWO[0]["first layer"], _TWO[1]["first layer"]
         marks = [(first / 2, "pass 1")]
         marks += [((first + _AGAIN) / 2, "…")] if passes > 2 else []
         marks += [((_AGAIN + last) / 2 - 0.03, f"pass {passes:,}"), (0.905, "update")]
@@ -511,11 +512,18 @@ MOMENTS = {
     "start": "its start",
     "forward": "after forward",
     "loss": "the loss",
-    "layers": "entering the last layer",
-    "backward": "after backward",
+    "last layer": "the last layer",
+    "first layer": "the first layer",
     "update": "the update",
 }
 """The marks of a step in words."""
+
+
+def _in_words(moment: Moment) -> str:
+    """A moment's parts with their sizes; what a layer works on counts as activations."""
+    parts = moment.parts()
+    parts["activations"] += parts.pop("working")
+    return ", ".join(f"{LEGEND.get(n, n)} {units.gigabytes(x)}" for n, x in parts.items())
 
 
 def _steps_in_words(timeline: Timeline, memory: float, chip: str, passes: int) -> str:
@@ -526,7 +534,7 @@ def _steps_in_words(timeline: Timeline, memory: float, chip: str, passes: int) -
         for moment in timeline.moments
         if moment.step == 2 and moment.micro_batch == last
     )
-    parts = ", ".join(f"{LEGEND.get(n, n)} {units.gigabytes(x)}" for n, x in peak.parts().items())
+    parts = _in_words(peak)
     each = "one pass" if passes == 1 else f"{passes:,} passes"
     words = (
         f"Memory through two steps of {each} each, to one scale. Step 2, last pass: "

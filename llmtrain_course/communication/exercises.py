@@ -77,7 +77,7 @@ def _summary(plan: Plan) -> str:
     if plan.fits or plan.tight:
         memory = f"a GPU holds {holds}"
     else:
-        chip = units.gigabytes(plan.run.accelerator.memory)
+        chip = units.gigabytes(plan.card)
         memory = f"a GPU would need {holds} and has {chip}"
     return (
         f"{units.seconds(step.total)} a step by the model, {units.share(seen)} of it sending "

@@ -23,10 +23,11 @@ from llmtrain_course.kit.own_run import own_run
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice, count
 from llmtrain_helpers.finetune import tuned_activations, tuned_memory, tuning_tokens
+from llmtrain_helpers.memory import LOSS_KERNELS
 from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.published import architecture
-from llmtrain_helpers.tuning import LOSS_KERNELS, Tuning, tuned_parameters
+from llmtrain_helpers.tuning import Tuning, tuned_parameters
 from research.finetunes import speed_ratios, times_as_long_in_4_bits
 
 # --- finetune-adapter: one adapter
@@ -158,7 +159,7 @@ class OwnTuning(Exercise):
                 f"step has {OWN_ROWS * gpus}: more texts, or shorter rows."
             )
         plan = adaptation_plan(way, gpus, length, texts)
-        peak, capacity = plan.memory.total, plan.run.accelerator.memory - plan.reserve
+        peak, capacity = plan.memory.total, plan.card - plan.reserve
         holds = f"{units.gigabytes(float(peak))} at the peak"
         if not plan.fits:
             free = units.gigabytes(float(capacity))

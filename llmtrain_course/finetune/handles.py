@@ -13,6 +13,7 @@ from llmtrain_course.finetune.pictures import (
     WIDE,
     bytes_of_ways,
     layer_kept,
+    parts_of,
     speed_against_tokens,
     step_phases,
     texts_in_rows,
@@ -21,7 +22,6 @@ from llmtrain_course.finetune.pictures import (
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_helpers import units
 from llmtrain_helpers.finetune import (
-    TunedMemory,
     TunedRecompute,
     tuned_activations,
     tuned_flops,
@@ -29,11 +29,12 @@ from llmtrain_helpers.finetune import (
     tuning_tokens,
     weight_bytes,
 )
-from llmtrain_helpers.plan.memory import tuned_peak
+from llmtrain_helpers.memory import Memory
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.published import architecture
 from llmtrain_helpers.tuning import Tuning, sites
-from research.finetunes import litgpt_held, speed_ratios, times_as_long_in_4_bits
+from research.finetunes import speed_ratios, times_as_long_in_4_bits
+from research.memory import litgpt_held
 
 FULL, ADAPTERS, IN_4_BITS = "all weights", "adapters", "adapters, 4 bits"
 """The three ways, as the page calls them."""
@@ -160,14 +161,14 @@ class Setting:
             times = litgpt_held("qlora", several=False)
         elif self.way == ADAPTERS and self.num_gpus > 1:
             times = litgpt_held("lora", several=True)
-        peak, capacity = float(self.plan.memory.total), float(self.plan.run.accelerator.memory)
+        peak, capacity = float(self.plan.memory.total), float(self.plan.card)
         return times if peak <= capacity < times * peak + float(self.plan.reserve) else 0
 
     @property
-    def ways(self) -> dict[str, TunedMemory]:
+    def ways(self) -> dict[str, Memory]:
         """The peak of each way."""
         plans = {way: self.plan if way == self.way else self.plan_for(way) for way in WAYS}
-        return {way: tuned_peak(plan.run) for way, plan in plans.items()}
+        return {way: plan.memory for way, plan in plans.items()}
 
 
 _SETTINGS = {
@@ -226,7 +227,7 @@ def render(setting: Setting, before: Setting | None = None, width: int = WIDE) -
     """The panel's answer as HTML: sentence, notes, picture, table, and the call."""
     plan, ways = setting.plan, setting.ways
     initial = float(before.plan.memory.total) if before else 0
-    memory = float(plan.run.accelerator.memory)
+    memory = float(plan.card)
     picture = ways_on_a_card(
         ways, setting.way, memory, float(plan.reserve), setting.chip, initial, width
     )
@@ -306,11 +307,11 @@ def _notes(setting: Setting) -> list[str]:
 
 
 def _table(setting: Setting) -> str:
-    plan, peak = setting.plan, tuned_peak(setting.plan.run)
+    plan, peak = setting.plan, setting.plan.memory
     assert plan.cost is not None
     parts = [
-        [PARTS[name][0], units.gigabytes(float(size)), units.percent(float(size / peak.total))]
-        for name, size in peak.parts().items()
+        [PARTS[name][0], units.gigabytes(size), units.percent(size / peak.total)]
+        for name, size in parts_of(peak).items()
     ]
     rows = [
         ["tokens through the model", units.count(setting.tokens)],
@@ -323,7 +324,7 @@ def _table(setting: Setting) -> str:
         ],
         ["kept free on each GPU", units.gigabytes(float(plan.reserve))],
     ]
-    head = ["part", f"at the peak, the {peak.phase}", "share"]
+    head = ["part", f"at the peak, the {peak.moment}", "share"]
     return common.table(head, parts) + common.table(["", setting.way], rows)
 
 
@@ -494,7 +495,7 @@ class Spike:
     loss: str = "whole"
 
     @property
-    def phases(self) -> tuple[TunedMemory, ...]:
+    def phases(self) -> tuple[Memory, ...]:
         """The four moments of a step of Llama 3.1 8B, its layers recomputed."""
         way = IN_4_BITS if self.bits == "4 bits" else ADAPTERS
         tuning = tuning_of(way, loss_kernel=_LOSSES[self.loss])

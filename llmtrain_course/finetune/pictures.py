@@ -21,7 +21,7 @@ from llmtrain_course.kit.drawing import (
     text,
 )
 from llmtrain_helpers import units
-from llmtrain_helpers.finetune import TunedMemory
+from llmtrain_helpers.memory import Memory
 from research.finetunes import SpeedRatio
 
 WIDE, NARROW = 628, 372
@@ -206,9 +206,13 @@ def _of_matrix(state: SavedInput, y: float, width: int) -> str:
 _MOST_AT_LOSS, _P_TOP, _P_FOOT = 52e9, 34, 300
 
 
-def step_phases(
-    phases: Sequence[TunedMemory], began: float, card: float, width: int = WIDE
-) -> Drawing:
+def parts_of(memory: Memory) -> dict[str, float]:
+    """The parts of a tuned step's memory by their names; copies in fp32 only if it has any."""
+    parts = {name: float(size) for name, size in memory.parts().items()}
+    return {name: size for name, size in parts.items() if size or not name.startswith("main")}
+
+
+def step_phases(phases: Sequence[Memory], began: float, card: float, width: int = WIDE) -> Drawing:
     """The four moments of a step of which one is the peak, stacked on one scale.
 
     `began` is the peak at the start, an outline; `card` is a line.
@@ -225,26 +229,26 @@ def step_phases(
     svg += text(6, 22, "GB", 14, font_weight=600)
     for i, phase in enumerate(phases):
         x, y = left + pitch * i + (pitch - wide) / 2, float(_P_FOOT)
-        for name, size in phase.parts().items():
+        for name, size in parts_of(phase).items():
             if not size:
                 continue
-            y -= float(size) * scale
-            title = f"{PARTS[name][0]}: {units.gigabytes(float(size))}"
-            svg += rect(x, y, wide, float(size) * scale, PARTS[name][1], title)
+            y -= size * scale
+            title = f"{PARTS[name][0]}: {units.gigabytes(size)}"
+            svg += rect(x, y, wide, size * scale, PARTS[name][1], title)
         bold: Style = _BOLD if phase is peak else {}
         total = f"{phase.total / 1e9:.1f} GB"
         svg += text(x + wide / 2, _P_FOOT + 66, total, 16, "middle", **bold)
-        for k, word in enumerate(_MOMENTS[phase.phase]):
+        for k, word in enumerate(_MOMENTS[phase.moment]):
             svg += text(x + wide / 2, _P_FOOT + 22 + 19 * k, word, 14, "middle", **bold)
-        if phase.phase == "loss" and began != phase.total:
+        if phase.moment == "loss" and began != phase.total:
             svg += ghost(x - 5, _P_FOOT - began * scale, wide + 10, began * scale, "at the start")
     y = _P_FOOT - card * scale
     svg += line(left, y, width - 6, y, **_DASHED)
     svg += text(width - 8, y - 7, units.gigabytes(card).replace(".0", ""), 15, "end", **_BOLD)
     names = ["weights", "gradients", "optimizer", "activations", "transient"]
     key, last = _key(names, _P_FOOT + 100, width)
-    summary = ", ".join(f"{x.phase} {units.gigabytes(x.total)}" for x in phases)
-    words = f"A step at four moments: {summary}. The peak is the {peak.phase}."
+    summary = ", ".join(f"{x.moment} {units.gigabytes(x.total)}" for x in phases)
+    words = f"A step at four moments: {summary}. The peak is the {peak.moment}."
     return Drawing(svg + key, width, int(last) + 22, words)
 
 
@@ -370,7 +374,7 @@ _TEXTS = [COLORS[name] for name in ("weights", "activations", "optimizer", "outp
 
 
 def ways_on_a_card(
-    ways: Mapping[str, TunedMemory],
+    ways: Mapping[str, Memory],
     chosen: str,
     memory: float,
     reserve: float,
@@ -391,9 +395,8 @@ def ways_on_a_card(
     for i, (way, peak) in enumerate(ways.items()):
         y = top + pitch * i
         style: Style = _BOLD if way == chosen else {"opacity": 0.8}
-        parts = {name: float(size) for name, size in peak.parts().items()}
-        svg += _bar(parts, left, y + 14, 34, scale, right, 1 if way == chosen else 0.5)
-        svg += text(left, y + 6, f"{way}: the peak is at the {peak.phase}", 15, **style)
+        svg += _bar(parts_of(peak), left, y + 14, 34, scale, right, 1 if way == chosen else 0.5)
+        svg += text(left, y + 6, f"{way}: the peak is at the {peak.moment}", 15, **style)
         if way == chosen and began and abs(began / peak.total - 1) > 0.002:
             svg += ghost(left, y + 11, min(began * scale, right - _SUM - left), 40, "at the start")
         svg += hatched(edge - kept, y + 14, kept, 34) + line(edge, y + 9, edge, y + 53, **_DASHED)

@@ -11,7 +11,7 @@ dispatcher, its profiler), run on the small models of `measure.model`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -169,6 +169,19 @@ def measure_step_memory(
         "left_out": flag("count_left_out", count_left_out),
     }
     return _torch_module("memory").timeline(shape, b, recipe, **options)
+
+
+def between_operators(timeline: Timeline) -> Timeline:
+    """Return what a timeline says of the moments that `measure_step_memory` marks.
+
+    They lie between operators, so what the layer in backward works on isn't there, and when
+    backward has left the first layer, that layer's activations aren't either.
+    """
+    moments = (
+        replace(m, working=0, activations=m.activations * (m.mark != "first layer"))
+        for m in timeline.moments
+    )
+    return replace(timeline, moments=tuple(moments))
 
 
 def step_seconds(

@@ -43,11 +43,11 @@ def timeline(
                     watch.micro_batch += 1
                     loss = net.loss(*inputs)
                     watch.mark("forward")
-                    watch.backward = True  # in which "loss" and "layers" are marked
+                    watch.backward = True  # in which the loss and the last layer are marked
                     loss.backward()
                     watch.backward = False
                     del loss
-                    watch.mark("backward")
+                    watch.mark("first layer")
                 trainer.update()
                 watch.mark("update")
                 trainer.release()
@@ -81,7 +81,7 @@ class Watch(Ledger):
         """Run and enter an operator, and set the two marks that lie within backward."""
         if self._enters_last_layer(op, args):
             self.awaits_last_layer = False
-            self.mark("layers")
+            self.mark("last layer")
         result = super().__torch_dispatch__(op, types, args, kwargs)
         if op is torch.ops.aten._log_softmax_backward_data.default:
             self.awaits_last_layer = True

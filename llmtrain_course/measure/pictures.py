@@ -193,8 +193,8 @@ def step_bytes(predicted: Moment, process_bytes: float | None, width: int = ACRO
     svg += _label(
         left, top + lower + (2 if at_the_left else 0), "process took", at_the_left, font_weight=700
     )
-    x = float(left)
-    for name, size in predicted.parts().items():
+    x, parts = float(left), {name: getattr(predicted, name) for name in _PART_LABELS}
+    for name, size in parts.items():
         svg += _bar(x, top, unit * size, 46, COLORS[name])
         x += unit * size
     svg += text(left, top + 68, units.gigabytes(predicted.total), 16, font_weight=700)
@@ -210,9 +210,7 @@ def step_bytes(predicted: Moment, process_bytes: float | None, width: int = ACRO
         row, column = divmod(place, 5 if at_the_left else 3)
         x, y = 20 + 118 * column, foot + 22 + 24 * row
         svg += rect(x, y, 16, 16, COLORS[name], rx=3) + text(x + 22, y + 14, label, 15)
-    sizes = ", ".join(
-        f"{_PART_LABELS[x]} {units.gigabytes(size)}" for x, size in predicted.parts().items()
-    )
+    sizes = ", ".join(f"{_PART_LABELS[x]} {units.gigabytes(size)}" for x, size in parts.items())
     return Drawing(svg, width, foot + (52 if at_the_left else 76), f"{words}: {sizes}.")
 
 

@@ -186,7 +186,7 @@ def _sentence(plan: Plan, old: Plan | None) -> str:
     if step.bubble:
         result += f", {units.share(step.bubble / step.total)} waiting"
     size = units.gigabytes(plan.memory.total)
-    memory = units.gigabytes(plan.run.accelerator.memory)
+    memory = units.gigabytes(plan.card)
     if plan.fits or plan.tight:
         fits = "fits" if plan.fits else "tight"
         return f"{result}. A GPU holds {size} of {memory}: <b>{fits}</b>."

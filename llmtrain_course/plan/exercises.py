@@ -277,7 +277,7 @@ class OwnPlan(Exercise):
 def _why_not(plan: Plan) -> str:
     """How much too much a plan needs, which part is the largest, what makes it smaller."""
     holds = units.gigabytes(plan.memory.total)
-    chip = units.gigabytes(plan.run.accelerator.memory)
+    chip = units.gigabytes(plan.card)
     if plan.tight:
         reserve = units.gigabytes(plan.reserve)
         problem = f"tight: {holds} of {chip}, where {reserve} should stay free."

@@ -20,7 +20,6 @@ from llmtrain_course.kit.drawing import (
 )
 from llmtrain_course.plan.formulas import in_time
 from llmtrain_helpers import units
-from llmtrain_helpers.plan.memory import at_the_loss
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.results import Interval
 from research.utilizations import OtherRun
@@ -132,7 +131,7 @@ def answers(plan: Plan, days: float, before: Plan | None = None, layout: Layout 
     body = time + _memory(plan, before, lower, layout)
     words = (
         f"{_time_in_words(plan, days)} Each GPU holds {units.gigabytes(plan.memory.total)} of "
-        f"{units.gigabytes(plan.run.accelerator.memory)}: "
+        f"{units.gigabytes(plan.card)}: "
         f"{', '.join(f'{word} {units.gigabytes(x)}' for word, x in parts_of(plan).items())}. "
         f"{_capitalized(memory_verdict(plan))}."
     )
@@ -220,7 +219,7 @@ def _limit(axis: Axis, value: float, y: float, label: str) -> str:
 
 def _memory(plan: Plan, before: Plan | None, top: float, layout: Layout) -> str:
     """What a GPU holds, part after part, against the chip's memory and its reserve."""
-    chip, total = float(plan.run.accelerator.memory), float(plan.memory.total)
+    chip, total = float(plan.card), float(plan.memory.total)
     axis = Axis(16, layout.width - 16, REACH * chip / 1e9)
     y = top + (72 if layout.stacked else 50)
     svg = _heading("memory of a GPU", memory_verdict(plan), top + 20, layout)
@@ -254,7 +253,7 @@ def parts_of(plan: Plan) -> dict[str, float]:
     """
     parts = {name.replace("_", " "): x for name, x in plan.memory.parts().items() if x}
     moment = parts.pop("transient", 0)
-    word = "logits" if at_the_loss(plan.run, plan.memory) else "recomputed"
+    word = "logits" if plan.memory.moment == "loss" else "recomputed"
     return parts | ({word: moment} if moment else {})
 
 
@@ -287,7 +286,7 @@ def price_of_fitting(plan: Plan, start: Plan, layout: Layout = WIDE) -> Drawing:
     body += text(16, y + 78, sent, 15)
     words = (
         f"Each GPU holds {units.gigabytes(plan.memory.total)} of "
-        f"{units.gigabytes(plan.run.accelerator.memory)}, {memory_verdict(plan)[2:]}. "
+        f"{units.gigabytes(plan.card)}, {memory_verdict(plan)[2:]}. "
         f"GPU-hours: {verdict}. {sent}."
     )
     return Drawing(body, layout.width, int(y + 94), words)

@@ -1,12 +1,12 @@
 """The plan of a whole run: what it takes, whether it fits, and what to change."""
 
+from llmtrain_helpers.memory import Memory as Memory
 from llmtrain_helpers.parallelism import Split as Split
 from llmtrain_helpers.plan.advice import (
     Advice as Advice,
     advise as advise,
     fewest_gpus as fewest_gpus,
 )
-from llmtrain_helpers.plan.memory import Memory as Memory
 from llmtrain_helpers.plan.pace import Shares as Shares
 from llmtrain_helpers.plan.plan import (
     Plan as Plan,

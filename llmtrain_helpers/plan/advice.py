@@ -18,10 +18,11 @@ from llmtrain_helpers.checks import Result, refuse
 from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.flops import EveryRecompute
-from llmtrain_helpers.plan.memory import TUNED_RESERVES, memory_per_gpu
+from llmtrain_helpers.memory import LOSS_KERNELS
+from llmtrain_helpers.plan.memory import RESERVES, memory_per_gpu
 from llmtrain_helpers.plan.options import Changes
 from llmtrain_helpers.plan.run import TUNED, Run
-from llmtrain_helpers.tuning import LOSS_KERNELS, Tuning
+from llmtrain_helpers.tuning import Tuning
 
 if TYPE_CHECKING:  # a plan has its report, and a report has advice
     from llmtrain_helpers.plan.plan import Plan
@@ -233,7 +234,7 @@ def _on_more_gpus(run: Run, plan: Plan) -> Plan | None:
     """On the fewest more GPUs that do: replicas with ZeRO, or a wider split as well."""
     reserve = plan.reserve
     if run.tuning is not None and run.reserve is None:
-        reserve = TUNED_RESERVES["several"]
+        reserve = RESERVES["several"]
     most = run.accelerator.memory - reserve
     for wider in (1, 2, 4, 8):
         t = wider * run.tensor_parallel

@@ -7,49 +7,32 @@ Rajbhandari et al. (arXiv 1910.02054), section 7, for what ZeRO shards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
 from llmtrain_helpers.checks import Result, Size, cache_per_model, choice, is_array
-from llmtrain_helpers.finetune import RECOMPUTED, TunedMemory, tuned_memory
+from llmtrain_helpers.finetune import RECOMPUTED, tuned_phases
 from llmtrain_helpers.flops import EveryRecompute
+from llmtrain_helpers.memory import (
+    LOSS_KERNELS,
+    Memory,
+    Stored,
+    fullest,
+    widest_gradients,
+    working_bytes,
+)
 from llmtrain_helpers.model import Layer, Transformer
 from llmtrain_helpers.parallelism import Split
 from llmtrain_helpers.parameters import embedding_parameters, head_parameters, norm_parameters
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import model_state_bytes
-from llmtrain_helpers.results import Breakdown, divide, maximum, minimum, where
+from llmtrain_helpers.results import divide, greatest, maximum, minimum, where
 
-RESERVE, CARD = 21e9, 96e9
-"""Bytes that a plan keeps free on a card of so many bytes, and the same share of a
-smaller one: what five of six measured peaks (`published.measured_memory`, everything
-recomputed) had beyond the plan. It is for what a plan leaves out: gathered layers,
-buffers, the allocator."""
-
-
-TUNED_RESERVES = {"one GPU": 1.9e9, "several": 4.4e9}
-"""Bytes beyond the allocator's peak that a tuned run keeps free: nine of ten measured runs
-had more there (IBM's 41 and 58, as their driver showed it), but half of them 5.1 and 7.8e9:
-cache that the allocator gives back before it fails (`research.finetunes`)."""
-
-
-@dataclass(frozen=True)
-class Memory(Breakdown[Result]):
-    """Bytes on the GPU that holds most, part by part.
-
-    The model's states as in chapter 05, sharded; `activations` of all micro-batches in
-    flight; `transient`, what is there only for a moment: two tensors of logits at the
-    loss, or what a layer computes again; with FSDP the weights that are gathered.
-    """
-
-    weights: Result
-    gradients: Result
-    main_gradients: Result
-    main_weights: Result
-    optimizer: Result
-    activations: Result
-    transient: Result
+RESERVES = {"one GPU": 3.4e9, "several": 5.1e9}
+"""Bytes beyond the account of a step that a plan keeps free: three of four measured runs had
+more there (IBM's 41 and 58, as their driver showed it), half of them 5.1 and 7.8e9. A part is
+cache that the allocator gives back before it fails (`research.memory`)."""
 
 
 class Stage(NamedTuple):
@@ -74,57 +57,62 @@ def ends(split: Split) -> tuple[Stage, Stage]:
 
 
 def memory_per_gpu(run: Run) -> Memory:
-    """Bytes on a GPU of the pipeline's first stage or of its last, whichever holds more."""
+    """Bytes at the fullest moment of a step, on the GPU of a pipeline that needs most."""
+    return fullest(moments(run))
+
+
+def moments(run: Run) -> tuple[Memory, ...]:
+    """What is in memory at each moment of a step, on each GPU of a pipeline that may need most."""
     if run.tuning is not None:
-        return tuned_memory_per_gpu(run)
-    model, split = run.model, run.split
-    c = split.context_parallel
-    saved = kept_activations(run, model, run.recompute)
-    recomputed = recomputed_bytes(run, saved.layers)
-    logits = loss_logits(run)
+        return tuned_moments(run)
+    return tuple(moment for stage in stored(run) for moment in stage.moments())
 
-    def parts_on(stage: Stage, in_flight: Result) -> dict[str, Result]:
-        """Part by part, with so many micro-batches in flight."""
-        layers = layer_activations(run, saved.layers, stage)
-        activations = in_flight * (layers + stage.embedding * saved.embedding)
-        # While the loss is differentiated, its input is still there; while a layer is
-        # computed again, the head's input is gone.
-        transient = maximum(recomputed - stage.head * saved.head, stage.head * logits)
-        transient = divide(transient, c)
-        if run.sharding != "zero":
-            transient = transient + gathered_bytes(model, split, stage)
-        return state_bytes(run, stage) | {
-            "activations": divide(activations + stage.head * saved.head, c),
-            "transient": transient,
-        }
 
-    (first, last), (first_in_flight, last_in_flight) = ends(split), split.in_flight
-    on_first = parts_on(first, first_in_flight)
+def stored(run: Run) -> tuple[Stored, ...]:
+    """What a GPU of the first stage stores, and of the last; of the only one, once."""
+    (first, last), (first_in_flight, last_in_flight) = ends(run.split), run.split.in_flight
+    on_first = stored_on(run, first, first_in_flight)
     if first.head is True:  # the only stage
-        return Memory(**on_first)
-    on_last = parts_on(last, last_in_flight)
-    larger = sum(on_first.values()) >= sum(on_last.values())
-    return Memory(**{x: where(larger, on_first[x], on_last[x]) for x in on_first})
+        return (on_first,)
+    return on_first, stored_on(run, last, last_in_flight)
 
 
-def tuned_memory_per_gpu(run: Run) -> Memory:
-    """Bytes on a GPU at the peak of a tuned step: the parts that there are."""
-    peak = tuned_peak(run)
-    return Memory(
-        weights=peak.weights,
-        gradients=peak.gradients,
-        main_gradients=0,
-        main_weights=0,
-        optimizer=peak.optimizer,
-        activations=peak.activations,
-        transient=peak.transient,
+def stored_on(run: Run, stage: Stage, in_flight: Result) -> Stored:
+    """What a GPU of a stage stores, with so many micro-batches in flight."""
+    model, split = run.model, run.split
+    c, t, v = split.context_parallel, split.tensor_parallel, value_bytes(run.bytes_of)
+    tokens = divide(split.micro_batch_size * model.sequence_length, c)
+    saved = kept_activations(run, model, run.recompute)
+    layers = divide(layer_activations(run, saved.layers, stage), c)
+    embedding = divide(stage.embedding * saved.embedding, c)
+    states = state_bytes(run, stage)
+    # The log-probabilities, 4 bytes a logit, count as activations, as on page 06.
+    logits, kernel = divide(stage.head * tokens * model.vocab_size, t), LOSS_KERNELS[run.loss]
+    head = divide(stage.head * saved.head, c) - (4 - min(kernel, 4)) * logits
+    recomputed = divide(recomputed_bytes(run, saved.layers), c)
+    at_once = divide(v * tokens * widest_gradients(model), t)
+    output = stage.head * head_parameters(model)
+    gathered = gathered_bytes(run, stage)
+    return Stored(
+        **states,
+        earlier=1 * (split.accumulation_steps > 1),
+        of_head=divide(output, t),
+        of_all=stage_parameters(model, stage),
+        others=(in_flight - 1) * (layers + embedding),
+        layers=layers + embedding,
+        layer=divide(layers, sum(n for n, _ in stage_layers(model, stage))),
+        head=head,
+        logits=max(kernel - 4, 0) * logits,
+        working=working_bytes(run.recompute, recomputed, at_once),
+        ends=gathered[0],
+        gathered=gathered[1],
     )
 
 
-def tuned_peak(run: Run) -> TunedMemory:
-    """The same with the name of the moment that is the peak."""
+def tuned_moments(run: Run) -> tuple[Memory, ...]:
+    """What is in memory at each moment of a tuned step."""
     assert run.tuning is not None
-    return tuned_memory(
+    return tuned_phases(
         run.model,
         run.tuning,
         run.micro_batch_size,
@@ -133,24 +121,6 @@ def tuned_peak(run: Run) -> TunedMemory:
         zero_stage=run.zero_stage,
         data_parallel=run.split.data_parallel,
     )
-
-
-def loss_logits(run: Run) -> Result:
-    """Bytes of the two tensors of logits at the loss, of a whole sequence: 8bsV/t."""
-    split, model = run.split, run.model
-    b, s, V = split.micro_batch_size, model.sequence_length, model.vocab_size
-    return divide(8 * b * s * V, split.tensor_parallel)
-
-
-def at_the_loss(run: Run, memory: Memory) -> bool:
-    """Whether what is there for a moment is the logits at the loss, and nothing else.
-
-    Else it is what a layer computes again, or what FSDP gathers, there or elsewhere.
-    """
-    if run.tuning is not None:
-        return tuned_peak(run).phase == "loss"
-    logits = divide(loss_logits(run), run.split.context_parallel)
-    return bool(abs(memory.transient / logits - 1) < 1e-6)
 
 
 # --- the model's states
@@ -280,26 +250,37 @@ def recomputed_bytes(run: Run, kept: Result) -> Result:
     return most
 
 
-# --- what FSDP gathers
+# --- what is gathered
 
 
-def gathered_bytes(model: Transformer, split: Split, stage: Stage) -> Result:
-    """What FSDP has whole for a moment, in 16 bits: two layers, the gradients of one.
+def gathered_bytes(run: Run, stage: Stage) -> tuple[Result, Result]:
+    """What ZeRO 3 and FSDP have whole for a moment: embedding and head, and layers.
 
-    And on the GPU with the head its matrix, its gradients, and what the loss takes.
-    With a pipeline the weights of the whole stage: they stay for all its passes.
-    PyTorch's loss takes 16-bit logits beside two tensors in fp32; with tensor parallelism
-    a third one in fp32, and the output matrix keeps its input whole. Both were measured
-    with PyTorch 2.13 on two processes.
+    The ends with their gradients, and two layers with the gradients of one, as products take
+    them: in 16 bits. With a pipeline the weights of the whole stage: they stay for all its
+    passes. Beside tensor parallelism FSDP's loss has a third tensor of logits in fp32, and the
+    output matrix keeps its input whole (measured with PyTorch 2.13 on two processes).
     """
-    h, t, c = model.hidden_size, split.tensor_parallel, split.context_parallel
-    layer = max(layer.parameters(h) - layer.expert_parameters(h) for layer in model.kinds)
-    output = stage.head * head_parameters(model)
-    gathered = divide(2 * 2 * layer + 2 * output, t)
-    stage_bytes = 2 * stage_parameters(model, stage)
-    weights = where(split.pipeline_parallel == 1, gathered, stage_bytes)
-    gradients = divide(2 * layer + 2 * output, t)
-    tokens = split.micro_batch_size * model.sequence_length
-    parallel_loss = where(t > 1, 4 * model.vocab_size + 2 * h * (t - 1), 0)
-    loss = divide(divide(tokens * (2 * model.vocab_size + parallel_loss), c), t)
-    return weights + gradients + stage.head * loss
+    if run.zero_stage < 3:
+        return 0, 0
+    model, split = run.model, run.split
+    h, t, v = model.hidden_size, split.tensor_parallel, value_bytes(run.bytes_of)
+    several, e = run.sharing > 1, split.expert_parallel
+    spread = where(run.sharing // e > 1, 1, 0)
+    tied = model.tied_embeddings * stage.embedding
+    outer = stage.embedding * embedding_parameters(model)
+    outer = outer + stage.head * (1 - tied) * head_parameters(model)
+    of_layers = (
+        layer.parameters(h) - layer.expert_parameters(h) * (1 - divide(spread, e))
+        for layer in model.kinds
+    )
+    layer = greatest(of_layers)
+    whole_stage = v * stage_parameters(model, stage) - divide(v * outer, t)
+    weights = where(split.pipeline_parallel == 1, divide(2 * v * layer, t), whole_stage)
+    gathered = several * (weights + divide(v * layer, t))
+    around = several * divide(2 * v * outer, t)
+    if run.sharding != "zero":
+        tokens = divide(split.micro_batch_size * model.sequence_length, split.context_parallel)
+        third = where(t > 1, 4 * model.vocab_size + 2 * h * (t - 1), 0)
+        around = around + stage.head * divide(tokens * third, t)
+    return around, gathered

@@ -26,11 +26,12 @@ from typing import (
 from llmtrain_helpers.activations import Kernel
 from llmtrain_helpers.checks import Number
 from llmtrain_helpers.flops import EveryRecompute
+from llmtrain_helpers.memory import LossKernel
 from llmtrain_helpers.model.names import Chip, Model
 from llmtrain_helpers.parallelism import Context, Shard, ShardedAs
 from llmtrain_helpers.plan.seconds import Pace
 from llmtrain_helpers.precision import Recipe, RecipeName
-from llmtrain_helpers.tuning import LossKernel, Method, Optimizer, Tuning
+from llmtrain_helpers.tuning import Method, Optimizer, Tuning
 
 Software: TypeAlias = Literal["any", "megatron-core", "other"]
 """Whose software trains: unknown; NVIDIA's Megatron-Core with Transformer Engine, as in

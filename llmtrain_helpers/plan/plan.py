@@ -38,19 +38,16 @@ from llmtrain_helpers.duration import (
 from llmtrain_helpers.finetune import RECOMPUTED, tuned_flops
 from llmtrain_helpers.flops import EveryRecompute, FlopCount, count_flops
 from llmtrain_helpers.laws import Law
+from llmtrain_helpers.memory import Memory
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
 from llmtrain_helpers.parallelism import Split
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
 from llmtrain_helpers.plan.memory import (
-    CARD,
-    RESERVE,
-    TUNED_RESERVES,
-    Memory,
+    RESERVES,
     ends,
     memory_per_gpu,
     stage_experts,
     stage_parameters,
-    tuned_peak,
 )
 from llmtrain_helpers.plan.options import Changes, Inputs, Options, check_names, with_options
 from llmtrain_helpers.plan.pace import STOPS, Shares, highest_share, others_shares, seconds_per_step
@@ -58,7 +55,7 @@ from llmtrain_helpers.plan.report import Report, report
 from llmtrain_helpers.plan.run import DEFAULTS, Run, spelt_out
 from llmtrain_helpers.plan.seconds import Pace, StepSeconds
 from llmtrain_helpers.plan.step import excess_flops, step_parts, unknown_figures
-from llmtrain_helpers.results import Interval, maximum, minimum
+from llmtrain_helpers.results import Interval, maximum, where
 from llmtrain_helpers.tuning import Tuning, tuned_parameters
 
 MOST = 1e36
@@ -145,7 +142,7 @@ class Plan:
     @property
     def free_memory(self) -> Result:
         """Free bytes on the GPU that needs most memory; negative if it needs more than it has."""
-        return self.run.accelerator.memory - self.memory.total
+        return self.card - self.memory.total
 
     room = OldName("free_memory")
 
@@ -154,9 +151,7 @@ class Plan:
         """Bytes of the free memory to leave for what a plan leaves out."""
         if self.run.reserve is not None:
             return self.run.reserve
-        if self.run.tuning is not None:
-            return TUNED_RESERVES["several" if self.split.num_gpus > 1 else "one GPU"]
-        return RESERVE * minimum(self.run.accelerator.memory / CARD, 1)
+        return where(self.split.num_gpus > 1, RESERVES["several"], RESERVES["one GPU"])
 
     @property
     def fits(self) -> bool:
@@ -288,8 +283,8 @@ class Plan:
 
     @property
     def phase(self) -> str:
-        """The moment of a tuned step that is the peak of its memory; "" where nothing is tuned."""
-        return "" if self.run.tuning is None else tuned_peak(self.run).phase
+        """The moment of a step that is the peak of its memory."""
+        return self.memory.moment
 
     def replace(self, **changes: Unpack[Changes]) -> Plan:
         """Return the same plan with some of its inputs changed."""

@@ -36,6 +36,7 @@ from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.duration import checked_utilizations
 from llmtrain_helpers.finetune import RECOMPUTED
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, EveryRecompute
+from llmtrain_helpers.memory import LossKernel
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.parallelism import (
@@ -76,7 +77,7 @@ UNTUNED = (
 `Tuning` says it (bytes, dropout, fused kernels)."""
 
 
-TUNED = ("loss_kernel", "optimizer", "method", "recipe")
+TUNED = ("optimizer", "method", "recipe")
 """Fields of a run's tuning that `replace` changes as if they were the run's."""
 
 
@@ -120,6 +121,7 @@ class Run:
     reserve: Result | None = None
     price_per_gpu_hour: Result | None = None
     tuning: Tuning | None = None
+    loss_kernel: LossKernel | None = None
     split: Split = field(init=False)
 
     def __post_init__(self) -> None:
@@ -296,6 +298,16 @@ class Run:
         """Whether the MLP's activation keeps less: as was said, or as the software does it."""
         by_default = self.software == "megatron-core"
         return by_default if self.fused_mlp is None else self.fused_mlp
+
+    @property
+    def loss(self) -> LossKernel:
+        """How the loss is computed: as said, or as the software does it.
+
+        Megatron-Core in place; PyTorch with the logits held under FSDP, freed otherwise.
+        """
+        held: LossKernel = "plain" if self.sharding == "zero" else "transformers"
+        by_default = "in-place" if self.software == "megatron-core" else held
+        return self.loss_kernel or by_default
 
     @property
     def overlapped_traffic(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from llmtrain_course.activations.formulas import (
 )
 from llmtrain_helpers import (
     RECIPES,
+    Moment,
     Transformer,
     count_activations,
     count_flops,
@@ -276,7 +277,10 @@ def test_the_parts_are_what_is_resident_at_every_mark(recipe, recompute, k) -> N
     line = step_timeline(GPT2, b, recipe, recompute, accumulation_steps=k)
     states = model_state_bytes(count_parameters(GPT2).total, recipe)
     value = 4 if recipe == "fp32" else 2
-    size = count_activations(GPT2, b, recompute, value_bytes=value).total
+    kept = count_activations(GPT2, b, recompute, value_bytes=value)
+    layer = (kept.total - kept.embedding - kept.head) / 12
+    mlp = value * b * s * 4 * 768  # the gradient of its product, which is free by then
+    again = count_activations(GPT2, b, value_bytes=value).layers / 12 - layer
     gradients = states.gradients + states.main_gradients
     for moment in line.moments:
         assert moment.total == sum(moment.parts().values())
@@ -285,10 +289,14 @@ def test_the_parts_are_what_is_resident_at_every_mark(recipe, recompute, k) -> N
         assert moment.optimizer == done * states.optimizer
         assert moment.logits == (moment.mark == "loss") * 2 * 4 * b * s * V
         if moment.mark in ("forward", "loss"):
-            assert moment.activations == size
-        if moment.mark in ("start", "backward", "update"):
+            assert moment.activations == kept.total
+        if moment.mark in ("start", "update"):
             assert moment.activations == 0
-        if moment.mark in ("backward", "update") or moment.micro_batch > 1:
+        if moment.mark == "first layer":
+            assert moment.activations == layer + again
+        at_work = moment.mark in ("last layer", "first layer")
+        assert moment.working == at_work * mlp
+        if moment.mark in ("first layer", "update") or moment.micro_batch > 1:
             assert moment.gradients == gradients
         elif moment.mark in ("start", "forward", "loss"):
             assert moment.gradients == 0
@@ -321,20 +329,22 @@ def test_with_accumulation_the_gradient_buffer_stays() -> None:
 
 def test_a_large_model_with_a_small_batch_peaks_after_backward() -> None:
     line = step_timeline(replace(LLAMA, sequence_length=128), 1, "bf16", "full")
-    assert line.peak.mark in ("backward", "update")
+    assert line.peak.mark == "first layer"
 
 
 def test_what_is_computed_again_is_there_for_one_layer_at_a_time() -> None:
-    def at_layers(recompute: str) -> int:
+    def last_layer(recompute: str) -> Moment:
         line = step_timeline(LLAMA, 1, "bf16", recompute, attention="unfused")
-        return next(m.activations for m in line.moments if m.mark == "layers")
+        return next(m for m in line.moments if m.mark == "last layer")
 
-    layer = count_activations(LLAMA, 1, "none", "unfused").layers // 32
-    kept = count_activations(LLAMA, 1, "full").layers
-    assert at_layers("none") == 32 * layer
-    assert at_layers("full") == kept + layer - 2 * 8192 * 4096  # its input is kept
-    selective = count_activations(LLAMA, 1, "selective", "unfused").layers
-    assert at_layers("selective") == selective  # the scores come later, inside
+    none, selective, full = (
+        count_activations(LLAMA, 1, recompute, "unfused").layers for recompute in RECOMPUTE
+    )
+    layer, scores, mlp = none // 32, (none - selective) // 32, 2 * 2 * 8192 * 14336
+    again = full + layer - 2 * 8192 * 4096  # its input is kept
+    assert [last_layer(r).activations for r in RECOMPUTE] == [none, selective, again]
+    assert last_layer("none").working == last_layer("full").working == mlp
+    assert last_layer("selective").working == scores > mlp  # not both at once
 
 
 def test_a_shorter_sequence_takes_the_models_place() -> None:

@@ -81,7 +81,8 @@ def test_the_first_stage_holds_min_of_stages_and_micro_batches(
     plan = plan_of(model=model, pipeline_parallel=4, global_batch_size=batch)
     assert plan.split.accumulation_steps == accumulation
     assert plan.memory.activations == in_flight * count_activations(model, 1).layers / 4
-    assert plan.memory.transient == 0
+    assert plan.memory.moment == "last layer"
+    assert plan.memory.transient == 2 * 2 * 8192 * 14336  # gradients of its MLP
 
 
 def test_with_a_single_micro_batch_the_last_stage_holds_one_too_and_the_head() -> None:
@@ -101,22 +102,17 @@ def test_where_a_layer_outweighs_the_logits_it_is_the_layer_that_counts() -> Non
         for recompute in ("none", "full")
     )
     a_layer, logits = (none.layers - full.layers) / 8, 2 * 4 * 8192 * 512
-    assert a_layer - full.head > logits
-    assert plan.memory.transient == a_layer - full.head  # the head's share is gone then
-    assert plan.memory.activations == full.total
+    gradients = 2 * 2 * 8192 * 4096
+    assert a_layer + gradients > full.head + logits
+    assert plan.memory.moment == "last layer"
+    assert plan.memory.transient == a_layer + gradients
+    assert plan.memory.activations == full.total - full.head  # the head's share is gone then
 
 
 def test_where_the_logits_outweigh_a_layer_they_count() -> None:
     plan = plan_of(recompute="full")
     assert plan.memory.transient == 2 * 4 * 8192 * 128256
     assert plan_of(recompute="none").memory.transient == plan.memory.transient
-
-
-def test_where_both_are_equal_they_count_once() -> None:
-    """2h + 4ad + 4kd + 8f = 12V, so a layer less the head weighs 8sV."""
-    model = Transformer.llama(2, 64, 4, 4, 100, 120, 8192)
-    plan = plan_of(model=model, recompute="full")
-    assert plan.memory.transient == 8 * 8192 * 120
 
 
 # --- advice, and the whole run

@@ -27,7 +27,7 @@ def test_in_one_node_it_is_fsdp() -> None:
 
 
 def test_on_many_nodes_each_holds_all_states() -> None:
-    small, large = plan_of(8, "hsdp"), plan_of(512, "hsdp")
+    small, large = plan_of(8, "hsdp"), plan_of(256, "hsdp")  # both with passes before the last
     assert large.memory == small.memory
     states = model_state_bytes(8_030_261_248, "bf16", 3, 8)
     assert large.memory.weights == states.weights

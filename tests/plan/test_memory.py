@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from llmtrain_helpers import (
@@ -18,7 +17,8 @@ from llmtrain_helpers import (
     units,
 )
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.plan.memory import RESERVE, at_the_loss, loss_logits
+from llmtrain_helpers.memory import Memory
+from llmtrain_helpers.plan.memory import RESERVES, moments
 from tests.bad_values import assert_refused
 from tests.plan.cases import A100, H100, LLAMA, plan_of
 
@@ -45,29 +45,47 @@ def test_on_one_stage_memory_is_states_and_activations(recompute, stage) -> None
     plan = plan_of(recompute=recompute, zero_stage=stage, attention="unfused")
     states = model_state_bytes(count_parameters(LLAMA).total, "bf16", stage, 64)
     none, activations = (count_activations(LLAMA, 1, r, "unfused") for r in ("none", recompute))
-    one_layer = (none.layers - activations.layers) // 32
     logits = 8 * 8192 * 128256
-    assert plan.memory.activations == activations.total
-    assert plan.memory.transient == max(logits, one_layer - activations.head)
-    expected = states.total + activations.total + plan.memory.transient
+    layer, h = LLAMA.layers[0][1], LLAMA.hidden_size
+    ends = (stage == 3) * 4 * 2 * h * 128256  # gathered, with their gradients
+    # The layer at work, its MLP's gradients, and two gathered layers with one's gradients.
+    working = max if recompute == "selective" else lambda *sizes: sum(sizes)
+    at_work = working((none.layers - activations.layers) / 32, 2 * 2 * 8192 * 14336)
+    at_work += (stage == 3) * 6 * layer.parameters(h)
+    if activations.head + logits >= at_work:
+        assert plan.memory.moment == "loss"
+        assert plan.memory.activations == activations.total
+        assert plan.memory.transient == logits + ends
+    else:
+        assert plan.memory.moment == "last layer"
+        assert plan.memory.activations == activations.layers
+        assert plan.memory.transient == at_work + ends
+    expected = states.total + plan.memory.activations + plan.memory.transient
     assert plan.memory.total == pytest.approx(expected)
     assert plan.free_memory == A100.memory - plan.memory.total
 
 
-def test_what_is_there_for_a_moment_is_the_logits_or_what_is_computed_again() -> None:
+def test_at_the_loss_are_the_logits_and_where_they_are_few_the_last_layer_is_fuller() -> None:
     for split in ({}, {"tensor_parallel": 4}, {"context_parallel": 4, "zero_stage": 1}):
         plan = plan_of(recompute="none", **split)
         ways = plan.split.tensor_parallel * plan.split.context_parallel
-        assert plan.memory.transient == 8 * 8192 * 128256 / ways
-        assert loss_logits(plan.run) == 8 * 8192 * 128256 / plan.split.tensor_parallel
-        assert at_the_loss(plan.run, plan.memory)
+        assert plan.memory.moment == "loss"
+        assert plan.memory.transient == plan.memory.logits == 8 * 8192 * 128256 / ways
     small = replace(LLAMA, vocab_size=32000)
     full = plan_of(model=small, recompute="full", attention="unfused")
-    assert full.memory.transient > loss_logits(full.run)
-    assert not at_the_loss(full.run, full.memory)
+    assert full.memory.moment == "last layer"
+    assert full.memory.logits == 0
 
 
-def test_memory_does_not_depend_on_the_global_batch() -> None:
+def test_gradients_of_earlier_passes_are_there_at_the_loss_and_with_one_pass_none() -> None:
+    one, two = (plan_of(global_batch_size=64 * passes).memory for passes in (1, 2))
+    gradients = 2 * count_parameters(LLAMA).total
+    assert one.moment == two.moment == "loss"
+    assert (one.gradients, two.gradients) == (0, gradients)
+    assert two.total == one.total + gradients
+
+
+def test_memory_does_not_depend_on_the_global_batch_from_two_passes_on() -> None:
     assert plan_of().memory == plan_of(global_batch_size=4096).memory
 
 
@@ -92,7 +110,7 @@ def test_the_first_stage_holds_the_micro_batches_in_flight() -> None:
     assert deep.split.accumulation_steps == 64
     layers = count_activations(LLAMA, 1).layers
     assert deep.memory.activations == layers
-    assert deep.memory.transient == 0
+    assert deep.memory.transient == 2 * 2 * 8192 * 14336  # the gradients of an MLP
     short = plan_of(pipeline_parallel=8, global_batch_size=16)
     assert short.split.accumulation_steps == 2
     assert short.memory.activations < layers / 2
@@ -185,7 +203,7 @@ def test_activations_are_those_of_the_papers_first_stage(row, recompute) -> None
 
 def test_a_plan_that_fits_on_paper_only_is_tight() -> None:
     plan = plan_of(zero_stage=3, accelerator=H100)
-    assert plan.reserve == RESERVE * 80 / 96
+    assert plan.reserve == RESERVES["several"]
     assert plan.fits
     exact = plan.replace(reserve=plan.free_memory)
     assert exact.fits
@@ -198,117 +216,51 @@ def test_a_plan_that_fits_on_paper_only_is_tight() -> None:
     full = Accelerator("full", plan.memory.total, peaks={"bf16": 1e15})
     assert plan.replace(accelerator=full, reserve=0).fits
     assert not plan.replace(accelerator=full).fits
-    larger = Accelerator("large", 192e9, peaks={"bf16": 1e15})
-    assert plan.replace(accelerator=larger).reserve == RESERVE
+    assert plan.replace(num_gpus=1).reserve == RESERVES["one GPU"]
 
 
-def test_the_reserve_covers_four_of_five_measured_peaks() -> None:
-    """Of the rows that a plan expresses: FSDP, all recomputed, no pipeline."""
-    table = published.measured_memory().dropna(subset="tensor_parallel")
-    table = table.query("recompute == 'full' and pipeline_parallel == 1")
-    missing = [row["peak_bytes"] - as_planned(row) for row in table.to_dict("records")]
-    assert len(missing) == 6
-    assert sum(bytes <= RESERVE for bytes in missing) >= 0.8 * len(missing)
-    assert sum(bytes <= 0.95 * RESERVE for bytes in missing) < 0.8 * len(missing)
+def moments_of(**changes: object) -> dict[str, Memory]:
+    return {moment.moment: moment for moment in moments(plan_of(**changes).run)}
 
 
-def as_planned(row) -> float:
-    name = "Llama-3.1-" + row["model"].split()[-1]
-    ways = {x: row[x] for x in ("tensor_parallel", "context_parallel", "num_gpus")}
-    d = row["num_gpus"] // (row["tensor_parallel"] * row["context_parallel"])
-    plan = plan_of(
-        model=published.architecture(name, row["sequence_length"]),
-        global_batch_size=d * row["local_batch_size"],
-        micro_batch_size=row["local_batch_size"],
-        **{**ways, "recipe": "amp", "zero_stage": 3, "recompute": "full"},
+def test_zero_3_gathers_the_ends_at_the_loss_and_layers_while_it_goes_through_them() -> None:
+    two, three = (moments_of(zero_stage=stage) for stage in (2, 3))
+    ends = 2 * LLAMA.hidden_size * 128256
+    layer = LLAMA.layers[0][1].parameters(LLAMA.hidden_size)
+    for name, matrices in {
+        "loss": 2 * ends,  # embedding and head, with their gradients
+        "last layer": 2 * ends + 3 * layer,  # two layers, the gradients of one
+        "first layer": 2 * ends + 3 * layer,
+        "update": 0,
+    }.items():
+        assert three[name].transient - two[name].transient == 2 * matrices
+    assert moments_of(zero_stage=3, num_gpus=1)["last layer"].transient == (
+        moments_of(num_gpus=1)["last layer"].transient  # nobody to gather from
     )
-    return plan.memory.total
 
 
-def test_megatrons_peaks_on_b200_come_out_within_seven_percent() -> None:
-    table = published.b200_steps_and_memory().query("model == 'Llama-3.1-70B'")
-    b200, seen = published.accelerator("B200"), 0
-    for row in table.to_dict("records"):
-        ways = ("tensor_parallel", "pipeline_parallel", "context_parallel")
-        split = {name: row[name] for name in ways}
-        shape = published.architecture("Llama-3.1-70B", row["sequence_length"])
-        d = 8 // (row[ways[0]] * row[ways[1]] * row[ways[2]])
-        plan = plan_of(
-            model=replace(shape, num_layers=row["num_layers"]),
-            accelerator=b200,
-            num_gpus=8,
-            global_batch_size=d * row["micro_batches"],
-            **{**split, "zero_stage": 1, "recipe": "bf16_fp32_grads"},
-        )
-        near = 0.03 if row["sequence_length"] == 4096 else 0.07
-        assert plan.memory.total == pytest.approx(row["peak_bytes"], rel=near)
-        seen += 1
-    assert seen == 14
-
-
-def fsdp_of(row: dict) -> float:
-    """The plan's peak of a torchtitan row: its `selective` is every other product."""
-    name = row["model"].replace("Llama 3.1 ", "Llama-3.1-")
-    ways = [f"{x}_parallel" for x in ("tensor", "pipeline", "context")]
-    split = {name: int(row[name]) for name in ways}
-    d = row["num_gpus"] // np.prod([*split.values()])
-    recompute = {"selective": "alternate"}.get(row["recompute"], row["recompute"])
-    pieces = 2 if "Interleaved" in row["setup"] else 1
-    passes = pieces * split["pipeline_parallel"]  # torchtitan's default
-    piped = {"keep_gradients": passes > 1, "uneven_stages": True}
-    piped |= {"interleave": pieces}
-    return plan_of(
-        model=published.architecture(name, row["sequence_length"]),
-        num_gpus=row["num_gpus"],
-        global_batch_size=int(d * row["local_batch_size"]),
-        micro_batch_size=row["local_batch_size"] // passes,
-        recompute=recompute,
-        **{**split, **piped, "recipe": "amp", "zero_stage": 3, "sharding": "fsdp"},
-    ).memory.total
-
-
-def test_fsdps_peaks_come_out_within_seven_percent_and_shared_ones_low() -> None:
-    """Ten rows without tensor parallelism; with it torchtitan holds a little more."""
-    table = published.measured_memory().dropna(subset="tensor_parallel")
-    unsharded = table.query("tensor_parallel == 1").to_dict("records")
-    assert len(unsharded) == 10
-    for row in unsharded:
-        assert fsdp_of(row) == pytest.approx(row["peak_bytes"], rel=0.07)
-    shared = table.query("tensor_parallel > 1").to_dict("records")
-    short = [fsdp_of(row) / row["peak_bytes"] for row in shared]
-    assert short == pytest.approx([0.87, 0.93, 0.79, 0.82], abs=0.005)
-
-
-def test_fsdp_is_zero_3_and_what_is_gathered() -> None:
-    zero, fsdp = (plan_of(zero_stage=3, sharding=x) for x in ("zero", "fsdp"))
-    more = fsdp.memory.transient - zero.memory.transient
-    h, V, s = LLAMA.hidden_size, LLAMA.vocab_size, LLAMA.sequence_length
-    matrices = LLAMA.layers[0][1].parameters(h)
-    assert more == 6 * matrices + 4 * h * V + 2 * s * V
-    assert fsdp.memory.weights == zero.memory.weights
+def test_fsdp_is_zero_3_with_the_logits_held() -> None:
+    zero, fsdp = (moments_of(zero_stage=3, sharding=x) for x in ("zero", "fsdp"))
+    h, V, s = LLAMA.hidden_size, 128256, LLAMA.sequence_length
+    assert fsdp["loss"].logits - zero["loss"].logits == 2 * s * V
+    assert fsdp["last layer"] == zero["last layer"]
+    assert fsdp["update"] == zero["update"]
     assert_refused(plan_of, "zero_stage=1", zero_stage=1, sharding="fsdp")
-
-
-def test_fsdp_beside_tensor_parallelism_has_a_third_tensor_and_a_whole_input() -> None:
-    t, h, V, s = 4, LLAMA.hidden_size, LLAMA.vocab_size, LLAMA.sequence_length
+    t = 4  # beside tensor parallelism a third tensor, and the head's input whole
     one, four = (
-        plan_of(zero_stage=3, tensor_parallel=t, sharding=x).memory for x in ("zero", "fsdp")
+        moments_of(zero_stage=3, tensor_parallel=t, sharding=x)["loss"] for x in ("zero", "fsdp")
     )
-    matrices = LLAMA.layers[0][1].parameters(h)
-    more = 6 * matrices + 4 * h * V + 2 * s * V  # as without, each GPU a t-th
-    more += 4 * s * V + 2 * s * h * (t - 1)
-    assert four.transient - one.transient == more / t
+    assert four.transient - one.transient == (2 * s * V + 4 * s * V + 2 * s * h * (t - 1)) / t
 
 
 def test_fsdp_beside_a_pipeline_keeps_the_weights_of_its_stage() -> None:
-    run = {"zero_stage": 3, "pipeline_parallel": 4, "keep_gradients": True}
-    zero, fsdp = (plan_of(sharding=x, **run) for x in ("zero", "fsdp"))
-    h = LLAMA.hidden_size
-    layer = LLAMA.layers[0][1]
-    first = LLAMA.vocab_size * h + 8 * layer.parameters(h)
-    more = fsdp.memory.transient - zero.memory.transient
-    gradients = 2 * layer.parameters(h)
-    assert more == pytest.approx(2 * first + gradients, rel=1e-5)  # norms
+    run = {"pipeline_parallel": 4, "keep_gradients": True}
+    sharded, fsdp = (plan_of(**run, zero_stage=2), plan_of(**run, shard="fsdp"))
+    h, layer = LLAMA.hidden_size, LLAMA.layers[0][1]
+    more = fsdp.memory.transient - sharded.memory.transient
+    weights = 2 * LLAMA.vocab_size * h + 8 * layer.parameters(h)
+    gradients = layer.parameters(h)
+    assert more == pytest.approx(2 * (weights + gradients), rel=1e-5)  # norms
     assert_refused(plan_of, "sharding=", sharding="FSDP2")
 
 

@@ -48,7 +48,7 @@ def test_a_plan_has_the_formulas_numbers(tuning: Tuning) -> None:
 
 def test_without_tuning_nothing_changes() -> None:
     assert plan(None).run.tuning is None
-    assert plan(None).phase == ""
+    assert plan(None).phase == "loss"
     assert plan(None).memory == plan_run(MODEL, "H100", 1, 24e6, 64, recompute="full").memory
 
 

@@ -9,8 +9,8 @@ from llmtrain_course.finetune.formulas import packed_rows
 from llmtrain_course.finetune.handles import LENGTHS, ROW, Spike, flops_ratio
 from llmtrain_helpers import Tuning, published, tuned_parameters, tuned_phases, tuning_tokens, units
 from llmtrain_helpers.finetune import weight_bytes
-from llmtrain_helpers.plan.memory import TUNED_RESERVES
-from llmtrain_helpers.tuning import LOSS_KERNELS
+from llmtrain_helpers.memory import LOSS_KERNELS
+from llmtrain_helpers.plan.memory import RESERVES
 from research.finetunes import speed_ratios
 from tests.pages import cell, cells, words
 
@@ -71,7 +71,7 @@ def test_why_a_step_below_the_bytes_of_the_card_still_fails() -> None:
     assert f"which is {24 * 2**30 / 1e9:.1f} GB" in reading
     left = f"{(24 * 2**30 - peak) / 1e9:.1f} of the {24 * 2**30 / 1e9:.1f} GB free"
     assert f"The step of {units.gigabytes(peak)} above would leave {left}" in reading
-    reserve = TUNED_RESERVES["one GPU"]
+    reserve = RESERVES["one GPU"]
     assert peak + reserve > 24 * 2**30
     assert (
         f"nine of ten measured runs took at least {units.gigabytes(reserve)[:3]} GB more" in reading

@@ -1,0 +1,189 @@
+"""What is in a GPU's memory when: one table of moments, for training and for tuning alike.
+
+A step is fullest at one of four moments: while the loss is differentiated, where backward
+enters the last layer, where it leaves the first, and at the update. Between the two in the
+middle memory changes in a straight line (each layer frees its activations and leaves its
+gradients), so the ends are enough. Shared by chapters 06, 08 and 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import reduce
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from llmtrain_helpers.checks import Result, Size
+from llmtrain_helpers.deprecated import OldName
+from llmtrain_helpers.model.layers import Layer
+from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.results import Breakdown, divide, greatest, maximum, where
+
+MomentName: TypeAlias = Literal["loss", "last layer", "first layer", "update"]
+
+MOMENTS: list[MomentName] = [*get_args(MomentName)]
+"""The moments of a step at one of which memory is fullest, in order."""
+
+LossKernel: TypeAlias = Literal["transformers", "plain", "in-place", "chunked", "fused"]
+
+LOSS_KERNELS: dict[LossKernel, int] = {
+    "transformers": 14,
+    "plain": 12,
+    "in-place": 10,
+    "chunked": 4,
+    "fused": 0,
+}
+"""Bytes a logit at the peak of the loss, by its kernel.
+
+`transformers`, as its trainer has it: 2 for the logits that it holds, 4 for each of their
+fp32 copy, the log-probabilities and the gradient (counted); `plain` the same where nobody
+holds the logits; `in-place` a kernel that writes the gradient over the fp32 logits, one
+copy of which the shift to the next token makes; `chunked` 16-bit logits and their
+log-probabilities; `fused` logits that are never whole."""
+
+
+@dataclass(frozen=True)
+class Memory(Breakdown[Result]):
+    """Bytes on a GPU at a moment of a step, part by part.
+
+    `weights` with frozen ones, `main_gradients` and `main_weights` as in chapter 05, sharded;
+    `activations` of all micro-batches in flight; `transient`, what is there for this moment
+    only: logits, a layer at work, what is gathered, the copy that an update makes. `moment`
+    names it, and `logits` are those in `transient`.
+    """
+
+    _not_parts = ("moment", "logits")
+
+    weights: Result
+    gradients: Result
+    main_gradients: Result
+    main_weights: Result
+    optimizer: Result
+    activations: Result
+    transient: Result
+    moment: str = ""
+    logits: Result = 0
+
+    phase = OldName("moment")
+
+
+TunedMemory = Memory
+"""Its name where a model is tuned, from when there were two."""
+
+
+class Stored(NamedTuple):
+    """What a GPU stores through a step, in bytes: the rows of the table of moments.
+
+    `gradients` and `main_gradients` are all of them, as backward leaves them. `earlier` is the
+    share of them that earlier passes have left when a pass begins, 0 or 1; of `of_all` numbers
+    that learn, `of_head` are the head's, whose gradients are there first. `others` are the
+    activations of other micro-batches in flight, `layers` those of this one, `layer` what one
+    layer keeps of it, `head` what the head does. `working` is what the layer at work in
+    backward has beside it; `ends` the gathered embedding and head, `gathered` the gathered
+    layers, `copy` the update's.
+    """
+
+    weights: Result
+    gradients: Result
+    main_gradients: Result
+    main_weights: Result
+    optimizer: Result
+    earlier: Result
+    of_head: Result
+    of_all: Result
+    others: Result
+    layers: Result
+    layer: Result
+    head: Result
+    logits: Result
+    working: Result
+    ends: Result = 0
+    gathered: Result = 0
+    copy: Result = 0
+
+    def moments(self) -> tuple[Memory, ...]:
+        """Return what is in memory at each of the four moments.
+
+        |                              | loss | last layer | first layer | update |
+        |------------------------------|------|------------|-------------|--------|
+        | weights, optimizer           | all  | all        | all         | all    |
+        | gradients    | earlier passes' | those or the head's | all   | all    |
+        | activations of others        | all  | all        | all         |        |
+        | of this micro-batch          | all  | all        | one layer   |        |
+        | what the head keeps, logits  | all  |            |             |        |
+        | the layer at work, layers gathered |  | all      | all         |        |
+        | ends gathered                | all  | all        | all         |        |
+        | the update's copy            |      |            |             | all    |
+        """
+        kept = self.others + self.layers
+        at_work = self.working + self.ends + self.gathered
+        left = self.earlier * self.of_all
+        return (
+            self._at("loss", left, kept + self.head, self.logits + self.ends, self.logits),
+            self._at("last layer", maximum(left, self.of_head), kept, at_work),
+            self._at("first layer", self.of_all, self.others + self.layer, at_work),
+            self._at("update", self.of_all, 0, self.copy),
+        )
+
+    def _at(
+        self,
+        moment: str,
+        numbers: Result,
+        activations: Result,
+        transient: Result,
+        logits: Result = 0,
+    ) -> Memory:
+        """Return what is in memory at a moment, with the gradients of so many numbers."""
+        return Memory(
+            self.weights,
+            divide(self.gradients * numbers, self.of_all),
+            divide(self.main_gradients * numbers, self.of_all),
+            self.main_weights,
+            self.optimizer,
+            activations,
+            transient,
+            moment,
+            logits,
+        )
+
+
+def fullest(moments: Iterable[Memory]) -> Memory:
+    """Return the moment with the most bytes, the first of equals; of arrays, element by element."""
+    return reduce(_fuller, moments)
+
+
+def _fuller(one: Memory, other: Memory) -> Memory:
+    fuller = one.total >= other.total
+    if isinstance(fuller, bool):
+        return one if fuller else other
+    names = [item.name for item in fields(Memory)]
+    return Memory(
+        **{name: where(fuller, getattr(one, name), getattr(other, name)) for name in names}
+    )
+
+
+def mlp_gradients(layer: Layer, hidden_size: Size) -> Size:
+    """Count the values a token whose gradients a layer's MLP has at once in backward.
+
+    Two widths of the MLP, one without a gate: its product's gradient, and those of what was
+    multiplied, less the product itself, which is free by then. Of experts, the chosen ones'.
+    """
+    if layer.mlp is None:
+        return 0
+    matrices = layer.mlp.matrices(hidden_size)
+    widths = 2 if any("gate" in m.name for m in matrices) else 1
+    return widths * sum(m.active * m.rows for m in matrices if m.name.endswith("down"))
+
+
+def widest_gradients(model: Transformer) -> Size:
+    """Count the most of these values that any layer of a model has."""
+    return greatest(mlp_gradients(kind, model.hidden_size) for kind in model.kinds)
+
+
+def working_bytes(recompute: str, again: Result, gradients: Result) -> Result:
+    """Return what the layer in backward has at work, of what is computed again and of gradients.
+
+    Scores come back one at a time: they are gone before the MLP's gradients are there, or not
+    yet. A layer that is computed again is there as a whole.
+    """
+    return maximum(again, gradients) if recompute == "selective" else again + gradients
