@@ -17,7 +17,7 @@ from llmtrain_helpers.checks import Result, Size
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.model.layers import Layer
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.results import Breakdown, divide, greatest, maximum, where
+from llmtrain_helpers.results import Breakdown, divide, greatest, maximum, minimum, where
 
 MomentName: TypeAlias = Literal["loss", "last layer", "first layer", "update"]
 
@@ -178,6 +178,22 @@ def mlp_gradients(layer: Layer, hidden_size: Size) -> Size:
 def widest_gradients(model: Transformer) -> Size:
     """Count the most of these values that any layer of a model has."""
     return greatest(mlp_gradients(kind, model.hidden_size) for kind in model.kinds)
+
+
+def gradients_at_once(optimizer: str, learning: Size, largest: Size) -> Size:
+    """Count the numbers that have a gradient at once: all that learn, or the largest matrix.
+
+    `adamw_in_backward` updates each matrix as soon as its gradient is there, which then goes.
+    """
+    return minimum(learning, largest) if optimizer == "adamw_in_backward" else learning
+
+
+def copied_bytes(optimizer: str, weights: Result, main_weights: Result) -> Result:
+    """Return the bytes that an update copies, of each number that learns.
+
+    PyTorch's own AdamW (`adamw`) updates all of them at once, through a copy (counted).
+    """
+    return (optimizer == "adamw") * (main_weights or weights)
 
 
 def working_bytes(recompute: str, again: Result, gradients: Result) -> Result:

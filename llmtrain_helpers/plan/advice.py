@@ -19,36 +19,47 @@ from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.memory import LOSS_KERNELS
-from llmtrain_helpers.plan.memory import RESERVES, memory_per_gpu
+from llmtrain_helpers.plan.memory import card_bytes, memory_per_gpu, reserve_bytes
 from llmtrain_helpers.plan.options import Changes
-from llmtrain_helpers.plan.run import TUNED, Run
-from llmtrain_helpers.tuning import Tuning
+from llmtrain_helpers.plan.run import Run
 
 if TYPE_CHECKING:  # a plan has its report, and a report has advice
     from llmtrain_helpers.plan.plan import Plan
 
-LEVERS = ("zero_stage", "micro_batch_size", "recompute")
+LEVERS = ("loss_kernel", "zero_stage", "micro_batch_size", "recompute")
 """What advice changes first, in the order in which it is given: what is free leads."""
+
+OF_MOMENT = {
+    "loss": ("loss_kernel",),
+    "last layer": ("recompute",),
+    "first layer": ("zero_stage", "optimizer"),
+    "update": ("zero_stage", "optimizer"),
+}
+"""The levers of each moment of a step: what makes memory less there."""
 
 SAME: dict[str, dict[str, str]] = {
     "loss_kernel": dict.fromkeys(LOSS_KERNELS, "fused"),
     "optimizer": {"adamw": "adamw_fused"},
 }
-"""Changes of a tuning after which it learns the same, by field and by what it was."""
+"""Changes after which a model learns the same, by option and by what it was."""
 
 STRONGER: dict[str, tuple[str, ...]] = {
-    "optimizer": ("adamw_8bit", "adamw_paged"),
+    "optimizer": ("adamw_8bit", "adamw_paged", "adamw_in_backward"),
     "method": ("qlora",),
     "recipe": ("pure_bf16",),
 }
-"""Changes that round more, or send more, from the mildest to the strongest."""
+"""Changes that round more, send more or can't clip gradients, from the mildest to the strongest.
+
+SGD and Muon never need less than states that are paged. A recipe is changed in tuning alone."""
+
+WIDER = (1, 2, 4, 8)
+"""How many times as many GPUs as now advice lets share each matrix, at most a node's."""
 
 UNTRIED = (
-    *("sequence_length", "tensor_parallel", "pipeline_parallel", "context_parallel"),
+    *("sequence_length", "pipeline_parallel", "context_parallel"),
     *("expert_parallel", "keep_gradients", "fused_mlp", "recipe"),
 )
-"""What could make a plan need less and is left as it is; more `tensor_parallel` is tried with
-more GPUs alone."""
+"""What could make a plan need less and is left as it is."""
 
 
 def fewest_gpus(plan: Plan) -> Plan:
@@ -67,10 +78,9 @@ def fewest_gpus(plan: Plan) -> Plan:
     4
     """
     check_one(plan)
-    most = plan.run.accelerator.memory - plan.reserve
-    fewest = _fewest(plan.run, most)
+    fewest = _fewest(plan.run)
     if fewest.num_gpus is None:
-        over = fewest.memory + plan.reserve - plan.run.accelerator.memory
+        over = fewest.memory + plan.reserve - plan.card
         raise ValueError(
             f"the model fits on no number of GPUs at this split: on {fewest.smallest} to "
             f"{fewest.largest:,} it takes at least {units.gigabytes(fewest.memory)} on each and a "
@@ -89,11 +99,12 @@ class Fewest(NamedTuple):
     largest: int
 
 
-def _fewest(run: Run, most: float) -> Fewest:
-    """The fewest GPUs on which a run takes at most so many bytes on each.
+def _fewest(run: Run) -> Fewest:
+    """The fewest GPUs on which a run fits.
 
     More GPUs are more replicas, and more replicas never hold more: so it is searched by
-    halving, among the numbers of replicas that divide the batch and share the experts.
+    halving, among the numbers of replicas that divide the batch and share the experts. One
+    GPU is tried by itself, because it needs a smaller reserve.
     """
     a_replica = run.tensor_parallel * run.pipeline_parallel * run.context_parallel
     divisors = _divisors(run.global_batch_size // run.micro_batch_size)
@@ -101,15 +112,22 @@ def _fewest(run: Run, most: float) -> Fewest:
     if run.tuning is not None:  # which is planned on one node
         replicas = [d for d in replicas if d <= run.accelerator.gpus_per_node]
 
-    def memory(d: int) -> float:
-        return float(memory_per_gpu(run.replace(num_gpus=a_replica * d)).total)
+    def free(d: int) -> float:
+        return _free(run.replace(num_gpus=a_replica * d))
 
     smallest, largest = a_replica * replicas[0], a_replica * replicas[-1]
-    least = memory(replicas[-1])
-    if least > most:
-        return Fewest(None, least, smallest, largest)
-    first = bisect_left(replicas, True, key=lambda d: memory(d) <= most)
-    return Fewest(a_replica * replicas[first], least, smallest, largest)
+    first = 0 if free(replicas[0]) >= 0 else None
+    if first is None and free(replicas[-1]) >= 0:
+        first = bisect_left(replicas, True, 1, key=lambda d: free(d) >= 0)
+    least = float(memory_per_gpu(run.replace(num_gpus=largest)).total)
+    fewest = None if first is None else a_replica * replicas[first]
+    return Fewest(fewest, least, smallest, largest)
+
+
+def _free(run: Run) -> float:
+    """The bytes of the card that a run leaves, less its reserve."""
+    free = card_bytes(run.accelerator) - reserve_bytes(run) - memory_per_gpu(run).total
+    return float(free)
 
 
 def check_one(plan: Plan, reason: str = "here it must be one") -> None:
@@ -146,12 +164,13 @@ class Advice:
 def advise(plan: Plan) -> tuple[Advice, ...]:
     """The cheapest changes that make the plan fit, reserve included; free ones first.
 
-    Looks at every smaller micro-batch, higher stage of ZeRO and further recomputation,
-    and takes the set that fits at the lowest price: GPU-hours first, then bytes sent,
-    then the larger micro-batch. If none fits and the model is tuned, the mildest change of
-    its tuning with which one does (`SAME`, `STRONGER`). Where that's not enough, more
-    GPUs, as few as will do: more replicas, or else up to eight times the tensor parallelism
-    as well.
+    Looks at the loss's kernel, every smaller micro-batch, higher stage of ZeRO and further
+    recomputation, and takes the set that fits at the lowest price: GPU-hours first, then
+    the lever of the fullest moment alone (`OF_MOMENT`), then bytes sent, then the larger
+    micro-batch. If none fits, more GPUs share each matrix; and then the same with the mildest
+    change of optimizer, and in tuning of method or recipe, with which one does (`STRONGER`).
+    Where that's not enough, more GPUs, as few as will do: more replicas, or else up to eight
+    times the tensor parallelism as well.
 
     Empty if the plan fits. If nothing makes it fit, the last plan doesn't either, and its
     `free_memory` says by how much; if nothing is left to change, the one advice has no `change`.
@@ -166,39 +185,49 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
     >>> a100 = Accelerator("A100", 80e9, peaks={"bf16": 312e12})
     >>> plan = plan_run(model, a100, 8, 1e12, 512, recompute="none", micro_batch_size=4)
     >>> [advice.change for advice in advise(plan)]
-    [{'zero_stage': 2}, {'micro_batch_size': 1}, {'recompute': 'alternate'}]
+    [{'loss_kernel': 'fused'}, {'zero_stage': 2}, {'micro_batch_size': 1}]
     """
     check_one(plan)
     if plan.fits:
         return ()
-    runs, most = _milder(plan.run), plan.run.accelerator.memory - plan.reserve
-    leanest = plan.run, float(plan.memory.total)
-    for layouts in map(_further, runs):
-        sizes = [(run, float(memory_per_gpu(run).total)) for run in layouts]
-        fitting = [plan.of(run) for run, size in sizes if size <= most]
-        if fitting:
-            return _in_steps(plan, min(fitting, key=lambda other: _price(other, plan)))
-        leanest = min(leanest, *sizes, key=lambda pair: pair[1])
-    on_more = (_on_more_gpus(run, plan) for run in runs)
+    leanest = plan.run, _free(plan.run)
+    ways = _same_or_stronger(plan.run)
+    for (strong, same), wider in product(ways, WIDER):
+        wide = _wider(plan.run, wider)
+        if wide is None:
+            continue
+        # What the leanest of them doesn't do, none does: no need to look at all.
+        few = [(run, _free(run)) for run in _further(wide, [{**same[-1], **strong}], ends=True)]
+        leanest = max([leanest, *few], key=lambda pair: pair[1])
+        if any(free >= 0 for _, free in few):
+            runs = _further(wide, [{**way, **strong} for way in same])
+            plans = [plan.of(run) for run in runs if _free(run) >= 0]
+            return _in_steps(plan, min(plans, key=lambda other: _price(other, plan)))
+    on_more = (
+        _on_more_gpus(plan, [{**way, **strong} for way in same], wider)
+        for (strong, same), wider in product(ways, WIDER)
+    )
     return _in_steps(plan, next(filter(None, on_more), None) or plan.of(leanest[0]))
 
 
-def _milder(run: Run) -> list[Run]:
-    """The run as it is, and with other tunings if it has one, each once, the mildest first."""
-    tuning = run.tuning
-    if tuning is None:
-        return [run]
-    same = {
-        name: (new[current],)
-        for name, new in SAME.items()
-        if (current := getattr(tuning, name)) in new
-    }
-    ways = ({**mild, **strong} for strong in _ways(STRONGER) for mild in _ways(same))
-    runs = [run, *filter(None, (run.if_even(**way) for way in ways))]
-    different: dict[Tuning | None, Run] = {}
-    for each in runs:
-        different.setdefault(each.tuning, each)
-    return [*different.values()]
+def _same_or_stronger(run: Run) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Changes of `STRONGER`, the mildest first, each with those of `SAME`, from none to all."""
+    now = vars(run.tuning or run) | {"loss_kernel": run.loss, "optimizer": run.update}
+    names = STRONGER if run.tuning is not None else ("optimizer",)
+    stronger = {x: [y for y in STRONGER[x] if y != now[x]] for x in names}
+    same = {x: (new[now[x]],) for x, new in SAME.items() if new.get(now[x], now[x]) != now[x]}
+    return [
+        (strong, _ways({x: y for x, y in same.items() if x not in strong}))
+        for strong in _ways(stronger)
+    ]
+
+
+def _wider(run: Run, times: int) -> Run | None:
+    """The run with so many times as many of its GPUs for each matrix, where a node has them."""
+    t = times * run.tensor_parallel
+    if times == 1:
+        return run
+    return run.if_even(tensor_parallel=t) if t <= run.accelerator.gpus_per_node else None
 
 
 def _ways(choices: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
@@ -209,15 +238,20 @@ def _ways(choices: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
     return ways
 
 
-def _further(run: Run) -> list[Run]:
-    """A run with every smaller micro-batch, higher stage and further recomputation."""
+def _further(run: Run, ways: Sequence[Mapping[str, Any]], ends: bool = False) -> list[Run]:
+    """A run with every smaller micro-batch, higher stage and further recomputation.
+
+    Each with these changes; with `ends` only the smallest and the largest micro-batch. (One
+    pass of a large one has no gradients of earlier passes.)
+    """
     b = run.split.micro_batch_size
     sequences = _divisors(b * run.split.accumulation_steps)  # those of a replica
     sizes = [size for size in sequences if size <= b]
-    choices = product(range(run.zero_stage, 4), sizes, _further_recompute(run))
+    sizes = sorted({sizes[0], sizes[-1]}) if ends else sizes
+    choices = product(range(run.zero_stage, 4), sizes, _further_recompute(run), ways)
     further = (
-        run.if_even(zero_stage=stage, micro_batch_size=size, recompute=recompute)
-        for stage, size, recompute in choices  # some stages do not go with a pipeline
+        run.if_even(zero_stage=stage, micro_batch_size=size, recompute=recompute, **way)
+        for stage, size, recompute, way in choices  # some stages do not go with a pipeline
     )
     return [run for run in further if run is not None]
 
@@ -230,38 +264,43 @@ def _further_recompute(run: Run) -> list[EveryRecompute]:
     return ["none", *stored, "alternate", "full"]
 
 
-def _on_more_gpus(run: Run, plan: Plan) -> Plan | None:
-    """On the fewest more GPUs that do: replicas with ZeRO, or a wider split as well."""
-    reserve = plan.reserve
-    if run.tuning is not None and run.reserve is None:
-        reserve = RESERVES["several"]
-    most = run.accelerator.memory - reserve
-    for wider in (1, 2, 4, 8):
-        t = wider * run.tensor_parallel
-        fitting = []
-        for recompute, stage in product(_further_recompute(run), range(run.zero_stage, 4)):
-            wide = run.if_even(
-                num_gpus=t * run.pipeline_parallel * run.context_parallel * run.expert_parallel,
-                tensor_parallel=t,
-                micro_batch_size=1,
-                recompute=recompute,
-                zero_stage=stage,
-            )
-            fewest = None if wide is None else _fewest(wide, most).num_gpus
-            if wide is not None and fewest is not None:
-                fitting.append(wide.replace(num_gpus=fewest))
-        if fitting:
-            least = min(run.num_gpus for run in fitting)
-            plans = [plan.of(run) for run in fitting if run.num_gpus == least]
-            return min(plans, key=lambda other: _price(other, plan))
-    return None
+def _on_more_gpus(plan: Plan, ways: Sequence[Mapping[str, Any]], wider: int) -> Plan | None:
+    """On the fewest more GPUs that do: replicas with ZeRO, and perhaps a wider split as well."""
+    run, fitting = plan.run, []
+    t = wider * run.tensor_parallel
+    stages = range(run.zero_stage, 4)
+    for recompute, stage, way in product(_further_recompute(run), stages, ways):
+        wide = run.if_even(
+            num_gpus=t * run.pipeline_parallel * run.context_parallel * run.expert_parallel,
+            tensor_parallel=t,
+            micro_batch_size=1,
+            recompute=recompute,
+            zero_stage=stage,
+            **way,
+        )
+        fewest = None if wide is None else _fewest(wide).num_gpus
+        if wide is not None and fewest is not None:
+            fitting.append(wide.replace(num_gpus=fewest))
+    if not fitting:
+        return None
+    least = min(run.num_gpus for run in fitting)
+    plans = [plan.of(run) for run in fitting if run.num_gpus == least]
+    return min(plans, key=lambda other: _price(other, plan))
 
 
 def _price(plan: Plan, original: Plan) -> tuple[float, ...]:
-    """What to compare plans by: GPU-hours, bytes sent, the micro-batch."""
-    changed = sum(getattr(plan.run, x) != getattr(original.run, x) for x in LEVERS)
+    """What to compare plans by: GPU-hours, the moment's lever, bytes sent, the micro-batch."""
+    changed = _changed(original, plan)
     cost = round(_gpu_seconds(plan) / _gpu_seconds(original), 3)
-    return cost, plan.traffic, -plan.split.micro_batch_size, changed
+    others = len({*changed} - {*OF_MOMENT[original.phase]})
+    return cost, others > 0, plan.traffic, -plan.split.micro_batch_size, len(changed)
+
+
+def _changed(plan: Plan, other: Plan) -> dict[str, Any]:
+    """What another plan changes, in the order in which advice gives it."""
+    names = (*LEVERS, "optimizer", "method", "recipe", "num_gpus", "tensor_parallel")
+    old, new = (vars(x.run) | vars(x.run.tuning or x.run) for x in (plan, other))
+    return {x: new[x] for x in names if x in new and new[x] != old[x]}
 
 
 def _gpu_seconds(plan: Plan) -> float:
@@ -281,20 +320,23 @@ def _in_steps(plan: Plan, best: Plan) -> tuple[Advice, ...]:
 
     Where GPUs are added, they and what goes with them are the last step.
     """
-    tuned = () if plan.run.tuning is None else TUNED
-    names = (*LEVERS, *tuned, "num_gpus", "tensor_parallel")
-    old, new = (vars(x.run) | vars(x.run.tuning or x.run) for x in (plan, best))
-    targets = {x: new[x] for x in names if new[x] != old[x]}
+    targets = _changed(plan, best)
     if not targets:
         return (Advice({}, plan, 0, 0, 0),)
-    one_by_one = (*LEVERS, *tuned)[("num_gpus" in targets) :]
-    changes: list[Any] = [{x: targets[x]} for x in one_by_one if x in targets]
-    changes.append({x: targets[x] for x in targets if x not in one_by_one})
-    steps = []
-    for change in filter(None, changes):
-        better = plan.replace(**change)
+    sharded = ("zero_stage",) if "num_gpus" in targets else ()
+    together = {*sharded, "num_gpus", "tensor_parallel"}
+    changes: list[Any] = [{x: value} for x, value in targets.items() if x not in together]
+    changes.append({x: value for x, value in targets.items() if x in together})
+    steps: list[Advice] = []
+    change: Any = {}
+    for more in filter(None, changes):
+        change = change | more
+        run = plan.run.if_even(**change)
+        if run is None:  # it goes with the next alone
+            continue
+        better = plan.of(run)
         saved = plan.memory.total - better.memory.total
         extra_cost = _gpu_seconds(better) / _gpu_seconds(plan) - 1
         steps.append(Advice(change, better, saved, extra_cost, better.traffic - plan.traffic))
-        plan = better
+        plan, change = better, {}
     return tuple(steps)

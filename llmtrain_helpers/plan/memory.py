@@ -18,21 +18,36 @@ from llmtrain_helpers.memory import (
     LOSS_KERNELS,
     Memory,
     Stored,
+    copied_bytes,
     fullest,
+    gradients_at_once,
     widest_gradients,
     working_bytes,
 )
-from llmtrain_helpers.model import Layer, Transformer
+from llmtrain_helpers.model import Accelerator, Layer, Transformer
 from llmtrain_helpers.parallelism import Split
 from llmtrain_helpers.parameters import embedding_parameters, head_parameters, norm_parameters
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import model_state_bytes
 from llmtrain_helpers.results import divide, greatest, maximum, minimum, where
+from llmtrain_helpers.tuning import IN_8_BITS, STATES
 
 RESERVES = {"one GPU": 3.4e9, "several": 5.1e9}
 """Bytes beyond the account of a step that a plan keeps free: three of four measured runs had
 more there (IBM's 41 and 58, as their driver showed it), half of them 5.1 and 7.8e9. A part is
 cache that the allocator gives back before it fails (`research.memory`)."""
+
+
+def card_bytes(chip: Accelerator) -> Result:
+    """Bytes of a card: those that its driver shows, or the vendor's where nobody printed them."""
+    return chip.memory if chip.shown_memory is None else chip.shown_memory
+
+
+def reserve_bytes(run: Run) -> Result:
+    """Bytes of the card that a run leaves free: its own reserve, or those of `RESERVES`."""
+    if run.reserve is not None:
+        return run.reserve
+    return where(run.num_gpus > 1, RESERVES["several"], RESERVES["one GPU"])
 
 
 class Stage(NamedTuple):
@@ -85,24 +100,29 @@ def stored_on(run: Run, stage: Stage, in_flight: Result) -> Stored:
     saved = kept_activations(run, model, run.recompute)
     layers = divide(layer_activations(run, saved.layers, stage), c)
     embedding = divide(stage.embedding * saved.embedding, c)
-    states = state_bytes(run, stage)
+    states, learning = state_bytes(run, stage), stage_parameters(model, stage)
     # The log-probabilities, 4 bytes a logit, count as activations, as on page 06.
     logits, kernel = divide(stage.head * tokens * model.vocab_size, t), LOSS_KERNELS[run.loss]
     head = divide(stage.head * saved.head, c) - (4 - min(kernel, 4)) * logits
+    # Beside tensor parallelism FSDP's loss has a third tensor of logits in fp32, and the output
+    # matrix keeps its input whole (measured with PyTorch 2.13 on two processes).
+    beside = (run.sharding != "zero") * where(t > 1, 1, 0)
+    third = 4 * beside * (kernel > 10)
+    whole_input = beside * divide(2 * stage.head * tokens * model.hidden_size * (t - 1), t)
     recomputed = divide(recomputed_bytes(run, saved.layers), c)
     at_once = divide(v * tokens * widest_gradients(model), t)
-    output = stage.head * head_parameters(model)
+    output = divide(stage.head * head_parameters(model), t)
     gathered = gathered_bytes(run, stage)
     return Stored(
         **states,
         earlier=1 * (split.accumulation_steps > 1),
-        of_head=divide(output, t),
-        of_all=stage_parameters(model, stage),
+        of_head=output,
+        of_all=gradients_at_once(run.update, learning, largest_matrix(run)),
         others=(in_flight - 1) * (layers + embedding),
         layers=layers + embedding,
         layer=divide(layers, sum(n for n, _ in stage_layers(model, stage))),
-        head=head,
-        logits=max(kernel - 4, 0) * logits,
+        head=head + whole_input,
+        logits=(max(kernel - 4, 0) + third) * logits,
         working=working_bytes(run.recompute, recomputed, at_once),
         ends=gathered[0],
         gathered=gathered[1],
@@ -128,22 +148,45 @@ def tuned_moments(run: Run) -> tuple[Memory, ...]:
 
 def state_bytes(run: Run, stage: Stage) -> dict[str, Result]:
     """Bytes of the model's states on a GPU of a pipeline stage, by part, as ZeRO shards them."""
-    split = run.split
-    P, E = stage_parameters(run.model, stage), stage_experts(run.model, stage)
-    states = sharded_states(run, P - E, run.sharing)
-    if run.model.num_experts:  # an e-th of the replicas have the same experts
-        of_experts = sharded_states(run, maximum(E, 1), run.sharing // split.expert_parallel)
+    model, split = run.model, run.split
+    P, E = stage_parameters(model, stage), stage_experts(model, stage)
+    states = sharded_states(run, P - E, stage_matrices(model, stage), run.sharing)
+    if model.num_experts:  # an e-th of the replicas have the same experts
+        some = maximum(E, 1)
+        of_experts = sharded_states(run, some, some, run.sharing // split.expert_parallel)
         states = {x: size + where(E > 0, of_experts[x], 0) for x, size in states.items()}
+    at_once = divide(gradients_at_once(run.update, P, largest_matrix(run)), P)
+    for name in ("gradients", "main_gradients"):
+        states[name] = at_once * states[name]
     return states
 
 
-def sharded_states(run: Run, parameters: Size, replicas: Size) -> dict[str, Result]:
-    """States of so many parameters that these replicas share, as ZeRO's stage says."""
-    states = model_state_bytes(parameters, run.bytes_of, run.zero_stage, replicas).parts()
+def sharded_states(run: Run, parameters: Size, matrices: Size, replicas: Size) -> dict[str, Result]:
+    """States of so many parameters that these replicas share, as ZeRO's stage says.
+
+    So many of them are in `matrices` of layers. With the copy that an update makes.
+    """
+    each, stage, update = run.bytes_of, run.zero_stage, run.update
+    states = model_state_bytes(parameters, each, stage, replicas).parts()
     if run.keep_gradients:
-        unsharded = model_state_bytes(parameters, run.bytes_of, min(run.zero_stage, 1), replicas)
+        unsharded = model_state_bytes(parameters, each, min(stage, 1), replicas)
         states["gradients"] = unsharded.gradients
-    return states
+    ways = replicas if stage else 1
+    if update == "muon":
+        states["optimizer"] -= divide(each.optimizer * matrices, 2 * ways)
+    elif update == "adamw_8bit":
+        states["optimizer"] = divide(IN_8_BITS * parameters, ways)
+    elif not STATES[update]:
+        states["optimizer"] = 0
+    copied = copied_bytes(update, each.weights, each.main_weights)
+    return {**states, "copy": divide(copied * parameters, ways)}
+
+
+def largest_matrix(run: Run) -> Size:
+    """Weights of a GPU's part of the largest matrix: of a layer, or the embedding or the head."""
+    model, h = run.model, run.model.hidden_size
+    inside = greatest(x.weights for layer in model.kinds for x in layer.matrices(h))
+    return -(-maximum(inside, h * model.vocab_size) // run.split.tensor_parallel)
 
 
 @cache_per_model
@@ -165,6 +208,17 @@ def stage_parameters(model: Transformer, stage: Stage) -> Size:
     shares_embedding = model.tied_embeddings * stage.embedding
     matrices = matrices + stage.head * (1 - shares_embedding) * head_parameters(model)
     return -(-matrices // t) + norms + stage_experts(model, stage)
+
+
+def stage_matrices(model: Transformer, stage: Stage) -> Size:
+    """Weights of the matrices of layers on a GPU of a stage, without those of experts."""
+    each = (
+        how_many * matrix.copies * matrix.weights
+        for how_many, layer in stage_layers(model, stage)
+        for matrix in layer.matrices(model.hidden_size)
+        if not matrix.is_chosen()
+    )
+    return sum(each) // stage.layout.tensor_parallel
 
 
 def stage_experts(model: Transformer, stage: Stage) -> Size:
@@ -258,8 +312,7 @@ def gathered_bytes(run: Run, stage: Stage) -> tuple[Result, Result]:
 
     The ends with their gradients, and two layers with the gradients of one, as products take
     them: in 16 bits. With a pipeline the weights of the whole stage: they stay for all its
-    passes. Beside tensor parallelism FSDP's loss has a third tensor of logits in fp32, and the
-    output matrix keeps its input whole (measured with PyTorch 2.13 on two processes).
+    passes.
     """
     if run.zero_stage < 3:
         return 0, 0
@@ -278,9 +331,4 @@ def gathered_bytes(run: Run, stage: Stage) -> tuple[Result, Result]:
     whole_stage = v * stage_parameters(model, stage) - divide(v * outer, t)
     weights = where(split.pipeline_parallel == 1, divide(2 * v * layer, t), whole_stage)
     gathered = several * (weights + divide(v * layer, t))
-    around = several * divide(2 * v * outer, t)
-    if run.sharding != "zero":
-        tokens = divide(split.micro_batch_size * model.sequence_length, split.context_parallel)
-        third = where(t > 1, 4 * model.vocab_size + 2 * h * (t - 1), 0)
-        around = around + stage.head * divide(tokens * third, t)
-    return around, gathered
+    return several * divide(2 * v * outer, t), gathered

@@ -40,6 +40,12 @@ NeMo and Megatron-Bridge; anybody else's."""
 SOFTWARE: list[Software] = [*get_args(Software)]
 
 
+EveryOptimizer: TypeAlias = Literal[Optimizer, "muon"]
+"""What updates the weights: the optimizers of `STATES`, and Muon, where all of them learn."""
+
+EVERY_OPTIMIZER: list[EveryOptimizer] = [*get_args(EveryOptimizer)]
+
+
 class Help(NamedTuple):
     """An option in words: a line, what else a docstring says, and its symbol in formulas."""
 
@@ -119,6 +125,22 @@ class Assumptions(TypedDict, total=False):
             "chip without bf16",
         ),
     ]
+    optimizer: Annotated[
+        EveryOptimizer | None,
+        Help(
+            "what updates the weights",
+            ' (see `STATES`); by default "adamw_fused", as those of Megatron, DeepSpeed and '
+            "torchtitan are. Muon has one state for the layers' matrices, Adam's two for the rest",
+        ),
+    ]
+    loss_kernel: Annotated[
+        LossKernel | None,
+        Help(
+            "how the loss is computed",
+            ' (see `LOSS_KERNELS`); by default "in-place" with Megatron-Core, "transformers" with '
+            'FSDP, else "plain"',
+        ),
+    ]
     attention: Annotated[Kernel, Help("the kernels", "; unfused ones keep the scores")]
     fused_mlp: Annotated[
         bool | None,
@@ -167,14 +189,14 @@ class Assumptions(TypedDict, total=False):
         Help("a measured rate with the bubble in it: t = T/(Bs) · F/(nX)", symbol="X"),
     ]
     pace: Annotated[Pace | None, Help("what `Plan.calibrated` makes of a measured step")]
-    reserve: Annotated[Number | None, Help("bytes that must stay free", "; by default `RESERVE`")]
+    reserve: Annotated[Number | None, Help("bytes that must stay free", "; by default `RESERVES`")]
     price_per_gpu_hour: Annotated[Number | None, Help("for the cost", ", in any currency")]
     tuning: Annotated[
         Tuning | None,
         Help(
             "how a model is adapted",
-            " (`Tuning`); None: trained from nothing. Then bytes, dropout and kernels are those "
-            "of `tuning`, on the GPUs of one node, and what is not known of it is refused",
+            " (`Tuning`); None: trained from nothing. Then bytes, optimizer, dropout and kernels "
+            "are those of `tuning`, on the GPUs of one node, and what isn't known of it is refused",
         ),
     ]
 
@@ -202,10 +224,8 @@ class Inputs(SearchOptions, total=False):
 
 
 class Changes(Inputs, total=False):
-    """What can be changed of a plan: its inputs, and three fields of its tuning."""
+    """What can be changed of a plan: its inputs, and how its tuning freezes weights."""
 
-    loss_kernel: LossKernel
-    optimizer: Optimizer
     method: Method
 
 

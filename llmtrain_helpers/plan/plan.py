@@ -43,9 +43,10 @@ from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_m
 from llmtrain_helpers.parallelism import Split
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
 from llmtrain_helpers.plan.memory import (
-    RESERVES,
+    card_bytes,
     ends,
     memory_per_gpu,
+    reserve_bytes,
     stage_experts,
     stage_parameters,
 )
@@ -55,7 +56,7 @@ from llmtrain_helpers.plan.report import Report, report
 from llmtrain_helpers.plan.run import DEFAULTS, Run, spelt_out
 from llmtrain_helpers.plan.seconds import Pace, StepSeconds
 from llmtrain_helpers.plan.step import excess_flops, step_parts, unknown_figures
-from llmtrain_helpers.results import Interval, maximum, where
+from llmtrain_helpers.results import Interval, maximum
 from llmtrain_helpers.tuning import Tuning, tuned_parameters
 
 MOST = 1e36
@@ -135,9 +136,8 @@ class Plan:
 
     @property
     def card(self) -> Result:
-        """Bytes of the card as its driver shows them, or as the vendor says it."""
-        chip = self.run.accelerator
-        return chip.memory if chip.shown_memory is None else maximum(chip.memory, chip.shown_memory)
+        """Bytes of the card: those that its driver shows, or the vendor's if unknown."""
+        return card_bytes(self.run.accelerator)
 
     @property
     def free_memory(self) -> Result:
@@ -149,19 +149,17 @@ class Plan:
     @property
     def reserve(self) -> Result:
         """Bytes of the free memory to leave for what a plan leaves out."""
-        if self.run.reserve is not None:
-            return self.run.reserve
-        return where(self.split.num_gpus > 1, RESERVES["several"], RESERVES["one GPU"])
+        return reserve_bytes(self.run)
 
     @property
     def fits(self) -> bool:
-        """Whether a step fits into the accelerator's memory and leaves the reserve."""
+        """Whether a step fits on the card and leaves the reserve."""
         return self.free_memory >= self.reserve
 
     @property
     def tight(self) -> bool:
-        """Whether it fits without the reserve, on all the bytes of the card."""
-        return (self.memory.total <= self.card) & (self.free_memory < self.reserve)
+        """Whether it fits without the reserve alone."""
+        return (self.free_memory >= 0) & (self.free_memory < self.reserve)
 
     @property
     def days(self) -> Interval:

@@ -36,7 +36,7 @@ from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.duration import checked_utilizations
 from llmtrain_helpers.finetune import RECOMPUTED
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, EveryRecompute
-from llmtrain_helpers.memory import LossKernel
+from llmtrain_helpers.memory import LOSS_KERNELS, LossKernel
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.parallelism import (
@@ -49,11 +49,18 @@ from llmtrain_helpers.parallelism import (
     split_rules,
 )
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.plan.options import SOFTWARE, Changes, Software, check_names
+from llmtrain_helpers.plan.options import (
+    EVERY_OPTIMIZER,
+    SOFTWARE,
+    Changes,
+    EveryOptimizer,
+    Software,
+    check_names,
+)
 from llmtrain_helpers.plan.seconds import Pace
 from llmtrain_helpers.precision import RECIPES, Recipe, RecipeName, known_recipe, missing_format
 from llmtrain_helpers.results import maximum, minimum
-from llmtrain_helpers.tuning import Tuning
+from llmtrain_helpers.tuning import STATES, Tuning
 
 SIZES = (
     "micro_batch_size",
@@ -77,8 +84,8 @@ UNTUNED = (
 `Tuning` says it (bytes, dropout, fused kernels)."""
 
 
-TUNED = ("optimizer", "method", "recipe")
-"""Fields of a run's tuning that `replace` changes as if they were the run's."""
+OF_TUNING = ("optimizer", "recipe", "loss_kernel")
+"""Options that a tuned run has in its tuning; without one they're the run's own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +115,8 @@ class Run:
     keep_gradients: bool | None = None
     sharding: ShardedAs = "zero"
     recipe: RecipeName | Recipe | None = None
+    optimizer: EveryOptimizer | None = None
+    loss_kernel: LossKernel | None = None
     attention: Kernel = "flash"
     fused_mlp: bool | None = None
     dropout: bool = False
@@ -121,7 +130,6 @@ class Run:
     reserve: Result | None = None
     price_per_gpu_hour: Result | None = None
     tuning: Tuning | None = None
-    loss_kernel: LossKernel | None = None
     split: Split = field(init=False)
 
     def __post_init__(self) -> None:
@@ -184,14 +192,22 @@ class Run:
         tuning = self.tuning
         if tuning is not None:
             instance("tuning", tuning, Tuning)
-            if self.recipe is not None:
-                problem = "is part of the tuning: write Tuning.full(recipe=…), without it here"
-                refuse("recipe", self.recipe, problem)
+            for name in OF_TUNING:
+                if getattr(self, name) is not None:
+                    problem = f"is part of the tuning: write Tuning.full({name}=…), without it here"
+                    refuse(name, getattr(self, name), problem)
         recipe = self.bytes_of
         missing = missing_format(recipe, self.accelerator.peaks)
         if missing:
             problem = f"needs products in {missing}, which {self.accelerator.name} doesn't have"
             refuse("recipe", recipe.name, f"{problem}: amp goes with any format")
+        if self.loss_kernel is not None:
+            choice("loss_kernel", self.loss_kernel, LOSS_KERNELS)
+        if self.optimizer is not None:
+            choice("optimizer", self.optimizer, EVERY_OPTIMIZER)
+            if recipe.optimizer == 0 and self.optimizer not in [x for x, n in STATES.items() if n]:
+                problem = f"changes nothing with recipe={recipe.name!r}, which has no states"
+                refuse("optimizer", self.optimizer, problem)
 
     def _check_tuning(self) -> None:
         """Refuse what has not been counted, or not measured, of a model that is adapted."""
@@ -247,7 +263,11 @@ class Run:
             )
             refuse("zero_stage", self.zero_stage, problem)
         d = data_parallel_size(n, t, p, c)
-        return Split(n, b, t, p, c, d, accumulation_steps(B, b, d), v, e)
+        m = accumulation_steps(B, b, d)
+        if self.optimizer == "adamw_in_backward" and anywhere(m > 1):
+            problem = f"has no step of several passes: here are {show(m)} micro-batches"
+            refuse("optimizer", self.optimizer, f"{problem}, whose gradients add up")
+        return Split(n, b, t, p, c, d, m, v, e)
 
     @property
     def number_format(self) -> str:
@@ -305,9 +325,16 @@ class Run:
 
         Megatron-Core in place; PyTorch with the logits held under FSDP, freed otherwise.
         """
+        if self.tuning is not None:
+            return self.tuning.loss_kernel
         held: LossKernel = "plain" if self.sharding == "zero" else "transformers"
         by_default = "in-place" if self.software == "megatron-core" else held
         return self.loss_kernel or by_default
+
+    @property
+    def update(self) -> EveryOptimizer:
+        """What updates the weights: as said, or AdamW in one kernel, without a copy."""
+        return self.optimizer or "adamw_fused" if self.tuning is None else self.tuning.optimizer
 
     @property
     def overlapped_traffic(self) -> tuple[str, ...]:
@@ -334,7 +361,7 @@ class Run:
         return RECIPES["amp" if missing_format("bf16", self.accelerator.peaks) else "bf16"]
 
     def replace(self, **changes: Unpack[Changes]) -> Run:
-        """Return the run with some of its arguments, or its tuning's `TUNED` fields, changed."""
+        """Return the run with some of its arguments changed; a tuned run's may be its tuning's."""
         check_names("replace", changes, Changes.__annotations__)
         new: dict[str, Any] = {**changes}
         if "sequence_length" in new:
@@ -342,7 +369,7 @@ class Run:
             new["model"] = known_model(new.get("model", self.model), s)
         tuning = new.get("tuning", self.tuning)
         if isinstance(tuning, Tuning):  # anything else is refused by the run itself
-            tuned = {name: new.pop(name) for name in TUNED if name in new}
+            tuned = {name: new.pop(name) for name in (*OF_TUNING, "method") if name in new}
             new |= {"tuning": tuning.replace(**tuned)} if tuned else {}
         return replace(self, **spelt_out(new))
 

@@ -100,7 +100,7 @@ def best_split(
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
     >>> plan = best_split(model, h100, 64, 1024)
     >>> plan.split.tensor_parallel, plan.run.zero_stage, plan
-    (8, 3, <Plan: 191 days, 46.4 GB a GPU, fits>)
+    (8, 1, <Plan: 191 days, 62.9 GB a GPU, fits>)
     """
     n = single("num_gpus", num_gpus)
     B = single("global_batch_size", global_batch_size)
@@ -111,7 +111,7 @@ def best_split(
     _check_single(model, accelerator, run)
     tried = layouts(n, _of_layout(fixed), model.num_experts)
     first = _first_even(model, accelerator, tried, run)
-    most = first.run.accelerator.memory - first.reserve
+    most = first.card - first.reserve
 
     @cache
     def memory(layout: Layout) -> float:

@@ -17,22 +17,35 @@ from llmtrain_helpers import (
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.plan.plan import Plan
 from tests.bad_values import assert_refused
-from tests.plan.cases import H100, LARGE, plan_of
+from tests.plan.cases import A100, H100, LARGE, plan_of
+
+VENDORS = replace(A100, shown_memory=None)
+"""A card of which nobody printed what its driver shows."""
 
 
 def test_advice_is_the_cheapest_that_fits_told_free_things_first() -> None:
-    """ZeRO 3 fits with a micro-batch of 1: recomputing (+32 %) is not asked for."""
+    """With a fused loss and a micro-batch of 1 ZeRO 1 fits: recomputing (+32 %) isn't asked for.
+
+    Without the loss's kernel it would take ZeRO 3, which sends more.
+    """
     plan = plan_of(micro_batch_size=4, accelerator=H100)
     steps = advise(plan)
-    assert [step.change for step in steps] == [{"zero_stage": 3}, {"micro_batch_size": 1}]
-    assert [step.plan.fits for step in steps] == [False, True]
-    sharded, smaller = (step.extra_cost for step in steps)
+    assert [step.change for step in steps] == [
+        {"loss_kernel": "fused"},
+        {"zero_stage": 1},
+        {"micro_batch_size": 1},
+    ]
+    assert [step.plan.fits for step in steps] == [False, False, True]
+    fused, sharded, smaller = (step.extra_cost for step in steps)
+    assert fused == steps[0].sent == 0
     assert -0.05 < sharded < 0  # each GPU updates its share of the weights
     assert 0 < smaller < 0.1  # more launching
     assert sum(step.saved for step in steps) == pytest.approx(
         plan.memory.total - steps[-1].plan.memory.total
     )
-    assert steps[0].sent == steps[0].plan.traffic - plan.traffic > 0
+    assert plan.phase == "loss"
+    more = advise(plan.replace(accelerator=replace(H100, shown_memory=78e9)))
+    assert [step.change for step in more][1:] == [{"zero_stage": 2}, {"micro_batch_size": 1}]
 
 
 def test_advice_takes_zero_1_where_it_is_free_and_enough() -> None:
@@ -99,7 +112,7 @@ def test_the_fewest_gpus_are_those_that_are_found_by_trying_all(stage, e) -> Non
 
 
 def test_recomputation_is_advised_where_nothing_else_helps_and_says_its_price() -> None:
-    plan = plan_of(num_gpus=8, zero_stage=3, tokens=10**12)
+    plan = plan_of(num_gpus=4, zero_stage=3, loss_kernel="fused", accelerator=VENDORS)
     [step] = advise(plan)
     assert step.change == {"recompute": "alternate"}
     assert step.extra_cost == pytest.approx(0.08, abs=0.01)
@@ -123,14 +136,14 @@ def test_advice_and_search_take_what_just_fits() -> None:
     plan = plan_of(zero_stage=3, recompute="full", reserve=0)
     memory = plan.replace(num_gpus=32).memory.total
     for card, n in ((memory, 32), (memory - 1, 64)):
-        chip = replace(plan.run.accelerator, memory=card)
+        chip = replace(VENDORS, memory=card)
         assert fewest_gpus(plan.replace(accelerator=chip)).split.num_gpus == n
     most = fewest_gpus(plan).replace(num_gpus=512)
-    just = replace(plan.run.accelerator, memory=most.memory.total)
+    just = replace(VENDORS, memory=most.memory.total)
     assert fewest_gpus(plan.replace(accelerator=just)).split.num_gpus == 512
     kept = most.replace(recompute="none")  # faster, and holds more: taken while it just fits
     for card, recompute in ((kept.memory.total, "none"), (kept.memory.total - 1, "alternate")):
-        chip = replace(plan.run.accelerator, memory=card)
+        chip = replace(VENDORS, memory=card)
         given = {"zero_stage": 3, "micro_batch_size": 1, "tensor_parallel": 1, "reserve": 0}
         best = best_split(plan.run.model, chip, 512, 512, pipeline_parallel=1, **given)
         assert best.run.recompute == recompute
@@ -161,10 +174,15 @@ def test_advice_is_for_plans(call, bad) -> None:
 
 
 def test_advice_brings_zero_and_replicas_together() -> None:
-    plan = plan_of(model=LARGE, accelerator=H100, num_gpus=8, tensor_parallel=8, recompute="full")
+    """On eight H100 paged states would do; on smaller cards nothing does without more of them."""
+    run = {"model": LARGE, "num_gpus": 8, "tensor_parallel": 8, "recompute": "full"}
+    [step] = advise(plan_of(**run, accelerator=H100))
+    assert step.change == {"optimizer": "adamw_paged"}
+    plan = plan_of(**run, accelerator=replace(H100, shown_memory=60e9))
     [step] = advise(plan)
     assert step.plan.fits
-    assert step.change == {"zero_stage": 2, "num_gpus": 32}
+    assert {*step.change} == {"zero_stage", "num_gpus"}
+    assert step.sent > 0
 
 
 def test_advice_keeps_to_splits_that_come_out_even() -> None:
@@ -201,6 +219,7 @@ def test_where_nothing_is_left_to_change_the_advice_says_so() -> None:
     """No advice at all means that a plan fits."""
     small = Accelerator("small", 8e9, peaks={"bf16": 312e12})
     split = {"num_gpus": 8, "tensor_parallel": 8, "global_batch_size": 1}
+    split |= {"loss_kernel": "fused", "optimizer": "adamw_paged"}
     leanest = plan_of(recompute="full", zero_stage=3, accelerator=small, **split)
     assert not leanest.fits
     [step] = advise(leanest)
@@ -217,8 +236,13 @@ QLORA = Tuning.qlora(16)
     [
         # hiyouga/LLaMA-Factory#5545, out of memory: the logits alone are 77 GB
         ("Llama-3.1-8B", 51_974, "H100", 1, QLORA, {"loss_kernel": "fused"}),
-        ("Llama-3.1-8B", 2048, "H100", 1, Tuning.full("pure_bf16"), {"optimizer": "adamw_fused"}),
-        ("Llama-3.1-8B", 2048, "H100", 1, Tuning.full(), {"optimizer": "adamw_paged"}),
+        *[
+            ("Llama-3.1-8B", 2048, "H100 PCIe", 1, tuning, {"optimizer": optimizer})
+            for tuning, optimizer in (
+                (Tuning.full("pure_bf16"), "adamw_fused"),
+                (Tuning.full(), "adamw_paged"),
+            )
+        ],
         (
             *("Llama-3.1-70B", 4096, "H100", 8, Tuning.full()),
             {"optimizer": "adamw_8bit", "recipe": "pure_bf16"},

@@ -62,7 +62,8 @@ def test_on_one_stage_memory_is_states_and_activations(recompute, stage) -> None
         assert plan.memory.transient == at_work + ends
     expected = states.total + plan.memory.activations + plan.memory.transient
     assert plan.memory.total == pytest.approx(expected)
-    assert plan.free_memory == A100.memory - plan.memory.total
+    assert plan.free_memory == plan.card - plan.memory.total
+    assert plan.card == A100.shown_memory
 
 
 def test_at_the_loss_are_the_logits_and_where_they_are_few_the_last_layer_is_fuller() -> None:
@@ -250,7 +251,8 @@ def test_fsdp_is_zero_3_with_the_logits_held() -> None:
     one, four = (
         moments_of(zero_stage=3, tensor_parallel=t, sharding=x)["loss"] for x in ("zero", "fsdp")
     )
-    assert four.transient - one.transient == (2 * s * V + 4 * s * V + 2 * s * h * (t - 1)) / t
+    assert four.logits - one.logits == (2 * s * V + 4 * s * V) / t
+    assert four.total - one.total == (2 * s * V + 4 * s * V + 2 * s * h * (t - 1)) / t
 
 
 def test_fsdp_beside_a_pipeline_keeps_the_weights_of_its_stage() -> None:

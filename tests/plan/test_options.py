@@ -16,7 +16,7 @@ from tests.plan.cases import RUN, plan_of
 def test_the_list_has_the_fields_of_a_run_and_two_ways_to_write_some_of_them() -> None:
     names = {item.name for item in fields(Run) if item.init}
     assert OPTIONS.keys() == names | {"sequence_length", "shard"}
-    assert Changes.__annotations__.keys() - OPTIONS.keys() == {"loss_kernel", "optimizer", "method"}
+    assert Changes.__annotations__.keys() - OPTIONS.keys() == {"method"}
 
 
 def test_a_signature_shows_every_option_with_the_default_that_it_gets() -> None:
@@ -37,8 +37,8 @@ def test_a_docstring_explains_every_argument_once() -> None:
 @pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if option.choices])
 def test_a_run_takes_just_the_choices_of_the_list(name: str) -> None:
     for choice in OPTIONS[name].choices:
-        stage = {"zero_stage": 3} if name == "sharding" else {}
-        assert plan_of(**{name: choice, **stage}).inputs.get(name, choice) == choice
+        others = {"sharding": {"zero_stage": 3}, "optimizer": {"global_batch_size": 64}}
+        assert plan_of(**{name: choice, **others.get(name, {})}).inputs.get(name, choice) == choice
     with pytest.raises(ValueError, match=f"^{name}='nothing' is unknown") as refusal:
         plan_of(**{name: "nothing"})
     choices = str(refusal.value).partition("Known: ")[2].split(", ")

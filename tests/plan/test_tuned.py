@@ -97,10 +97,13 @@ def test_replicas_send_gradients_of_what_learns_and_gathered_weights() -> None:
     assert full.traffic == pytest.approx(full.split.accumulation_steps * 3 * 2 * P * 3 / 4)
 
 
-def test_eight_billion_with_adapters_fit_on_24_gb_and_in_full_not_on_80() -> None:
+def test_eight_billion_with_adapters_fit_on_24_gb_and_in_full_just_on_80_gib() -> None:
     assert plan(LORA, accelerator="RTX 4090").fits
     assert plan(QLORA, accelerator="RTX 4090").memory.total < 10e9
-    assert not plan(Tuning.full("pure_bf16")).fits
+    full = plan(Tuning.full("pure_bf16"))
+    assert full.reserve < full.free_memory < 6e9  # of the 85.5 that an H100 shows
+    assert not full.replace(accelerator="H100 PCIe").fits  # of which nobody printed what it shows
+    assert not plan(Tuning.full()).fits
     assert plan(Tuning.full("pure_bf16", optimizer="adamw_8bit")).fits
 
 
@@ -115,7 +118,7 @@ def test_advice_and_search_keep_the_tuning() -> None:
     assert best.run.tuning == LORA
     assert best.fits
     assert best.run.tensor_parallel == best.run.pipeline_parallel == 1
-    for recipe, fewest in (("pure_bf16", 2), ("amp", 4)):
+    for recipe, fewest in (("pure_bf16", 1), ("amp", 2)):
         shared = plan(Tuning.full(recipe), num_gpus=8, shard="fsdp")
         assert fewest_gpus(shared).split.num_gpus == fewest
 
@@ -195,7 +198,8 @@ def test_an_8b_in_full_on_two_gpus_needs_what_was_measured() -> None:
     """80.32 GB on each of two GPUs (IBM's Llama 3 8B), where 8 bytes would have fitted."""
     run = adapted("Llama-3.1-8B", "H100", 2, 2048, tuning=FULL)
     assert units.gigabytes(run.memory.total) == "80.3 GB"
-    assert not run.fits
+    assert run.fits  # as it did, with 5.2 GB of the card's 85.5 left
+    assert not run.replace(accelerator="H100 PCIe").fits
     other = adapted("Llama-3.1-8B", "H100", 2, 2048, tuning=Tuning.full("pure_bf16"))
     assert other.fits
     less, more = units.gigabytes(other.memory.total), units.gigabytes(run.memory.total)
