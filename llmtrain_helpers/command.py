@@ -21,7 +21,6 @@ from llmtrain_helpers import units
 from llmtrain_helpers.budget import Point, frontier, most_tokens, shelf, usual_batch
 from llmtrain_helpers.checks import quantity, single
 from llmtrain_helpers.duration import gpu_hours
-from llmtrain_helpers.memory import LOSS_KERNELS
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import (
     SEQUENCE,
@@ -36,11 +35,12 @@ from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.advice import UNTRIED, Advice, advise
 from llmtrain_helpers.plan.options import OPTIONS
 from llmtrain_helpers.plan.plan import Plan
-from llmtrain_helpers.plan.report import RECOMPUTED, Line, Report, sharded, worth
+from llmtrain_helpers.plan.report import RECOMPUTED, Line, Report, report, sharded, worth
+from llmtrain_helpers.plan.run import OF_TUNING
 from llmtrain_helpers.plan.search import best_split
 from llmtrain_helpers.precision import RECIPES
 from llmtrain_helpers.results import Interval
-from llmtrain_helpers.tuning import STATES, TARGETS, Tuning, tuned_parameters
+from llmtrain_helpers.tuning import TARGETS, Tuning, tuned_parameters
 
 WIDTH = 100
 """Letters in a line."""
@@ -65,6 +65,8 @@ FLAGS = {
     "recompute": "--recompute",
     "format": "--format",
     "recipe": "--recipe",
+    "optimizer": "--optimizer",
+    "loss_kernel": "--loss",
     "fused_mlp": "--fused-mlp",
     "overlap": "--overlap",
     "software": "--software",
@@ -100,17 +102,12 @@ OTHERWISE = {
     "interleave": "1",
     "format": "16 bits",
     "fused_mlp": "as Megatron-Core alone",
+    "optimizer": "adamw_fused, and adamw in tuning",
+    "loss_kernel": "as the software does it",
 }
 """What an option is that isn't given; those of a split that aren't here are searched."""
 
-TUNED = {
-    "rank": "--lora",
-    "bits": "--bits",
-    "targets": "--targets",
-    "optimizer": "--optimizer",
-    "loss_kernel": "--loss",
-    "full": "--full",
-}
+TUNED = {"rank": "--lora", "bits": "--bits", "targets": "--targets", "full": "--full"}
 """What says how a model is adapted, and what it is called here."""
 
 MODEL_SIZES = {
@@ -141,7 +138,7 @@ For example: how many tokens does Llama 3.1 8B see on eight H100 in two weeks?
 
   python -m llmtrain_helpers plan llama-3.1-8b --gpus 8 --chip h100 --days 14
 
-  With --days 14 it likely sees 65 billion tokens, 56 billion to 75 billion; a first run 50 billion.
+  With --days 14 it likely sees 69 billion tokens, 60 billion to 81 billion; a first run 50 billion.
 """
 """What the help of a plan ends with; a test holds its last line to the command's."""
 
@@ -226,8 +223,6 @@ def _parser() -> _Parser:
         ("rank", _number, "R", "adapters of this rank learn, and its weights do not"),
         ("bits", _number, "4|16", "of the frozen weights; else 16"),
         ("targets", _words, "WORDS", f"{', '.join(TARGETS)}, or q_proj,v_proj; else all-linear"),
-        ("optimizer", str.casefold, "WORD", ", ".join(STATES)),
-        ("loss_kernel", str.casefold, "WORD", ", ".join(LOSS_KERNELS)),
     ):
         tuned.add_argument(TUNED[name], dest=name, type=kind, metavar=metavar, help=meaning)
     parser.add_argument("--advise", action="store_true", help="what would make it fit")
@@ -250,7 +245,7 @@ def plan(arguments: Sequence[str]) -> int:
             warnings.simplefilter("always")
             name, model = _model(given)
         run, tokens = _planned(model, given)
-        advice, report = advise(run), run.report(name)
+        advice, page = advise(run), report(run, name, say=_option)
     except ValueError as problem:
         sentence = in_options(str(problem))
         if "config" in given:
@@ -259,7 +254,7 @@ def plan(arguments: Sequence[str]) -> int:
         return 2
     print(*(f"{in_options(str(x.message))}\n" for x in cautions), sep="", end="", file=sys.stderr)
     if switches["json"]:
-        print(json.dumps(_numbers(run, report, given, advice), indent=2, ensure_ascii=False))
+        print(json.dumps(_numbers(run, page, given, advice), indent=2, ensure_ascii=False))
         return 0
     chosen, pasted = _chosen(run, given)
     if chosen:
@@ -273,7 +268,7 @@ def plan(arguments: Sequence[str]) -> int:
     print(*(textwrap.fill(line, WIDTH) for line in opening), sep="\n", end="\n" if opening else "")
     if chosen or opening:
         print()
-    print(report.markdown if switches["markdown"] else _table(report))
+    print(page.markdown if switches["markdown"] else _table(page))
     if switches["advise"] or not run.fits:
         print("", *_advice(run, advice, given), sep="\n")
     return 0
@@ -325,7 +320,7 @@ def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interv
     run["accelerator"] = _named("accelerator", run["accelerator"], "chips", "accelerators")
     tuning = _tuning(given)
     if tuning is not None:
-        run.pop("recipe", None)  # it's the tuning's
+        run = {name: value for name, value in run.items() if name not in OF_TUNING}
         run |= {"tuning": tuning}
         run.setdefault("global_batch_size", TUNED_BATCH * n)
     run.setdefault("global_batch_size", usual_batch(model, n))
@@ -352,8 +347,7 @@ def _tuning(given: Mapping[str, Any]) -> Tuning | None:
     options = {name: given[name] for name in TUNED if name in given}
     if not options:
         return None
-    if "recipe" in given:
-        options["recipe"] = given["recipe"]
+    options |= {name: given[name] for name in OF_TUNING if name in given}
     rank, bits, full = (options.pop(name, None) for name in ("rank", "bits", "full"))
     if (rank is None) == (full is None):
         raise ValueError("say what learns: --full, or adapters with --lora R")
@@ -543,13 +537,18 @@ def _untried(plan: Plan, given: Mapping[str, Any]) -> list[str]:
         dense = {"expert_parallel"} if "expert_parallel" not in given else set()
         return [words[x] for x in UNTRIED if x not in searched | dense]
     fewer = ["--lora in place of --full"] if tuning.is_full else ["--lora", "--targets"]
-    return ["--sequence", *fewer, "--optimizer sgd or adamw_in_backward"]
+    return ["--sequence", *fewer]
 
 
 def _change(step: Advice) -> str:
-    changes = {x: y for x, y in step.change.items() if x != "method"}
-    written = [in_options(f"{name}={value}") for name, value in changes.items()]
-    return f"  {' '.join(written + ['--bits 4'] * ('method' in step.change))}"
+    return f"  {' '.join(_option(name, value) for name, value in step.change.items())}"
+
+
+def _option(name: str, value: object) -> str:
+    """A change of a plan as an option: `--loss fused`."""
+    if name == "method":
+        return "--bits 4"
+    return in_options(f"{name}={'yes' if value is True else value}")
 
 
 def _more(step: Advice) -> str:

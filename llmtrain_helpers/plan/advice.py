@@ -7,7 +7,7 @@ it fits on. Sources: those of `plan`.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import isqrt
@@ -161,7 +161,7 @@ class Advice:
     dearer = OldName("extra_cost")
 
 
-def advise(plan: Plan) -> tuple[Advice, ...]:
+def advise(plan: Plan, fixed: Collection[str] = ()) -> tuple[Advice, ...]:
     """The cheapest changes that make the plan fit, reserve included; free ones first.
 
     Looks at the loss's kernel, every smaller micro-batch, higher stage of ZeRO and further
@@ -170,7 +170,8 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
     micro-batch. If none fits, more GPUs share each matrix; and then the same with the mildest
     change of optimizer, and in tuning of method or recipe, with which one does (`STRONGER`).
     Where that's not enough, more GPUs, as few as will do: more replicas, or else up to eight
-    times the tensor parallelism as well.
+    times the tensor parallelism as well. Of the loss's kernel, optimizer, method, recipe and
+    tensor parallelism, those that are `fixed` stay as they are.
 
     Empty if the plan fits. If nothing makes it fit, the last plan doesn't either, and its
     `free_memory` says by how much; if nothing is left to change, the one advice has no `change`.
@@ -191,13 +192,15 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
     if plan.fits:
         return ()
     leanest = plan.run, _free(plan.run)
-    ways = _same_or_stronger(plan.run)
-    for (strong, same), wider in product(ways, WIDER):
+    ways = _same_or_stronger(plan.run, fixed)
+    wider_ways = WIDER if "tensor_parallel" not in fixed else (1,)
+    for (strong, same), wider in product(ways, wider_ways):
         wide = _wider(plan.run, wider)
         if wide is None:
             continue
         # What the leanest of them doesn't do, none does: no need to look at all.
-        few = [(run, _free(run)) for run in _further(wide, [{**same[-1], **strong}], ends=True)]
+        leaner = [{**way, **strong} for way in (same[0], same[-1])]
+        few = [(run, _free(run)) for run in _further(wide, leaner, ends=True)]
         leanest = max([leanest, *few], key=lambda pair: pair[1])
         if any(free >= 0 for _, free in few):
             runs = _further(wide, [{**way, **strong} for way in same])
@@ -205,17 +208,20 @@ def advise(plan: Plan) -> tuple[Advice, ...]:
             return _in_steps(plan, min(plans, key=lambda other: _price(other, plan)))
     on_more = (
         _on_more_gpus(plan, [{**way, **strong} for way in same], wider)
-        for (strong, same), wider in product(ways, WIDER)
+        for (strong, same), wider in product(ways, wider_ways)
     )
     return _in_steps(plan, next(filter(None, on_more), None) or plan.of(leanest[0]))
 
 
-def _same_or_stronger(run: Run) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+def _same_or_stronger(
+    run: Run, fixed: Collection[str]
+) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Changes of `STRONGER`, the mildest first, each with those of `SAME`, from none to all."""
     now = vars(run.tuning or run) | {"loss_kernel": run.loss, "optimizer": run.update}
     names = STRONGER if run.tuning is not None else ("optimizer",)
-    stronger = {x: [y for y in STRONGER[x] if y != now[x]] for x in names}
-    same = {x: (new[now[x]],) for x, new in SAME.items() if new.get(now[x], now[x]) != now[x]}
+    stronger = {x: [y for y in STRONGER[x] if y != now[x]] for x in names if x not in fixed}
+    milder = {x: new.get(now[x]) for x, new in SAME.items() if x not in fixed}
+    same = {x: (y,) for x, y in milder.items() if y not in (None, now[x])}
     return [
         (strong, _ways({x: y for x, y in same.items() if x not in strong}))
         for strong in _ways(stronger)

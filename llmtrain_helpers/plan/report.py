@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, Result, at_most, instance, refuse, single
@@ -19,7 +19,8 @@ from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
 from llmtrain_helpers.finetune import weight_bytes
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.model import Transformer
-from llmtrain_helpers.plan.advice import advise, check_one
+from llmtrain_helpers.plan.advice import OF_MOMENT, advise, check_one
+from llmtrain_helpers.plan.memory import moments
 from llmtrain_helpers.plan.pace import LONGEST, STOPS, UTILIZATIONS as BY_KIND, WHOLE_RUNS
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import missing_format
@@ -28,6 +29,9 @@ from llmtrain_helpers.tuning import Tuning, targeted, tuned_parameters
 
 if TYPE_CHECKING:  # a plan has its report
     from llmtrain_helpers.plan.plan import Plan
+
+Say: TypeAlias = Callable[[str, Any], str]
+"""What puts a change of a plan in words, by its name and its new value."""
 
 HEAD = ("what", "number", "interval", "assumption", "source")
 """The columns of a report's table."""
@@ -120,25 +124,28 @@ def _row(cells: tuple[str, ...], tag: str) -> str:
     return f"<tr>{html}</tr>"
 
 
+def in_words(name: str, value: Any) -> str:
+    """Say a change that advice makes, as `ZeRO 3`."""
+    return CHANGED[name](value)
+
+
 def report(
-    plan: Plan, name: str = "the model", law: str | Law | None = "besiroglu", trained_on: Number = 0
+    plan: Plan,
+    name: str = "the model",
+    law: str | Law | None = "besiroglu",
+    trained_on: Number = 0,
+    say: Say = in_words,
 ) -> Report:
     """One page about a plan, with each number's interval, assumption and source.
 
     `name` is what the model is called. `law` expects its loss; with None the page says
     nothing of it. `trained_on` are the tokens that the model has seen before this run:
-    the loss is then that of one run over all of them, at best. ValueError for a plan of
-    many, or a law without a loss.
+    the loss is then that of one run over all of them, at best. `say` puts a change that
+    would make the plan fit in words. ValueError for a plan of many, or a law without a loss.
     """
     check_one(plan, "a report is about one")
     instance("name", name, str)
     run, days = plan.run, plan.days_with_stops
-    if plan.fits:
-        fit = "fits, with a reserve"
-    elif plan.tight:
-        fit = "fits without a reserve: measure a step first"
-    else:
-        fit = f"does not fit{_what_would_fit(plan)}"
     price = longer = ""
     a_day = None
     if run.price_per_gpu_hour is not None:
@@ -159,7 +166,7 @@ def report(
     summary = (
         f"{units.exact(run.num_gpus)} {run.accelerator.name} {verb} {name} on "
         f"{units.count(run.tokens)} tokens in likely "
-        f"{time}{price}{longer}. It {fit}.{warning}"
+        f"{time}{price}{longer}. {verdict(plan, say)}{warning}"
     )
     tokens_before = _tokens_before(trained_on)
     if law is None and tokens_before:
@@ -172,15 +179,56 @@ def report(
     return Report(title, summary, lines, LEFT_OUT)
 
 
-def _what_would_fit(plan: Plan) -> str:
-    """The change after which a plan fits, if one is known: a fused MLP, or what is advised."""
-    if plan.run.tuning is None and plan.replace(fused_mlp=True).fits:
-        return "; it would with the MLP's activation fused"
+def verdict(plan: Plan, say: Say = in_words) -> str:
+    """Whether a plan fits: its fullest moment, what's free or missing, and what would help there.
+
+    >>> from llmtrain_helpers import plan_run
+    >>> run = "Llama-3.1-8B", "H100", 64, 1e12, 512
+    >>> print(verdict(plan_run(*run, recompute="full", shard="fsdp")))
+    Fits: 23.2 GB at the loss, 62.3 GB free of the 85.5 GB that the card shows.
+    """
+    needs = f"{units.gigabytes(plan.memory.total)} at the {plan.phase}"
+    free = f"{needs}, {units.gigabytes(plan.free_memory)} free of the {_card(plan)}"
+    if plan.fits:
+        return f"Fits: {free}."
+    changes, best = _what_would_fit(plan)
+    changed = ", ".join(say(*change) for change in changes.items())
+    if plan.tight:
+        reserve = f"of which {units.gigabytes(plan.reserve)} should stay free: measure one step"
+        if plan.run.reserve is None:
+            reserve = "and the allocator usually needs 2 to 8 GB more: measure one step"
+        saved = units.gigabytes(plan.memory.total - best.memory.total)
+        safe = f"; {changed} (−{saved}) would make it safe" if changes else ""
+        return f"On the edge: {free}, {reserve}{safe}."
+    over = f"Does not fit: {needs}, {units.gigabytes(-plan.free_memory)} too many"
+    if plan.phase == "loss" and plan.run.loss != "fused":
+        fused = moments(plan.run.replace(loss_kernel="fused"))
+        at_loss = max(float(x.total) for x in fused if x.moment == "loss")
+        logits = units.gigabytes(plan.memory.total - at_loss)
+        over += f"; {logits} of them are logits: {say('loss_kernel', 'fused')} needs none"
+    return f"{over}. It would fit with {changed}." if changes else f"{over}."
+
+
+def _what_would_fit(plan: Plan) -> tuple[dict[str, Any], Plan]:
+    """What would make a plan fit, if anything would: what is advised, or a fused MLP.
+
+    The lever of the fullest moment goes first if it's free, as a fused MLP is, and does alone.
+    """
     advice = advise(plan)
-    if not advice or not advice[-1].plan.fits:
-        return ""
-    changes = (CHANGED[name](value) for step in advice for name, value in step.change.items())
-    return f"; it would with {', '.join(changes)}"
+    last = advice[-1].plan
+    changes = {name: x for step in advice for name, x in step.change.items()}
+    free = all(step.extra_cost < 0.001 for step in advice)
+    if plan.run.tuning is None and not (free and {*changes} <= {*OF_MOMENT[plan.phase]}):
+        fused = plan.replace(fused_mlp=True)
+        if fused.fits:
+            return {"fused_mlp": True}, fused
+    return (changes if last.fits else {}), last
+
+
+def _card(plan: Plan) -> str:
+    """The bytes of a card, and who says so."""
+    shown = plan.run.accelerator.shown_memory is not None
+    return f"{units.gigabytes(plan.card)} that the {'card shows' if shown else 'vendor names'}"
 
 
 def _work(plan: Plan) -> list[Line]:
@@ -246,11 +294,13 @@ def _machine(plan: Plan) -> list[Line]:
     ways += "".join(f"{what} {n}, " for what, n in others.items() if n > 1)
     ways += f"replicas {split.data_parallel}, {sharded(run)}"
     bytes_of = f"recipe {run.bytes_of.name}"
+    if run.bytes_of.name == "fp32":
+        bytes_of += ", activations in 4 bytes too (FSDP's mixed precision is amp)"
     sources = "notebooks 05, 06, 08; reserve from measured peaks"
     if run.tuning is not None:
-        recipe = _recipe(plan, run.tuning) if run.tuning.is_full else ""
-        bytes_of = f"{recipe}peak at the {plan.phase}, {run.tuning.optimizer}"
+        bytes_of = _recipe(plan, run.tuning) if run.tuning.is_full else run.tuning.method
         sources = "notebook 12; reserve from measured peaks"
+    how = f"peak at the {plan.phase}, {run.loss} loss, {run.update}, {bytes_of}"
     memory = plan.memory.total
     fused = {None: "", True: ", the MLP fused", False: ", the MLP not fused"}[run.fused_mlp]
     return [
@@ -259,8 +309,7 @@ def _machine(plan: Plan) -> list[Line]:
             "memory of a GPU",
             units.gigabytes(memory),
             f"to {units.gigabytes(memory + plan.reserve)} with the reserve",
-            f"of {units.gigabytes(chip.memory)}; {bytes_of}{fused}, "
-            f"sequences at once: {split.micro_batch_size}",
+            f"of {_card(plan)}; {how}{fused}, sequences at once: {split.micro_batch_size}",
             sources,
         ),
     ]
@@ -272,9 +321,9 @@ def _recipe(plan: Plan, tuning: Tuning) -> str:
     used, instead = (units.short(round(sum(weight_bytes(x).values()), 1)) for x in (tuning, other))
     words = f"recipe {tuning.recipe}, {used} bytes a parameter"
     if missing_format(other.bytes_of, plan.run.accelerator.peaks):
-        return f"{words}, products in {plan.run.number_format}; "
+        return f"{words}, products in {plan.run.number_format}"
     needed = units.gigabytes(plan.replace(tuning=other).memory.total)
-    return f"{words} ({needed} with {instead}, {other.recipe}); "
+    return f"{words} ({needed} with {instead}, {other.recipe})"
 
 
 def _step(plan: Plan) -> list[Line]:
@@ -515,6 +564,7 @@ CHANGED: dict[str, Callable[[Any], str]] = {
     "recompute": lambda what: RECOMPUTED[what],
     "num_gpus": lambda n: f"{n:,} GPUs",
     "tensor_parallel": lambda t: f"tensor {t}",
+    "fused_mlp": lambda _: "the MLP's activation fused",
     "loss_kernel": lambda kernel: f"a {kernel} loss",
     "optimizer": str,
     "method": lambda method: "frozen weights in 4 bits",
