@@ -31,7 +31,7 @@ def test_06_d_counts_as_the_plan_of_07_does(recompute: str, zero: int) -> None:
     design = MINE | {"recompute": recompute, "zero": zero}
     options = {"recompute": recompute, "zero_stage": zero, "micro_batch_size": 2}
     chip = published.accelerator(MINE["chip"])
-    plan = plan_run(LLAMA, chip, 8, 1e12, 16, **options)
+    plan = plan_run(LLAMA, chip, 8, 1e12, 32, **options)  # two passes
     assert plan.memory.total == own_plan(design, 2).memory.total
 
 

@@ -343,7 +343,7 @@ PAGES = {
     "duration-d": lambda mine: {"model": mine.model, "days": 7, "chip": mine.chip, "gpus": 16},
     "activations-d": lambda mine: {
         **{"model": mine.model, "gpus": mine.gpus, "chip": mine.chip},
-        **{"sequence": mine.sequence, "zero": 3, "recompute": "none", "micro": 1},
+        **{"sequence": mine.sequence, "zero": 3, "recompute": "none", "micro": 2},
     },
     "plan-d": lambda mine: dict(mine) | {"micro": 1, "zero": 1, "recompute": "none"},
     "budget-d": lambda mine: {

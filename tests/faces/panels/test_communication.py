@@ -66,9 +66,9 @@ def test_what_one_should_have_seen_is_what_is_seen() -> None:
     whole_model, parts = seconds("70B on 64 H100", tensor_parallel=2)
     assert (whole_model, round(parts["held"] / 1e9)) == ("32 s", 166)
     sharded, parts = seconds("70B on 64 H100", tensor_parallel=2, zero_stage=3)
-    assert (sharded, round(parts["held"] / 1e9)) == (whole_model, 29)
+    assert (sharded, round(parts["held"] / 1e9)) == (whole_model, 34)
     whole, parts = seconds("70B on 64 H100", tensor_parallel=1, zero_stage=3)
-    assert (whole, parts["held"] < 62.5e9) == ("29 s", True)
+    assert (whole, parts["held"] < 80e9) == ("29 s", True)
     whole_model, parts = seconds("A small model, cut fine")
     assert (whole_model, units.seconds(parts["kernel_launch"])) == ("12 s", "3.9 s")
     assert units.seconds(parts["tensor"]) == "3.2 s"

@@ -84,8 +84,11 @@ ANSWERS = {
                     ({"tensor": 8, "recompute": "none", "gpus": 64}, "above all by the sums"),
                     ({"tensor": 8, "model": "Llama-3.2-1B"}, "above all by launching"),
                     ({"pipeline": 8, "zero": 1, "batch": 8}, "above all by stages that wait"),
-                    ({"recompute": "none"}, "leaves no reserve: most of it activations"),
-                    ({"zero": 0}, "GB and has 80.0 GB: most of it optimizer"),
+                    (
+                        {"recompute": "none", "gpus": 6, "batch": 48},
+                        "leaves no reserve: most of it activations",
+                    ),
+                    ({"zero": 0}, "GB and has 85.5 GB: most of it optimizer"),
                     ({"gpus": 12, "tensor": 8}, "do not divide 12"),
                     ({"batch": 100}, "8 replicas do not share 100"),
                     ({"chip": "RTX 4090"}, "links of RTX 4090 are not known"),
