@@ -174,11 +174,16 @@ def adapted(model: Transformer | str, chip: str, num_gpus: int, s: int, **option
 
 
 def test_a_7b_in_full_on_eight_v100_runs_out_of_memory_as_it_did() -> None:
-    """meta-llama/llama-cookbook#234: FSDP, mixed precision in fp16, out of memory at AdamW."""
+    """meta-llama/llama-cookbook#234: FSDP, mixed precision in fp16, out of memory at AdamW.
+
+    Of its 15.77 GiB the process had 1.47 outside of PyTorch. The driver shows 16 GiB, so the
+    plan is on the edge of the card.
+    """
     for s in (512, 2048):
         run = adapted("Llama-2-7b", "V100-16", 8, s, shard="fsdp", zero_stage=None, tuning=FULL)
         assert not run.fits
-        assert not run.tight
+        assert run.phase == "update"
+        assert run.memory.total > 1.05 * (15.77 - 1.47) * 2**30
     report = run.report().markdown
     assert "recipe amp, 16 bytes a parameter, products in fp16" in report
     assert "bf16" not in report
