@@ -351,13 +351,10 @@ AGAINST_ITSELF = {
 
 
 def main() -> None:
-    """Print the share of the peak that tuning reached, and the rows that contradict themselves."""
+    """Print the share of the peak that tuning reached."""
     share, table = pace(), utilizations.coverage({"16-bit tuning": speeds()})
     ends = ", ".join(map(str, share.steps))
     print(f"speed: {ends} of the peak; {share.evidence}")
     [span] = table.to_dict("records")
     print(f"  {span['inside, alike']:.0%} with each publication alike,", end="")
     print(f" at a width of {span['width without']:.2f}")
-    print()
-    for name, why in AGAINST_ITSELF.items():
-        print(f"{name} says what cannot be: {why}")

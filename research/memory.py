@@ -19,21 +19,97 @@ from typing import Any, NamedTuple
 from llmtrain_helpers import published
 from llmtrain_helpers.finetune import tuned_memory
 from llmtrain_helpers.memory import Memory
+from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.memory import RESERVES
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.precision import Recipe
+from llmtrain_helpers.tuning import Tuning
 from research import finetunes, splits
 
-GIB = 2**30
-
-CARDS = {"A100 80GB": 80 * GIB, "A100-SXM4-40GB": 40 * GIB, "A10G 24GB": 24 * GIB}
-"""Bytes of the cards of rows that ran out of memory: all of them count in GiB."""
+CARDS = {
+    "A100 80GB": published.accelerator("A100 80GB SXM").shown_memory,
+    "A100-SXM4-40GB": published.accelerator("A100 40GB SXM").shown_memory,
+    "A10G 24GB": published.accelerator("A10").shown_memory,  # an A10G shows as many bytes
+}
+"""What the drivers show of the cards of rows that ran out of memory."""
 
 VERDICTS = ("fits", "edge", "no")
 """What the account says of a step on its card: it fits with the reserve, without it, or not."""
 
 UNSTATED = ("megatron_bridge", "megatron_h100")
 """Tables that don't print what was computed again."""
+
+
+class Public(NamedTuple):
+    """What somebody tried, with the options of a plan; layers are recomputed by default.
+
+    `peak`, `kind` and `ran` are those of a `Case`.
+    """
+
+    model: Transformer | str
+    chip: str
+    num_gpus: int
+    options: Mapping[str, Any]
+    peak: float | None = None
+    kind: str = "not stated"
+    ran: bool = True
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of one step, with one micro-batch."""
+        options = {"recompute": "full", **self.options}
+        replicas = self.num_gpus // options.get("tensor_parallel", 1)
+        batch = replicas * options.get("micro_batch_size", 1)
+        return plan_run(self.model, self.chip, self.num_gpus, 1e9, batch, **options)
+
+
+_QWEN = {"hidden_size": 5120, "num_hidden_layers": 64, "num_key_value_heads": 8}
+_QWEN_2 = {**_QWEN, "intermediate_size": 27648, "num_attention_heads": 40, "vocab_size": 152064}
+_QWEN_3 = {**_QWEN, "intermediate_size": 25600, "num_attention_heads": 64, "vocab_size": 151936}
+QWEN_2 = Transformer.from_config({"model_type": "qwen2", **_QWEN_2}, 4096)
+QWEN_3 = Transformer.from_config({"model_type": "qwen3", "head_dim": 128, **_QWEN_3}, 4096)
+"""Qwen2.5-32B and Qwen3-32B, as their config.json files have them."""
+
+_TUNED = {"tuning": Tuning.full("amp"), "zero_stage": 3, "sequence_length": 4096}
+_FSDP = {"shard": "fsdp", "recipe": "amp", "keep_gradients": False}
+_PURE = {"recipe": "pure_bf16", "recompute": "none", "micro_batch_size": 2}
+_QLORA = {"tuning": Tuning.qlora(8), "sequence_length": 51974}
+_LORA = Tuning.lora(8, ["q_proj", "v_proj"], adapter_bytes=2)
+_META = "H100 SXM 96GB (500 W)"
+
+PUBLIC = {
+    "llama-cookbook #234": Public("Llama-2-7b", "V100 16GB SXM2", 8, _TUNED, ran=False),
+    "axolotl #2531": Public(QWEN_2, "H100 SXM", 8, _TUNED, ran=False),
+    "torchtitan #1690, FSDP 8": Public(
+        QWEN_3, _META, 8, _FSDP | {"micro_batch_size": 2}, 87.9e9, "reserved"
+    ),
+    "torchtitan #1690, FSDP 4, TP 8": Public(
+        QWEN_3,
+        _META,
+        32,
+        _FSDP | {"micro_batch_size": 16, "tensor_parallel": 8},
+        46.7e9,
+        "reserved",
+    ),
+    **{
+        f"lightning-thunder #474, {layers} layers": Public(
+            Transformer.llama(layers, 5120, 40, 40, 13824, 32000, 4096), "H100 SXM", 1, _PURE, peak
+        )
+        for layers, peak in {2: 11.3e9, 4: 18.4e9}.items()
+    },
+    "LLaMA-Factory #5545": Public("Llama-3.1-8B", "H100 SXM", 1, _QLORA, ran=False),
+    **{
+        f"torchtune #856, {s} tokens": Public(
+            "Llama-3.1-8B", "RTX 4090", 1, {"tuning": _LORA, "sequence_length": s}, ran=s < 8192
+        )
+        for s in (2048, 4096, 8192)
+    },
+}
+"""Public cases by the issue or the pull request that tells of them.
+
+What they don't say is as their tool does it by default: layers are computed again, weights in
+32 bits under autocast, torchtune's adapters on queries and values.
+"""
 
 
 @dataclass(frozen=True)
@@ -111,6 +187,12 @@ def pretraining() -> Iterator[Case]:
             constants = splits.SOURCES["bloom_sweeps"][1]
             plan = splits.plan_of(constants | {"num_heads": 112} | row)  # as its neighbours have
             yield of_plan(in_bf16(plan), row["name"], "bloom_sweeps", None, ran=False)
+
+
+def public() -> Iterator[Case]:
+    """Cases that others described in a bug report or a pull request."""
+    for name, each in PUBLIC.items():
+        yield of_plan(each.plan, name, "public cases", each.peak, kind=each.kind, ran=each.ran)
 
 
 def in_bf16(plan: Plan) -> Plan:
@@ -205,8 +287,8 @@ def source_of(row: Mapping[str, Any]) -> str:
 
 @cache
 def cases() -> tuple[Case, ...]:
-    """All of them, pre-training first."""
-    return (*pretraining(), *tuning())
+    """All of them, pre-training first and public cases last."""
+    return (*pretraining(), *tuned_cases(), *public())
 
 
 @cache

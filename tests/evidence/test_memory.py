@@ -20,6 +20,7 @@ REACHED = {
     "litgpt resource tables": (27, 0.16, 0.15),
     "IBM": (27, 0.01, 0.75),
     "IBM, partly read off": (72, 0.09, 0.59),
+    "public cases": (4, 0.10, 0.50),
 }
 """Rows, the median error's size at most, and the share within 10 % at least."""
 
@@ -48,7 +49,7 @@ def test_of_what_ran_three_per_cent_are_on_the_edge_and_six_do_not_fit_at_most()
     """Of the rows that print what is computed again; the others are looked at apart."""
     verdicts = Counter(case.verdict for case in CASES if case.ran and case.stated and case.card)
     ran = sum(verdicts.values())
-    assert ran >= 1391
+    assert ran >= 1397
     assert verdicts["edge"] <= 0.03 * ran
     assert verdicts["no"] <= 0.06 * ran
     unstated = Counter(case.verdict for case in CASES if not case.stated)
@@ -58,7 +59,7 @@ def test_of_what_ran_three_per_cent_are_on_the_edge_and_six_do_not_fit_at_most()
 
 def test_of_what_ran_out_of_memory_few_fit() -> None:
     verdicts = Counter(case.verdict for case in CASES if not case.ran)
-    assert sum(verdicts.values()) == 6 + 35 + 5 + 8
+    assert sum(verdicts.values()) == 6 + 35 + 5 + 8 + 4
     assert verdicts["fits"] <= 0.15 * sum(verdicts.values())
 
 
