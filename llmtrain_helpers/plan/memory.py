@@ -311,14 +311,14 @@ def gathered_bytes(run: Run, stage: Stage) -> tuple[Result, Result]:
     """What ZeRO 3 and FSDP have whole for a moment: embedding and head, and layers.
 
     The ends with their gradients, and two layers with the gradients of one, as products take
-    them: in 16 bits. With a pipeline the weights of the whole stage: they stay for all its
-    passes.
+    them: in 16 bits, or in fp8. With a pipeline the weights of the whole stage: they stay for
+    all its passes.
     """
     if run.zero_stage < 3:
         return 0, 0
     model, split = run.model, run.split
     h, t, v = model.hidden_size, split.tensor_parallel, value_bytes(run.bytes_of)
-    several, e = run.sharing > 1, split.expert_parallel
+    several, e, w = run.sharing > 1, split.expert_parallel, min(v, run.bytes_of.weights)
     spread = where(run.sharing // e > 1, 1, 0)
     tied = model.tied_embeddings * stage.embedding
     outer = stage.embedding * embedding_parameters(model)
@@ -328,7 +328,7 @@ def gathered_bytes(run: Run, stage: Stage) -> tuple[Result, Result]:
         for layer in model.kinds
     )
     layer = greatest(of_layers)
-    whole_stage = v * stage_parameters(model, stage) - divide(v * outer, t)
-    weights = where(split.pipeline_parallel == 1, divide(2 * v * layer, t), whole_stage)
+    whole_stage = w * stage_parameters(model, stage) - divide(w * outer, t)
+    weights = where(split.pipeline_parallel == 1, divide(2 * w * layer, t), whole_stage)
     gathered = several * (weights + divide(v * layer, t))
-    return several * divide(2 * v * outer, t), gathered
+    return several * divide((w + v) * outer, t), gathered

@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from llmtrain_helpers import (
+    OPTIMIZERS,
     Accelerator,
     Transformer,
+    Tuning,
     advise,
     count_activations,
     count_parameters,
@@ -17,8 +20,9 @@ from llmtrain_helpers import (
     units,
 )
 from llmtrain_helpers.flops import RECOMPUTE
-from llmtrain_helpers.memory import Memory
+from llmtrain_helpers.memory import LOSS_KERNELS, Memory
 from llmtrain_helpers.plan.memory import RESERVES, moments
+from llmtrain_helpers.plan.options import EVERY_OPTIMIZER
 from tests.bad_values import assert_refused
 from tests.plan.cases import A100, H100, LLAMA, plan_of
 
@@ -271,3 +275,83 @@ def test_whole_gradients_take_the_memory_that_sharding_saved() -> None:
     assert sharded.memory.gradients == whole.memory.gradients / 64
     assert whole.memory.gradients == plan_of().memory.gradients
     assert plan_of(zero_stage=2).memory == sharded.memory
+
+
+def test_a_loss_kernel_decides_about_logits_alone() -> None:
+    logits = 8192 * LLAMA.vocab_size
+    at_loss = {kernel: moments_of(loss_kernel=kernel)["loss"] for kernel in LOSS_KERNELS}
+    for kernel, size in LOSS_KERNELS.items():
+        assert at_loss[kernel].total - at_loss["fused"].total == size * logits
+        others = moments_of(loss_kernel=kernel), moments_of(loss_kernel="fused")
+        for moment in ("last layer", "first layer", "update"):
+            assert others[0][moment] == others[1][moment]
+    assert plan_of().run.loss == "plain"
+    assert plan_of(software="megatron-core").run.loss == "in-place"
+    assert plan_of(shard="fsdp").run.loss == "transformers"
+    assert plan_of(shard="fsdp", loss_kernel="chunked").run.loss == "chunked"
+
+
+@pytest.mark.parametrize("stage", range(4))
+@pytest.mark.parametrize(("recipe", "weights", "states"), [("bf16", 4, 8), ("amp", 4, 8)])
+def test_an_optimizer_has_its_states_and_adamw_a_copy(stage, recipe, weights, states) -> None:
+    P, ways = count_parameters(LLAMA).total, 64 if stage else 1
+    run = {"recipe": recipe, "zero_stage": stage, "global_batch_size": 64}
+    at = {x: moments_of(optimizer=x, **run)["update"] for x in EVERY_OPTIMIZER}
+    assert at["adamw_fused"] == moments_of(**run)["update"]
+    assert at["adamw_fused"].transient == 0
+    assert at["adamw"].transient == weights * P / ways  # of main weights, if there are any
+    assert at["adamw"].optimizer == at["adamw_fused"].optimizer == states * P / ways
+    assert at["adamw_8bit"].optimizer == 2 * (1 + 4 / 256) * P / ways
+    assert at["adamw_paged"].optimizer == at["sgd"].optimizer == 0
+    h = LLAMA.hidden_size
+    matrices = 32 * sum(m.weights for m in LLAMA.layers[0][1].matrices(h))
+    assert at["muon"].optimizer == (states * (P - matrices) + states / 2 * matrices) / ways
+    largest = h * LLAMA.vocab_size  # the gradient of one matrix at a time
+    for name in ("gradients", "main_gradients"):
+        one, all_of_them = (getattr(at[x], name) for x in ("adamw_in_backward", "adamw_fused"))
+        assert one == pytest.approx(all_of_them * largest / P)
+
+
+def test_muon_has_one_state_for_the_matrices_of_a_stage_and_of_experts() -> None:
+    mixtral = published.architecture("Mixtral-8x7B", 4096)
+    split = {"tensor_parallel": 2, "expert_parallel": 4, "zero_stage": 1}
+    for more in ({}, {"pipeline_parallel": 4}):
+        adam, muon = (
+            plan_of(model=mixtral, optimizer=x, **split, **more).memory.optimizer
+            for x in ("adamw_fused", "muon")
+        )
+        assert 0.5 < muon / adam < 0.53
+
+
+@pytest.mark.parametrize(
+    ("problem", "options"),
+    [
+        (
+            "optimizer='adamw_in_backward' has no step of several passes: here are 8 micro-batches",
+            {},
+        ),
+        ("optimizer='adamw_in_backward' has no step of several", {"global_batch_size": [64, 512]}),
+        ("optimizer='sgd' changes nothing with recipe='adafactor'", {"optimizer": "sgd"}),
+        ("optimizer='muon' changes nothing with recipe='adafactor'", {"optimizer": "muon"}),
+        ("optimizer='sgd' is part of the tuning", {"optimizer": "sgd", "tuning": Tuning.full()}),
+        (
+            "loss_kernel='fused' is part of the tuning: write Tuning.full",
+            {"optimizer": None, "loss_kernel": "fused", "tuning": Tuning.full()},
+        ),
+    ],
+)
+def test_what_changes_nothing_or_is_said_elsewhere_is_refused(problem, options) -> None:
+    given = {"optimizer": "adamw_in_backward", **options}
+    if "adafactor" in problem:
+        given["recipe"] = OPTIMIZERS["adafactor"]
+    if "global_batch_size" in given:
+        given["global_batch_size"] = np.array(given["global_batch_size"])
+    assert_refused(plan_of, problem, **given)
+
+
+def test_a_tuned_run_has_its_loss_and_optimizer_in_its_tuning() -> None:
+    tuned = plan_run(LLAMA, H100, 1, 1e9, 8, recompute="full", tuning=Tuning.lora(16))
+    changed = tuned.replace(loss_kernel="fused", optimizer="sgd")
+    assert changed.run.tuning == Tuning.lora(16, loss_kernel="fused", optimizer="sgd")
+    assert (changed.run.loss, changed.run.update) == ("fused", "sgd")
+    assert (changed.run.loss_kernel, changed.run.optimizer) == (None, None)
