@@ -7,10 +7,10 @@ a GPT's layers; Dao et al. (arXiv 2205.14135) for flash attention; Chen et al. (
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from llmtrain_helpers.checks import (
     Array,
@@ -37,14 +37,18 @@ from llmtrain_helpers.memory import (
     widest_gradients,
     working_bytes,
 )
-from llmtrain_helpers.model.layers import Attention, Layer, Mlp, Part
-from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
+from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Part
+from llmtrain_helpers.model.transformer import Transformer, of_length
 from llmtrain_helpers.parameters import count_parameters, head_parameters, norm_parameters
 from llmtrain_helpers.precision import Recipe, RecipeName, known_recipe, model_state_bytes
-from llmtrain_helpers.results import Breakdown, divide
+from llmtrain_helpers.results import Breakdown, divide, where
+from llmtrain_helpers.tuning import Site, Tuning, flows_into, needs_input, own_copies, sites
 
-Kernel: TypeAlias = Literal["unfused", "flash"]
-"""How attention is computed: with its s² scores stored, or without."""
+Kernel: TypeAlias = Literal["unfused", "flash", "eager"]
+"""How attention is computed: with its s² scores stored as values, without, or in 32 bits too.
+
+`unfused` is Megatron's, `eager` Hugging Face's, which also repeats keys and values for each
+query head."""
 
 KERNELS: list[Kernel] = [*get_args(Kernel)]
 
@@ -91,12 +95,11 @@ def gpt_activation_bytes(
     return exact
 
 
-def check_alternate(layer: Layer) -> Attention:
-    """Return the attention of a layer whose every other product is known; refuse other layers."""
-    mixer = layer.mixer
-    if type(mixer) is not Attention or type(layer.mlp) is not Mlp:
-        refuse("recompute", "alternate", "is counted for attention with an MLP only")
-    return mixer
+def check_alternate(layer: Layer) -> None:
+    """Refuse a layer with a recurrence: of its products it isn't known which are kept."""
+    for mixer in layer.mixers:
+        if not isinstance(mixer, (Attention, LatentAttention)):
+            refuse("recompute", "alternate", "is counted for attention, plain and latent, only")
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,7 @@ def count_activations(
     fused_mlp: bool = False,
     tensor_parallel: Count[Number] = 1,
     sequence_parallel: bool = False,
+    expert_parallel: Count[Number] = 1,
     value_bytes: Count[Number] = 2,
 ) -> ActivationCount:
     """Bytes that any `Transformer` keeps for backward, part by part.
@@ -167,72 +171,185 @@ def count_activations(
     (44.023414784, 4.336910336)
     """
     model = of_length(model, sequence_length)
-    b, t, v = as_sizes(micro_batch_size, tensor_parallel, value_bytes)
-    mask = int(dropout)
+    b, t, v, e = as_sizes(micro_batch_size, tensor_parallel, value_bytes, expert_parallel)
     for layer in model.kinds:
         for mixer in layer.mixers:
             for name, heads in mixer.heads().items():
                 divides(name, heads, "tensor_parallel", t)
-    broadcast(micro_batch_size=b, tensor_parallel=t, value_bytes=v, **model.numbers())
+    sizes = {"micro_batch_size": b, "tensor_parallel": t, "value_bytes": v, "expert_parallel": e}
+    broadcast(**sizes, **model.numbers())
     h, s = model.hidden_size, model.sequence_length
-    # Between the matrix products of a pair GPUs share the values, and have all tokens;
-    # outside of them they share the tokens, if at all.
-    tokens, outside = b * s, b * s // _sequence_ways(sequence_parallel, s, t)
-    unfused = attention == "unfused"
-
-    def inside(part: Part) -> Result:
-        """Bytes that a mixer or an MLP keeps between its matrices."""
-        whole, split = part.activations(h, fused_mlp)
-        return divide(v * split * tokens, t) + v * whole * outside
-
-    def norms(layer: Layer) -> Size:
-        return layer.norms * v * h * outside
-
-    def mixers(layer: Layer) -> Result:
-        """Bytes of the mixers: the input and the result's mask once, and what each keeps inside."""
-        if not layer.mixers:
-            return 0
-        return (v + mask) * h * outside + sum(inside(mixer) for mixer in layer.mixers)
-
-    def scores(layer: Layer) -> Result:
-        """The softmax of each pair of tokens, and with dropout its mask and its result."""
-        a = sum(mixer.score_heads() for mixer in layer.mixers)
-        return divide(unfused * a * (v + mask * (1 + v)) * (s * tokens), t)
-
-    def mlp(layer: Layer) -> Result:
-        if layer.mlp is None:
-            return 0
-        # In a parallel layer with one norm the mixer has kept the same input already.
-        shares_input = layer.parallel and layer.norms < 2 and layer.mixers
-        return (v * (not shares_input) + mask) * h * outside + inside(layer.mlp)
-
-    def checkpoint(layer: Layer) -> Size:
-        return v * h * outside
-
-    def alternate(layer: Layer) -> Result:
-        """The layer's input, what comes out of attention, and every other product."""
-        saved, _ = layer.every_other(h)
-        back = check_alternate(layer).matrix("output", h)  # reads what comes out of attention
-        values = back.rows + sum(matrix.columns for matrix in saved)
-        return checkpoint(layer) + divide(v * values * tokens, t)
-
-    stay: dict[str, dict[str, Callable[[Layer], Result]]] = {
-        "none": {"norms": norms, "attention": mixers, "scores": scores, "mlp": mlp},
-        "selective": {"norms": norms, "attention": mixers, "mlp": mlp},
-        "full": {"checkpoints": checkpoint},
-        "alternate": {"checkpoints": alternate},
-    }
-    parts: dict[str, Result] = dict.fromkeys(_LAYER_PARTS, 0)
-    for name, of_layer in stay[recompute].items():
-        parts[name] = over_layers(model, of_layer)
+    outside = b * s // _sequence_ways(sequence_parallel, s, t)
+    how = Keeping(v, v, attention, dropout, fused_mlp, spread=where(e > 1, 1, 0))
+    layers = ((how_many, layer, True) for how_many, layer in model.layers)
+    parts = kept_bytes(model, layers, how, recompute, b * s, outside, t)
+    del parts["adapters"]
     return ActivationCount(
         **parts,
-        embedding=mask * h * outside,
-        head=2 * v * h * outside + divide(4 * tokens * model.vocab_size, t),
+        embedding=dropout * h * outside,
+        head=2 * v * h * outside + divide(4 * b * s * model.vocab_size, t),
     )
 
 
-_LAYER_PARTS = ("norms", "attention", "scores", "mlp", "checkpoints")
+# --- what a layer keeps
+
+ALL_LEARNS = Tuning.full()
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """How values are stored: what a layer's bytes need to know beside its shape.
+
+    `value` are the bytes of a value between matrices, `stream` of one between layers. With
+    `dropout` what a mixer and an MLP give has a mask of `mask` bytes each, as scores have. An
+    RMSNorm of plain operations keeps `plain_norm` bytes a width (0: a norm is one operation,
+    which keeps its input). `statistics` says whether those of norms and of flash attention
+    count, `spread` (0 or 1) whether experts are on other GPUs, `tuning` what learns.
+    """
+
+    value: Size = 2
+    stream: Size = 2
+    kernel: Kernel = "flash"
+    dropout: bool = False
+    fused_mlp: bool = False
+    mask: Size = 1
+    plain_norm: int = 0
+    statistics: bool = False
+    spread: Size = 0
+    tuning: Tuning = ALL_LEARNS
+
+    def norm(self, numbers: int, width: Size) -> Size:
+        """Bytes a token of a norm with so many parameters for each value.
+
+        Made of plain operations, one without parameters has its input in 32 bits (OLMo's).
+        """
+        plain = {0: 4, 1: self.plain_norm}.get(numbers, 0) * (self.plain_norm > 0)
+        return (plain or self.stream) * width + self.statistics * (4 if numbers == 1 else 8)
+
+    def score(self) -> Size:
+        """Bytes of a score: its softmax, and with dropout a mask and what is left.
+
+        Eager attention makes its softmax in 32 bits, and multiplies what that is cast to.
+        """
+        v, dropped = self.value, int(self.dropout)
+        if self.kernel == "eager":
+            return 4 + dropped * self.mask + ((v < 4) | self.dropout) * v
+        return (self.kernel == "unfused") * (v + dropped * (self.mask + v))
+
+
+class Kept(NamedTuple):
+    """Bytes a token that a layer keeps, and the part of the account that they belong to.
+
+    Of what is `split` each GPU of a tensor-parallel group has its share for all tokens, and of
+    what is `whole` all, for all tokens or its share of them.
+    """
+
+    part: str
+    whole: Size
+    split: Size = 0
+
+
+_LAYER_PARTS = ("norms", "attention", "scores", "mlp", "checkpoints", "adapters")
+
+
+def kept_bytes(
+    model: Transformer,
+    layers: Iterable[tuple[Size, Layer, bool]],
+    how: Keeping,
+    recompute: EveryRecompute,
+    tokens: Size,
+    outside: Size,
+    tensor_parallel: Size = 1,
+) -> dict[str, Result]:
+    """Bytes that a GPU keeps of layers: so many of each, and whether anything below one learns.
+
+    `tokens` are those between a layer's matrices, `outside` those it has of what isn't split.
+    """
+    parts: dict[str, Result] = dict.fromkeys(_LAYER_PARTS, 0)
+    for how_many, layer, flows in layers:
+        for part, whole, split in kept(model, layer, how, recompute, flows):
+            here = divide(tokens * split, tensor_parallel) + outside * whole
+            parts[part] = parts[part] + how_many * here
+    return parts | ({"scores": 0} if recompute == "selective" else {})
+
+
+def kept(
+    model: Transformer,
+    layer: Layer,
+    how: Keeping,
+    recompute: EveryRecompute = "none",
+    flows: bool = True,
+) -> Iterator[Kept]:
+    """List what a layer keeps for backward; `flows` says whether anything below it learns.
+
+    Scores are listed with "selective" too, under a name of their own.
+    """
+    h, arrived, has_input = model.hidden_size, list[bool](), False
+    if recompute in ("full", "alternate"):
+        yield Kept("checkpoints", how.stream * h)
+        yield from _every_other(layer, h, how) if recompute == "alternate" else ()
+        return
+    for part, arrives in flows_into(layer, h, how.tuning, flows):
+        is_mixer = isinstance(part, Mixer)
+        name = "attention" if is_mixer else "mlp"
+        ways = () if how.tuning.is_full else sites(part, h, how.tuning)
+        # Mixers read the same, and in a parallel layer with one norm the MLP does too.
+        same = has_input and (is_mixer or (layer.parallel and layer.norms < 2))
+        reads = how.tuning.is_full or any(needs_input(x, how.tuning) for x in ways if not x.before)
+        yield Kept(name, how.value * h * (reads and not same))
+        yield Kept(name, how.dropout * how.mask * h * (not (is_mixer and arrived)))
+        yield from _inside(part, name, ways, h, model.sequence_length, how, arrives)
+        arrived.append(arrives)
+        has_input = has_input or reads
+    if layer.norms:  # the first one reads what flows into the layer
+        norms = arrived[0] + (layer.norms - 1) * arrived[-1]
+        yield Kept("norms", norms * how.norm(layer.norm_size, h))
+
+
+def _every_other(layer: Layer, h: Size, how: Keeping) -> Iterator[Kept]:
+    """List what comes out of every other product, of attention, and of experts elsewhere."""
+    check_alternate(layer)
+    for matrix in layer.every_other(h)[0]:
+        values = how.value * matrix.columns
+        squeezed = matrix.name in ("query_down", "key_value_down")
+        yield Kept("checkpoints", values, 0) if squeezed else Kept("checkpoints", 0, values)
+    for mixer in layer.mixers:
+        yield Kept("checkpoints", 0, how.value * mixer.matrix("output", h).rows)
+    if isinstance(layer.mlp, Experts):  # what was sent there, and what came back
+        sent = how.spread * 2 * layer.mlp.experts_per_token * h
+        yield Kept("checkpoints", 0, how.value * sent)
+
+
+def _inside(
+    part: Part, name: str, ways: Sequence[Site], h: Size, s: Size, how: Keeping, arrives: bool
+) -> Iterator[Kept]:
+    """List what a mixer or an MLP keeps between its matrices, and what its adapters do."""
+    v, tuning = how.value, how.tuning
+    flash, eager = how.kernel == "flash", how.kernel == "eager"
+    own, copy = own_copies(tuning)
+    last = [x for x in ways if x.before and x.matrix.name.endswith(("output", "down"))]
+    if arrives or any(x.adapted for x in ways if x not in last):
+        # A gradient passes what lies between the matrices: all operations there need it.
+        whole, split = part.activations(h, how.fused_mlp)
+        yield Kept(name, v * whole, v * split)
+        yield Kept("scores", 0, how.score() * part.score_heads() * s)
+        yield Kept(name, 0, flash * how.statistics * 4 * part.score_heads())
+        yield Kept(name, 0, eager * v * part.repeated())
+        # What norms read is among these values; in plain operations they keep more.
+        whole, split = (max(how.plain_norm - 2, 0) * width for width in part.norm_inputs())
+        yield Kept(name, whole, split)
+        # A frozen matrix doesn't need what it reads, but flash attention does need its result.
+        frozen = [x for x in ways if x.before and not needs_input(x, tuning)]
+        split = sum(x.width for x in frozen if x in last and not (flash and name == "attention"))
+        yield Kept(name, -v * sum(x.width for x in frozen if x not in last), -v * split)
+    elif not own:
+        yield Kept(name, 0, v * sum(x.width * x.adapted for x in last))
+    for x in ways:
+        if x.adapted:
+            passed = arrives or any(y.adapted for y in ways if y.matrix.name in x.before)
+            of_input = own * (copy + how.mask * passed * (tuning.dropout > 0)) * x.width
+            result = tuning.rank * copy * x.matrix.active
+            yield Kept("adapters", result + of_input * (x not in last), of_input * (x in last))
 
 
 def _sequence_ways(

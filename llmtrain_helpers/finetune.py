@@ -8,11 +8,18 @@ ends it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
-from llmtrain_helpers.activations import ActivationCount, count_activations
+from llmtrain_helpers.activations import (
+    ActivationCount,
+    Keeping,
+    Kernel,
+    count_activations,
+    kept,
+    kept_bytes,
+)
 from llmtrain_helpers.batch import largest_batch
 from llmtrain_helpers.checks import (
     Amount,
@@ -37,28 +44,21 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.flops import FlopCount, Pairs
 from llmtrain_helpers.memory import LOSS_KERNELS, Memory, Stored, fullest, mlp_gradients
-from llmtrain_helpers.model.layers import (
-    Attention,
-    Experts,
-    LatentAttention,
-    Layer,
-    Mixer,
-    Mlp,
-    Part,
-    pairs,
-)
+from llmtrain_helpers.model.layers import Attention, Experts, Layer, Mixer, Mlp, pairs
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.parameters import count_parameters, embedding_parameters, head_parameters
 from llmtrain_helpers.precision import Recipe, RecipeName, known_recipe
 from llmtrain_helpers.results import Breakdown, divide, greatest, maximum, minimum, where
 from llmtrain_helpers.tuning import (
     HEAD,
-    Site,
     Tuning,
     check_rank,
     check_tuned,
+    flows_into,
     matrix_weights,
+    own_copies,
     sites,
+    tuned_layers,
     tuned_parameters,
 )
 
@@ -120,8 +120,8 @@ def tuned_flops(
     parts: dict[str, Size] = dict.fromkeys(
         ("projections", "scores", "mlp", "head", "recomputed", "adapters"), 0
     )
-    for how_many, layer, flows in _tuned_layers(model, tuning, recompute):
-        for part, arrives in _flows_into(layer, h, tuning, flows):
+    for how_many, layer, flows in tuned_layers(model, tuning, recompute):
+        for part, arrives in flows_into(layer, h, tuning, flows):
             name = "projections" if isinstance(part, Mixer) else "mlp"
             learns = {site.matrix.name: site.adapted or full for site in sites(part, h, tuning)}
             forward, adapters = 0, 0
@@ -149,38 +149,6 @@ def tuned_flops(
     if HEAD in tuning.targets:
         parts["adapters"] = parts["adapters"] + 6 * T * r * (h + V)
     return TunedFlops(**parts)
-
-
-def _tuned_layers(
-    model: Transformer, tuning: Tuning, recompute: str
-) -> Iterator[tuple[Size, Layer, bool]]:
-    """The layers from the first up, alike ones together, and whether anything below learns.
-
-    With adapters alone nothing does below the first layer that has one, unless layers are
-    recomputed: then the embedding's output is made to need a gradient.
-    """
-    h = model.hidden_size
-    flows = tuning.is_full or recompute == "full"
-    for how_many, layer in model.layers:
-        learns = any(site.adapted for part in layer.parts for site in sites(part, h, tuning))
-        if not flows and learns:
-            yield 1, layer, False
-            yield how_many - 1, layer, True
-        else:
-            yield how_many, layer, flows
-        flows = flows or learns
-
-
-def _flows_into(
-    layer: Layer, hidden_size: Size, tuning: Tuning, flows: bool
-) -> Iterator[tuple[Part, bool]]:
-    """The parts of a layer, and whether anything that each reads has come past what learns."""
-    arrives = flows
-    for mixer in layer.mixers:
-        yield mixer, flows
-        arrives = arrives or any(site.adapted for site in sites(mixer, hidden_size, tuning))
-    if layer.mlp is not None:
-        yield layer.mlp, flows if layer.parallel else arrives
 
 
 def _last_product(layer: Layer, hidden_size: Size, tuning: Tuning) -> Size:
@@ -223,9 +191,10 @@ def tuned_activations(
     recompute: TunedRecompute = "none",
     sequence_length: Count[Number] | None = None,
     *,
+    attention: Kernel = "flash",
     mask_bytes: Whole[Number] = 1,
 ) -> TunedActivations:
-    """Bytes that a model keeps for backward when it is tuned, with flash attention.
+    """Bytes that a model keeps for backward when it is tuned.
 
     A Llama's layer keeps, for each token, with all learning 20h + 4kd + 8f + 4a: of its
     two norms 8h in fp32 and 4h for their own weights, 4h of what matrices read, queries,
@@ -254,95 +223,31 @@ def tuned_activations(
     b, mask = as_sizes(micro_batch_size, mask_bytes)
     broadcast(micro_batch_size=b, mask_bytes=mask, **model.numbers())
     T, h = b * model.sequence_length, model.hidden_size
-    parts: dict[str, Result] = dict.fromkeys(
-        ("norms", "attention", "scores", "mlp", "checkpoints", "embedding", "head", "adapters"), 0
-    )
-    if recompute == "full":
-        parts["checkpoints"] = T * model.num_layers * (tuning.stream_bytes or 2) * h
-    else:
-        for how_many, layer, flows in _tuned_layers(model, tuning, recompute):
-            for name, saved in _saved_bytes(layer, h, tuning, flows, mask).items():
-                parts[name] = parts[name] + how_many * T * saved
+    how = keeping(tuning, attention, mask)
+    parts = kept_bytes(model, tuned_layers(model, tuning, recompute), how, recompute, T, T)
+    if HEAD in tuning.targets:
+        own, copy = own_copies(tuning)
+        of_input = own * (copy + mask * (tuning.dropout > 0)) * h
+        parts["adapters"] = parts["adapters"] + T * (of_input + tuning.rank * copy)
     # What the head reads stays in any case: the code that calls it holds it.
-    parts["head"] = T * (_norm_bytes(model.final_norm, h, tuning) + 2 * h)
-    adapted = HEAD in tuning.targets
-    own, copy = own_copies(tuning)
-    parts["adapters"] = parts["adapters"] + T * adapted * (
-        own * (copy + mask * (tuning.dropout > 0)) * h + tuning.rank * copy
-    )
-    return TunedActivations(**parts)
+    last_norm = how.norm(model.final_norm, h) if model.final_norm else 0
+    return TunedActivations(**parts, embedding=0, head=T * (last_norm + 2 * h))
 
 
-def own_copies(tuning: Tuning) -> tuple[bool, int]:
-    """Tell whether each adapter keeps its own copy of its input, and the bytes of a value in it."""
-    wide = tuning.adapter_bytes == 4
-    return wide or tuning.dropout > 0, 4 if wide and not tuning.autocast else 2
+def keeping(tuning: Tuning, attention: Kernel = "flash", mask_bytes: Size = 1) -> Keeping:
+    """Say how transformers and PEFT store what a layer keeps.
 
-
-def _norm_bytes(norm_size: int, width: Size, tuning: Tuning) -> Size:
-    """Bytes a token that a norm keeps: its input, in fp32 where operations are plain.
-
-    LayerNorm is one operation in any case; a plain RMSNorm that learns keeps its result too.
+    A plain RMSNorm keeps its input in 32 bits, and its result if its weights learn.
     """
-    plain = norm_size == 1 and not tuning.fused
-    each = 4 + 2 * tuning.is_full if plain else tuning.stream_bytes or 2
-    return (norm_size > 0) * (each * width + 4 * norm_size)
-
-
-def _saved_bytes(
-    layer: Layer, hidden_size: Size, tuning: Tuning, flows: bool, mask: Size
-) -> dict[str, Size]:
-    """Bytes a token that a layer keeps, part by part; `flows` if anything below it learns."""
-    h, full = hidden_size, tuning.is_full
-    own, copy = own_copies(tuning)
-    keeps = full or (tuning.keeps_inputs and tuning.method == "qlora")
-    saved: dict[str, Size] = {"norms": 0, "attention": 0, "mlp": 0, "adapters": 0}
-    norm, arrived = _norm_bytes(layer.norm_size, h, tuning), []
-    read_before = False
-    for part, arrives in _flows_into(layer, h, tuning, flows):
-        arrived.append(arrives)
-        is_mixer = isinstance(part, Mixer)
-        name = "attention" if is_mixer else "mlp"
-        ways = sites(part, h, tuning)
-        last = [x for x in ways if x.matrix.name.endswith("output" if is_mixer else "down")]
-        learns = any(x.adapted for x in ways if x not in last)
-        # What lies between the matrices stays if a gradient passes it.
-        whole, split = part.activations(h, tuning.fused)
-        inside = 2 * (whole + split) + 4 * (part.score_heads() if isinstance(part, Mixer) else 0)
-        inside = inside + _norms_inside(part, ways, tuning)
-        for site in ways:
-            m, needed = site.matrix, keeps or (site.adapted and not own)
-            if site.before and not (is_mixer and site in last):
-                inside = inside - 2 * m.active * m.rows * (not needed)
-        passes = arrives or learns
-        saved[name] = saved[name] + passes * inside
-        if not passes:  # then only what the last matrix reads, if it has an adapter
-            reads = sum(x.matrix.active * x.matrix.rows * x.adapted for x in last)
-            saved[name] = saved[name] + 2 * reads * (not own)
-        reading = keeps or (not own and any(x.adapted for x in ways if not x.before))
-        shares = layer.parallel and layer.norms < 2 and read_before
-        saved[name] = saved[name] + 2 * h * (reading and not shares)
-        read_before = read_before or reading
-        for m, adapted, _, before in ways:
-            passed = arrives or any(x.adapted for x in ways if x.matrix.name in before)
-            of_input = own * (copy + mask * passed * (tuning.dropout > 0)) * m.rows
-            each = adapted * m.active * (of_input + tuning.rank * copy)
-            saved["adapters"] = saved["adapters"] + each
-    first = arrived[0] + (layer.norms - 1) * arrived[-1]  # of the norms, the first reads what flows
-    saved["norms"] = norm * (first if layer.norms else 0)
-    return saved
-
-
-def _norms_inside(part: Part, ways: tuple[Site, ...], tuning: Tuning) -> Size:
-    """Bytes a token that norms inside attention keep beyond their input in 16 bits."""
-    if tuning.fused:
-        return 0
-    widths: Size = 0
-    if isinstance(part, LatentAttention):
-        widths = part.q_rank + part.kv_rank
-    elif isinstance(part, Attention) and part.qk_norm:
-        widths = sum(x.matrix.columns for x in ways if x.matrix.name in ("query", "key"))
-    return (2 + 2 * tuning.is_full) * widths
+    return Keeping(
+        stream=tuning.stream_bytes or 2,
+        kernel=attention,
+        fused_mlp=tuning.fused,
+        mask=mask_bytes,
+        plain_norm=0 if tuning.fused else 4 + 2 * tuning.is_full,
+        statistics=True,
+        tuning=tuning,
+    )
 
 
 # --- memory
@@ -380,6 +285,7 @@ def tuned_phases(
     accumulation_steps: Count[Number] = 1,
     zero_stage: Whole[int] = 0,
     data_parallel: Count[Number] = 1,
+    attention: Kernel = "flash",
 ) -> tuple[Memory, ...]:
     """Bytes on a GPU at the four moments of a step of which one is the peak.
 
@@ -412,7 +318,7 @@ def tuned_phases(
     broadcast(micro_batch_size=b, data_parallel=d, accumulation_steps=m, **model.numbers())
     if stage == 3 and not tuning.is_full and anywhere(d > 1):
         tuning = tuning.replace(stream_bytes=4)
-    saved = tuned_activations(model, tuning, b, recompute)
+    saved = tuned_activations(model, tuning, b, recompute, attention=attention)
     T, V, h, full = b * model.sequence_length, model.vocab_size, model.hidden_size, tuning.is_full
     each, n = tuning.bytes_of, P.learning
 
@@ -427,7 +333,8 @@ def tuned_phases(
         whole = minimum(n, maximum(largest, h * V)) if full else minimum(n, largest)
 
     # What a layer has while it is computed again, and what its gradients pass through.
-    working = T * greatest(_worked_on(x, h, tuning, recompute) for x in model.kinds)
+    how = keeping(tuning, attention)
+    working = T * greatest(_worked_on(model, x, how, recompute) for x in model.kinds)
     working = working + (tuning.method == "qlora") * 2 * largest
     outer: Result = 0 * d
     around = outer
@@ -470,6 +377,7 @@ def tuned_memory(
     accumulation_steps: Count[float] = 1,
     zero_stage: Whole[int] = 0,
     data_parallel: Count[float] = 1,
+    attention: Kernel = "flash",
 ) -> Memory:
     """Bytes on a GPU at the peak of a step of tuning: the largest of `tuned_phases`.
 
@@ -492,18 +400,17 @@ def tuned_memory(
         accumulation_steps=accumulation_steps,
         zero_stage=zero_stage,
         data_parallel=data_parallel,
+        attention=attention,
     )
     return fullest(phases)
 
 
-def _worked_on(layer: Layer, hidden_size: Size, tuning: Tuning, recompute: TunedRecompute) -> Size:
+def _worked_on(model: Transformer, layer: Layer, how: Keeping, recompute: str) -> Size:
     """Bytes a token of a layer at work in backward: what it keeps again, its MLP's gradients."""
-    recomputed = (
-        sum(_saved_bytes(layer, hidden_size, tuning, True, 1).values())
-        if recompute == "full"
-        else 0
+    again = kept(model, layer, how) if recompute == "full" else ()
+    return sum(whole + split for _, whole, split in again) + 2 * mlp_gradients(
+        layer, model.hidden_size
     )
-    return recomputed + 2 * mlp_gradients(layer, hidden_size)
 
 
 # --- what is asked in practice

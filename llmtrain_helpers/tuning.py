@@ -332,6 +332,11 @@ class Site(NamedTuple):
     reads: str
     before: tuple[str, ...]
 
+    @property
+    def width(self) -> Size:
+        """Values a token that the matrix reads: of experts, those of the chosen ones."""
+        return self.matrix.active * self.matrix.rows
+
 
 def sites(part: Part, hidden_size: Size, tuning: Tuning) -> tuple[Site, ...]:
     """The matrices of a mixer or an MLP, as the gradient sees them."""
@@ -365,6 +370,50 @@ def _of_mlp(mlp: Part, hidden_size: Size) -> Iterator[tuple[Matrix, str, tuple[s
         whose = matrix.name.removesuffix(stem)
         before = (f"{whose}gate", f"{whose}up") if stem == "down" else ()
         yield matrix, MLPS.get(stem, ""), before
+
+
+def tuned_layers(
+    model: Transformer, tuning: Tuning, recompute: str
+) -> Iterator[tuple[Size, Layer, bool]]:
+    """The layers from the first up, alike ones together, and whether anything below learns.
+
+    With adapters alone nothing does below the first layer that has one, unless layers are
+    recomputed: then the embedding's output is made to need a gradient.
+    """
+    h = model.hidden_size
+    flows = tuning.is_full or recompute == "full"
+    for how_many, layer in model.layers:
+        learns = any(site.adapted for part in layer.parts for site in sites(part, h, tuning))
+        if not flows and learns:
+            yield 1, layer, False
+            yield how_many - 1, layer, True
+        else:
+            yield how_many, layer, flows
+        flows = flows or learns
+
+
+def flows_into(
+    layer: Layer, hidden_size: Size, tuning: Tuning, flows: bool
+) -> Iterator[tuple[Part, bool]]:
+    """The parts of a layer, and whether anything that each reads has come past what learns."""
+    arrives = flows
+    for mixer in layer.mixers:
+        yield mixer, flows
+        arrives = arrives or any(site.adapted for site in sites(mixer, hidden_size, tuning))
+    if layer.mlp is not None:
+        yield layer.mlp, flows if layer.parallel else arrives
+
+
+def own_copies(tuning: Tuning) -> tuple[bool, int]:
+    """Tell whether each adapter keeps its own copy of its input, and the bytes of a value in it."""
+    wide = tuning.adapter_bytes == 4
+    return wide or tuning.dropout > 0, 4 if wide and not tuning.autocast else 2
+
+
+def needs_input(site: Site, tuning: Tuning) -> bool:
+    """Tell whether a matrix keeps what it reads: it learns, or an adapter without a copy does."""
+    quantised = tuning.keeps_inputs and tuning.method == "qlora"
+    return tuning.is_full or quantised or (site.adapted and not own_copies(tuning)[0])
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from llmtrain_course.activations.pictures import (
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
-    KERNELS,
     Kernel,
     Moment,
     Timeline,
@@ -101,7 +100,10 @@ _CONTROLS = {
     "recompute": controls.RECOMPUTED,
     "chip": replace(controls.CHIP, more=False),
     "attention": controls.choice(
-        "Attention", "Whether the scores are stored (unfused) or not (flash).", KERNELS, more=True
+        "Attention",
+        "Whether the scores are stored (unfused) or not (flash).",
+        ["unfused", "flash"],
+        more=True,
     ),
     "recipe": replace(controls.RECIPE, more=True),
 }

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from llmtrain_helpers.checks import Result, Size, Whole, at_most, checked, refuse, single
-from llmtrain_helpers.finetune import own_copies, tuned_phases
+from llmtrain_helpers.finetune import tuned_phases
 from llmtrain_helpers.model.layers import Mixer
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.tuning import Tuning, check_tuned, sites, tuned_parameters
+from llmtrain_helpers.tuning import Tuning, check_tuned, own_copies, sites, tuned_parameters
 
 
 def tuned_states(model: Transformer, tuning: Tuning) -> dict[str, Result]:

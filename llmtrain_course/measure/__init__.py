@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from llmtrain_helpers.activations import KERNELS, ActivationCount, Timeline
+from llmtrain_helpers.activations import ActivationCount, Kernel, Timeline
 from llmtrain_helpers.checks import (
     amount,
     at_most,
@@ -328,9 +328,13 @@ def measure_slow_link(model: Transformer, batch_size: int, delay: float) -> Expe
     return _torch_module("parallel").experiments(shape, B, seconds)
 
 
+CORES: list[Kernel] = ["unfused", "flash"]
+"""The attention kernels that the PyTorch model has; eager attention is transformers' own."""
+
+
 def _variants(recompute: object, attention: object) -> tuple[str, str]:
     """What is computed again and how attention is computed, where both are known."""
-    return (choice("recompute", recompute, RECOMPUTE), choice("attention", attention, KERNELS))
+    return (choice("recompute", recompute, RECOMPUTE), choice("attention", attention, CORES))
 
 
 def _options(recompute: object, attention: object, dropout: object) -> dict[str, Any]:

@@ -133,6 +133,16 @@ class Attention(Mixer):
         normed = bool(self.qk_norm) * (q + k) + self.out_norm * out
         return 0, q + k + v + out + normed + gated
 
+    def norm_inputs(self) -> tuple[Size, Size]:
+        """Queries and keys, if they have a norm."""
+        q, k, _, _ = self._widths
+        return 0, bool(self.qk_norm) * (q + k)
+
+    def repeated(self) -> Size:
+        """Keys and values that several query heads share, but once."""
+        q, k, v, out = self._widths
+        return q - k + out - v
+
 
 @dataclass(frozen=True)
 class LatentAttention(Mixer):
@@ -182,16 +192,15 @@ class LatentAttention(Mixer):
         h, a, r, c = hidden_size, self.num_heads, self.q_rank, self.kv_rank
         queries, out = a * self.head_dim, a * self.value_dim
         squeezed = c + self.rotary_dim
-        matrices = [
+        matrices = [Matrix(h, queries, name="query")]
+        if r:
+            down = Matrix(h, r, self.bias * r, name="query_down")
+            matrices = [down, Matrix(r, queries, name="query_up")]
+        matrices += [
             Matrix(h, squeezed, self.bias * squeezed, name="key_value_down"),
             Matrix(c, a * self.plain_dim + out, name="key_value_up"),
             Matrix(out, h, self.bias * h, name="output"),
         ]
-        if r:
-            down = Matrix(h, r, self.bias * r, name="query_down")
-            matrices += [down, Matrix(r, queries, name="query_up")]
-        else:
-            matrices += [Matrix(h, queries, name="query")]
         if self.gate:
             matrices += [Matrix(h, {"values": out, "heads": a}[self.gate], name="gate")]
         return tuple(matrices)
@@ -218,6 +227,10 @@ class LatentAttention(Mixer):
         a, out = self.num_heads, self.num_heads * self.value_dim
         gated = {"": 0, "values": 2 * out, "heads": a + out}[self.gate]
         return squeezed, 2 * a * self.head_dim + 2 * out + gated
+
+    def norm_inputs(self) -> tuple[Size, Size]:
+        """The squeezed numbers."""
+        return self.q_rank + self.kv_rank, 0
 
 
 @dataclass(frozen=True)
@@ -381,7 +394,10 @@ class Layer:
         """The matrices whose results "alternate" recomputation keeps, and those it does not.
 
         Of the products of a layer, in the order of `matrices`, it keeps the first, the third
-        and so on, and computes those between again.
+        and so on, and computes those between again. A router's and those of experts, which
+        are computed in groups, don't count: they're all computed again.
+
+        Source: torchtitan's activation_checkpoint.py, October 2025 and August 2026.
 
         >>> llama = Layer(Attention(32, 8, 128), Mlp(14336))
         >>> for matrices in llama.every_other(4096):
@@ -389,8 +405,14 @@ class Layer:
         query value gate down
         key output up
         """
-        matrices = self.matrices(hidden_size)
-        return matrices[::2], matrices[1::2]
+        kept: list[Matrix] = []
+        again: list[Matrix] = []
+        counted = 0
+        for matrix in self.matrices(hidden_size):
+            counts = not matrix.name.startswith(("router", "expert_"))
+            counted += counts
+            (kept if counts and counted % 2 else again).append(matrix)
+        return tuple(kept), tuple(again)
 
     def expert_parameters(self, hidden_size: Size) -> Size:
         """Parameters of its experts, of which a token uses some: what expert parallelism splits."""

@@ -79,6 +79,18 @@ class Part:
         problem = "keeps for backward what has not been counted: no activations of it"
         refuse("layers", type(self).__name__, problem)
 
+    def score_heads(self) -> Size:
+        """Scores that there are for each pair of tokens: one for each head."""
+        return 0
+
+    def norm_inputs(self) -> tuple[Size, Size]:
+        """Values a token that norms on queries and keys read: not split by heads, and split."""
+        return 0, 0
+
+    def repeated(self) -> Size:
+        """Values a token by which keys and values grow where each query head has its own."""
+        return 0
+
     def parameters(self, hidden_size: Size) -> Size:
         """Parameters of its matrices with their biases, and others; without its norms."""
         counted = sum(m.copies * (m.weights + m.biases) for m in self.matrices(hidden_size))
@@ -107,7 +119,3 @@ class Mixer(Part):
     def heads(self) -> dict[str, Size]:
         """What tensor parallelism shares out, by its name."""
         return {}
-
-    def score_heads(self) -> Size:
-        """Scores that there are for each pair of tokens: one for each head."""
-        return 0

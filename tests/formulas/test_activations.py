@@ -15,6 +15,11 @@ from llmtrain_course.activations.formulas import (
 )
 from llmtrain_helpers import (
     RECIPES,
+    Attention,
+    Experts,
+    LatentAttention,
+    Layer,
+    Mlp,
     Moment,
     Transformer,
     count_activations,
@@ -29,6 +34,7 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.activations import KERNELS, MARKS
 from llmtrain_helpers.flops import RECOMPUTE
+from llmtrain_helpers.model.recurrences import ShortConvolution
 from tests.bad_values import assert_refused
 
 GPT2 = Transformer.gpt(12, 768, 12, 50257, 1024)
@@ -433,10 +439,50 @@ def test_every_other_product_is_kept_and_the_rest_computed_again() -> None:
     assert shared.layers == kept.layers / 8
     alternate = count_flops(LLAMA, 2, "alternate")
     assert alternate.recomputed == 32 * 2 * (2 * s) * (h * kv + h * h + h * f)
-    mixture = Transformer.llama(2, 64, 4, 4, 32, 99, 8, num_experts=4, experts_per_token=2)
+
+
+def test_every_other_product_of_experts_is_that_of_the_shared_one() -> None:
+    """All three of the experts' are computed again; what was sent to other GPUs is kept."""
+    h, s, b, chosen = 64, 8, 3, 2
+    layer = Layer(Attention(4, 4, 16), Experts(Mlp(32), 4, chosen, shared=Mlp(48)))
+    mixture = Transformer(hidden_size=h, vocab_size=99, sequence_length=s, layers=[(5, layer)])
+    kept = count_activations(mixture, b, "alternate")
+    assert kept.layers == 5 * 2 * b * s * (h + h + (h + h) + (48 + h))
+    sent = count_activations(mixture, b, "alternate", expert_parallel=4)
+    assert sent.layers - kept.layers == 5 * 2 * b * s * (2 * chosen * h)
+    assert count_activations(mixture, b, expert_parallel=4) == count_activations(mixture, b)
+    again = count_flops(mixture, b, "alternate").recomputed
+    assert again == 5 * 2 * b * s * (2 * h * h + 4 * h + chosen * 3 * h * 32 + h * 48)
+
+
+def test_every_other_product_of_latent_attention_is_in_the_order_of_computing() -> None:
+    h, s = 64, 8
+    layer = Layer(LatentAttention(4, 24, 16, 8, 8, 12), Mlp(96))
+    latent = Transformer(hidden_size=h, vocab_size=99, sequence_length=s, layers=[(1, layer)])
+    kept = count_activations(latent, 1, "alternate")
+    assert kept.layers == 2 * s * (h + 4 * 12 + (24 + (16 + 8) + h) + 96)
+
+
+def test_every_other_product_of_a_recurrence_is_unknown() -> None:
+    layer = Layer(ShortConvolution(3, 64), Mlp(96))
+    model = Transformer(hidden_size=64, vocab_size=99, sequence_length=8, layers=[(1, layer)])
     assert_refused(
-        count_activations, "recompute=", model=mixture, micro_batch_size=1, recompute="alternate"
+        count_activations, "recompute=", model=model, micro_batch_size=1, recompute="alternate"
     )
+
+
+def test_eager_attention_stores_scores_in_32_bits_and_cast_and_keys_for_each_head() -> None:
+    """Counted with autograd in tests/ground_truth/test_tuning.py."""
+    l, b, s, a, repeated = 32, 2, 8192, 32, 2 * 24 * 128
+    flash = count_activations(LLAMA, b).layers
+    for dropout, value, each in ((False, 2, 6), (True, 2, 7), (False, 4, 4), (True, 4, 9)):
+        eager, flash = (
+            count_activations(LLAMA, b, "none", kernel, dropout, value_bytes=value).layers
+            for kernel in ("eager", "flash")
+        )
+        assert eager - flash == l * b * s * (each * a * s + value * repeated)
+    selective = count_activations(LLAMA, b, "selective", "eager")
+    assert selective.scores == 0
 
 
 # --- bad values

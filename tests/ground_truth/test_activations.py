@@ -9,14 +9,13 @@ import pytest
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from llmtrain_course.measure import measure_activations, saved_tensors
+from llmtrain_course.measure import CORES, measure_activations, saved_tensors
 from llmtrain_helpers import Transformer, count_activations, gpt_activation_bytes
-from llmtrain_helpers.activations import KERNELS
 from llmtrain_helpers.flops import RECOMPUTE
 
 from .shapes import SHAPES
 
-OPTIONS = list(product(RECOMPUTE, KERNELS, [False, True]))
+OPTIONS = list(product(RECOMPUTE, CORES, [False, True]))
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from llmtrain_course.measure import TRAINABLE, between_operators, measure_step_memory
+from llmtrain_course.measure import CORES, TRAINABLE, between_operators, measure_step_memory
 from llmtrain_helpers import (
     Moment,
     Timeline,
@@ -15,14 +15,13 @@ from llmtrain_helpers import (
     model_state_bytes,
     step_timeline,
 )
-from llmtrain_helpers.activations import KERNELS
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.precision import RECIPES
 
 from .shapes import SHAPES
 
 UNTIED = ["gpt untied", "llama gqa", "llama qk norm", "experts"]
-OPTIONS = list(product(RECOMPUTE, KERNELS, [False, True]))
+OPTIONS = list(product(RECOMPUTE, CORES, [False, True]))
 
 
 @pytest.mark.parametrize("recipe", TRAINABLE)

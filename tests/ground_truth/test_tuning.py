@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from llmtrain_course.measure import model as decoder
 from llmtrain_helpers import Transformer, Tuning, published
+from llmtrain_helpers.activations import Keeping
 from llmtrain_helpers.finetune import tuned_activations, tuned_flops
 from research import finetunes
 
@@ -88,7 +89,9 @@ def test_flops_are_those_of_the_counter(
 # --- activations, on the code that most people run
 
 
-def llama(layers: int, h: int, f: int, heads: int, kv_heads: int) -> Any:
+def llama(
+    layers: int, h: int, f: int, heads: int, kv_heads: int, attention: str = "sdpa", **options: Any
+) -> Any:
     transformers = pytest.importorskip("transformers", minversion="5.23")
     config = transformers.LlamaConfig(
         num_hidden_layers=layers,
@@ -98,7 +101,8 @@ def llama(layers: int, h: int, f: int, heads: int, kv_heads: int) -> Any:
         num_key_value_heads=kv_heads,
         vocab_size=64,
         use_cache=False,
-        attn_implementation="sdpa",
+        attn_implementation=attention,
+        **options,
     )
     return transformers.LlamaForCausalLM(config).to(torch.bfloat16)
 
@@ -125,13 +129,13 @@ def saved(net: Any, batch: int, s: int, autocast: bool) -> int:
     return sum(sizes.values())
 
 
-def kept_by(layers: int, shape: Sizes, tuning: Tuning, batch: int) -> int:
+def kept_by(layers: int, shape: Sizes, tuning: Tuning, batch: int, **options: Any) -> int:
     """Bytes that the layers of a Llama keep for 24 tokens more of each sequence.
 
     Twice the tokens less once: without the 16-bit copies of weights under autocast.
     """
     autocast = not tuning.is_full and tuning.adapter_bytes == 4 and tuning.autocast
-    net = llama(layers, *shape)
+    net = llama(layers, *shape, **options)
     if not tuning.is_full:
         dtype = {2: torch.bfloat16, 4: torch.float32}[tuning.adapter_bytes]
         adapt(net, tuning.targets, tuning.rank, tuning.dropout, dtype, names={})
@@ -175,6 +179,40 @@ def test_a_layer_keeps_what_autograd_saves(
     final_norm = batch * 24 * (4 * h + 4 + 2 * h * tuning.is_full)
     token_ids = 8 * batch * 24
     assert two - final_norm - tables in (0, token_ids)
+
+
+EAGER = [case for case in KEPT if case[0] in ("full", "q, v", "attention", "mlp", "all, autocast")]
+
+
+@pytest.mark.parametrize(("name", "tuning", "mask"), EAGER, ids=[case[0] for case in EAGER])
+@pytest.mark.parametrize("sizes", [(64, 160, 4, 2), (96, 128, 6, 6)])
+def test_eager_attention_keeps_its_softmax_in_32_bits_and_what_that_is_cast_to(
+    name: str, tuning: Tuning, mask: int, sizes: Sizes
+) -> None:
+    """Of a layer, 48 tokens' more than 24 tokens': scores grow with the square."""
+    batch, (h, f, heads, kv_heads) = 2, sizes
+
+    def counted(layers: int, s: int) -> Any:
+        shape = Transformer.llama(layers, h, heads, kv_heads, f, 64, s)
+        return tuned_activations(shape, tuning, batch, attention="eager").layers
+
+    two, three = (kept_by(layers, sizes, tuning, batch, attention="eager") for layers in (2, 3))
+    short, long = (counted(3, s) - counted(2, s) for s in (24, 48))
+    assert three - two == long - short
+
+
+def test_eager_attention_that_drops_out_keeps_a_mask_too() -> None:
+    """On a CPU a mask is as wide as what it masks: two bytes."""
+    sizes, batch, heads = (64, 160, 4, 2), 2, 4
+    kept = []
+    for dropout in (0.0, 0.1):
+        options = {"attention": "eager", "attention_dropout": dropout}
+        one, two = (kept_by(n, sizes, Tuning.full(), batch, **options) for n in (2, 3))
+        kept.append(two - one)
+    without, with_it = (
+        Keeping(kernel="eager", mask=2, dropout=drops).score() for drops in (False, True)
+    )
+    assert kept[1] - kept[0] == batch * heads * (48**2 - 24**2) * (with_it - without)
 
 
 @pytest.mark.parametrize("row", published.rows("finetune_counted"), ids=lambda row: row["name"])

@@ -224,15 +224,26 @@ EVERY_OTHER = {
     (Attention(8, 8, 8), Mlp(96, gated=False)): ("query value up", "key output down"),
     (Attention(8, 2, 16, gate="heads"), Mlp(96)): ("query value gate up", "key output gate down"),
     (PLAIN, MIXED): (
-        "query value router expert_up shared_gate shared_down",
-        "key output expert_gate expert_down shared_up",
+        "query value shared_gate shared_down",
+        "key output router expert_gate expert_up expert_down shared_up",
+    ),
+    (LATENT, MIXED): (
+        "query_down key_value_down output shared_up",
+        "query_up key_value_up router expert_gate expert_up expert_down shared_gate shared_down",
+    ),
+    (replace(LATENT, q_rank=0), DENSE): (
+        "query key_value_up gate down",
+        "key_value_down output up",
     ),
 }
 
 
 @pytest.mark.parametrize(("mixer", "mlp"), EVERY_OTHER)
 def test_every_other_product_is_computed_again_and_the_others_are_kept(mixer, mlp) -> None:
-    """A matrix more in the middle moves all behind it: then these words must change too."""
+    """A matrix more in the middle moves all behind it: then these words must change too.
+
+    A router's and experts' products don't count, as in torchtitan.
+    """
     named = (" ".join(m.name for m in some) for some in Layer(mixer, mlp).every_other(64))
     assert tuple(named) == EVERY_OTHER[mixer, mlp]
 
