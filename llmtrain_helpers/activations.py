@@ -52,6 +52,12 @@ query head."""
 
 KERNELS: list[Kernel] = [*get_args(Kernel)]
 
+SELECTIVE_WITH_FLASH = (
+    "Selective recomputation saves nothing here: it drops attention's scores, and flash "
+    "attention doesn't store any."
+)
+"""For whoever asks for both; Megatron-LM's issue 1225 is a case."""
+
 
 @checked
 def gpt_activation_bytes(
@@ -149,13 +155,15 @@ def count_activations(
     key-value heads of size d (times the chosen experts, 8f). Norms on queries and keys
     add 2sb(a + k)d; a gated MLP that `fused_mlp` computes in one kernel keeps 6f instead
     of 8f (it multiplies the gate once more in backward); "unfused" attention adds 2abs²,
-    and 5abs² with dropout; dropout adds 2sbh of masks a layer, and sbh at the embedding.
-    The head keeps 4sbh + 4sbV.
+    and 5abs² with dropout; "eager" attention 6abs² and 7abs², and 4sb(a − k)d for keys and
+    values that are repeated for each query head; dropout adds 2sbh of masks a layer, and sbh
+    at the embedding. The head keeps 4sbh + 4sbV.
     Latent attention keeps 2(2q + 2c + r) of what is squeezed to q and c numbers and to a
     rotary key of r, and 2a(2d + 2v) with heads of d and values of v; a shared expert as
     much as an MLP of its size. Selective recomputation drops the s² part, full keeps
     each layer's input, 2sbh. "alternate" keeps beside it what comes out of attention and
-    every other product, as torchtitan's selective option does.
+    every other product, as torchtitan's selective option does: none of experts', but 4sbh for
+    each chosen one if `expert_parallel` spreads them (what was sent there and back).
     With t-fold tensor parallelism each GPU keeps a t-th of what lies between a layer's
     two matrix products, and with sequence parallelism of all, checkpoints included.
 
@@ -163,7 +171,7 @@ def count_activations(
     statistics, a few sb a layer, flash attention's, 4abs a layer, and of experts the
     router and the copies sorted for it. Returns an `ActivationCount` in bytes.
 
-    Source: arXiv 2205.05198 section 4; Llama shapes as counted with autograd.
+    Source: arXiv 2205.05198 section 4; Llama shapes and eager attention as counted with autograd.
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
     >>> count = count_activations(llama, micro_batch_size=1)
@@ -172,14 +180,10 @@ def count_activations(
     """
     model = of_length(model, sequence_length)
     b, t, v, e = as_sizes(micro_batch_size, tensor_parallel, value_bytes, expert_parallel)
-    for layer in model.kinds:
-        for mixer in layer.mixers:
-            for name, heads in mixer.heads().items():
-                divides(name, heads, "tensor_parallel", t)
     sizes = {"micro_batch_size": b, "tensor_parallel": t, "value_bytes": v, "expert_parallel": e}
     broadcast(**sizes, **model.numbers())
     h, s = model.hidden_size, model.sequence_length
-    outside = b * s // _sequence_ways(sequence_parallel, s, t)
+    outside = tokens_outside(model, b, t, sequence_parallel)
     how = Keeping(v, v, attention, dropout, fused_mlp, spread=where(e > 1, 1, 0))
     layers = ((how_many, layer, True) for how_many, layer in model.layers)
     parts = kept_bytes(model, layers, how, recompute, b * s, outside, t)
@@ -350,6 +354,19 @@ def _inside(
             of_input = own * (copy + how.mask * passed * (tuning.dropout > 0)) * x.width
             result = tuning.rank * copy * x.matrix.active
             yield Kept("adapters", result + of_input * (x not in last), of_input * (x in last))
+
+
+def tokens_outside(model: Transformer, b: Size, t: Size, sequence_parallel: bool) -> Size:
+    """Count the tokens that a GPU has outside a layer's pairs of matrix products.
+
+    ValueError for a split that doesn't divide the heads, or the sequence where that's split.
+    """
+    for layer in model.kinds:
+        for mixer in layer.mixers:
+            for name, heads in mixer.heads().items():
+                divides(name, heads, "tensor_parallel", t)
+    s = model.sequence_length
+    return b * s // _sequence_ways(sequence_parallel, s, t)
 
 
 def _sequence_ways(

@@ -19,6 +19,7 @@ from llmtrain_helpers.activations import (
     count_activations,
     kept,
     kept_bytes,
+    tokens_outside,
 )
 from llmtrain_helpers.batch import largest_batch
 from llmtrain_helpers.checks import (
@@ -193,6 +194,8 @@ def tuned_activations(
     *,
     attention: Kernel = "flash",
     mask_bytes: Whole[Number] = 1,
+    tensor_parallel: Count[Number] = 1,
+    sequence_parallel: bool = False,
 ) -> TunedActivations:
     """Bytes that a model keeps for backward when it is tuned.
 
@@ -206,7 +209,8 @@ def tuned_activations(
     2h, and a fused activation 2f less. In the first layer with adapters, less is kept.
     Recomputed layers keep `stream_bytes` times h. The flash kernel's 4 bytes a head count,
     and the norms' 4 a token; experts are counted by those a token meets. Left out:
-    rotary tables and the router.
+    rotary tables and the router. Eager attention keeps 6as more, and repeated keys and values,
+    as in `count_activations`; tensor parallelism splits what it does there.
 
     Source: counted with autograd on Hugging Face's Llama, transformers 5.23.
 
@@ -220,18 +224,20 @@ def tuned_activations(
     """
     model = of_length(model, sequence_length)
     check_tuned(model)
-    b, mask = as_sizes(micro_batch_size, mask_bytes)
-    broadcast(micro_batch_size=b, mask_bytes=mask, **model.numbers())
+    b, mask, t = as_sizes(micro_batch_size, mask_bytes, tensor_parallel)
+    broadcast(micro_batch_size=b, mask_bytes=mask, tensor_parallel=t, **model.numbers())
     T, h = b * model.sequence_length, model.hidden_size
+    outside = tokens_outside(model, b, t, sequence_parallel)
     how = keeping(tuning, attention, mask)
-    parts = kept_bytes(model, tuned_layers(model, tuning, recompute), how, recompute, T, T)
+    layers = tuned_layers(model, tuning, recompute)
+    parts = kept_bytes(model, layers, how, recompute, T, outside, t)
     if HEAD in tuning.targets:
         own, copy = own_copies(tuning)
         of_input = own * (copy + mask * (tuning.dropout > 0)) * h
-        parts["adapters"] = parts["adapters"] + T * (of_input + tuning.rank * copy)
+        parts["adapters"] = parts["adapters"] + outside * (of_input + tuning.rank * copy)
     # What the head reads stays in any case: the code that calls it holds it.
     last_norm = how.norm(model.final_norm, h) if model.final_norm else 0
-    return TunedActivations(**parts, embedding=0, head=T * (last_norm + 2 * h))
+    return TunedActivations(**parts, embedding=0, head=outside * (last_norm + 2 * h))
 
 
 def keeping(tuning: Tuning, attention: Kernel = "flash", mask_bytes: Size = 1) -> Keeping:

@@ -388,6 +388,10 @@ ELSEWHERE = {
 UNCHECKED = [
     "activations.check_alternate",
     "activations.largest_layer",
+    "activations.kept",
+    "activations.kept_bytes",
+    "activations.tokens_outside",
+    "finetune.keeping",
     "budget.most_flops",
     "parallelism.neighbours",
     "parallelism.replicas_first",
@@ -407,8 +411,11 @@ UNCHECKED = [
     "results.greatest",
     "tuning.check_rank",
     "tuning.check_tuned",
+    "tuning.flows_into",
     "tuning.matrix_weights",
+    "tuning.needs_input",
     "tuning.sites",
+    "tuning.tuned_layers",
 ]
 ELSEWHERE |= dict.fromkeys(UNCHECKED, "called by what has checked: takes all it is given")
 

@@ -27,6 +27,7 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.finetune import weight_bytes
 from llmtrain_helpers.tuning import FULL_RECIPES, TARGETS, targeted
+from tests.bad_values import assert_refused
 
 LLAMA = published.architecture("Llama-3.1-8B", sequence_length=4096)
 LLAMA_3B = Transformer.llama(28, 3072, 24, 8, 8192, 128256, 768, tied_embeddings=True)
@@ -508,3 +509,19 @@ def test_a_matrix_says_what_it_keeps() -> None:
     dropped = Tuning.lora(8, "mlp", dropout=0.1)
     assert saved_inputs(LLAMA, dropped)["up"] == ("copy, mask", 3 * 4096)
     assert saved_inputs(LLAMA, dropped)["key"] == ("nothing", 0)
+
+
+@pytest.mark.parametrize("tuning", [Tuning.full(), Tuning.lora(8), Tuning.qlora(8, "mlp")])
+def test_gpus_that_share_layers_have_a_share_between_their_matrices(tuning: Tuning) -> None:
+    """Norms, inputs and what an adapter's first half gives are split with the sequence alone."""
+    one, several, split = (
+        tuned_activations(LLAMA, tuning, 1, tensor_parallel=t, sequence_parallel=along)
+        for t, along in ((1, False), (8, False), (8, True))
+    )
+    assert split.total == one.total / 8
+    assert (several.norms, several.head) == (one.norms, one.head)
+    h, s, reads = LLAMA.hidden_size, LLAMA.sequence_length, tuning.is_full
+    assert one.mlp - several.mlp == (one.mlp - LLAMA.num_layers * 2 * h * s * reads) * 7 / 8
+    assert one.adapters >= several.adapters >= one.adapters / 8
+    uneven = {"tuning": tuning, "micro_batch_size": 1, "tensor_parallel": 3}
+    assert_refused(tuned_activations, "tensor_parallel=3", model=LLAMA, **uneven)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
 from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from llmtrain_course.measure import CORES, measure_activations, saved_tensors
+from llmtrain_course.measure.model import build, tokens
 from llmtrain_helpers import Transformer, count_activations, gpt_activation_bytes
 from llmtrain_helpers.flops import RECOMPUTE
 
@@ -91,6 +94,44 @@ def test_tensors_say_where_they_are_kept() -> None:
     assert softmax.module == "layers.0.attention.core"
     assert softmax.shape[-1] == 16
     assert {t.part for t in tensors if "layers" not in t.module} == {"embedding", "head"}
+
+
+class Products(TorchDispatchMode):
+    """Bytes that come out of every other matrix product of each layer, by torchtitan's rule.
+
+    In the order of computing; a router's and experts' products do not count.
+    """
+
+    def __init__(self, net: torch.nn.Module) -> None:
+        super().__init__()
+        self.names = {weight.data_ptr(): name for name, weight in net.named_parameters()}
+        self.counted: Counter[str] = Counter()
+        self.saved = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func == torch.ops.aten.mm.default:
+            kind, layer, *inside = self.names[args[1].data_ptr()].split(".")
+            if kind == "layers" and not {"router", "experts"} & {*inside}:
+                self.counted[layer] += 1
+                self.saved += self.counted[layer] % 2 * result.nbytes
+        return result
+
+
+@pytest.mark.parametrize(
+    "name", ["llama gqa", "experts", "latent", "latent, plain queries", "as DeepSeek-V3"]
+)
+def test_every_other_product_is_in_the_order_of_computing(name: str) -> None:
+    shape, b = SHAPES[name], 3
+    net = build(shape, "cpu", torch.bfloat16)
+    with Products(net) as products, torch.no_grad():
+        net.loss(*tokens(shape, b, "cpu"))
+    values = 0  # what comes into a layer, and out of attention
+    for how_many, layer in shape.layers:
+        [mixer] = layer.mixers
+        values += how_many * (shape.hidden_size + mixer.matrix("output", shape.hidden_size).rows)
+    kept = count_activations(shape, b, "alternate").layers
+    assert products.saved == kept - 2 * b * shape.sequence_length * values
 
 
 def test_a_norm_in_plain_operations_keeps_two_copies_more() -> None:

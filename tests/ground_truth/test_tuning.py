@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from llmtrain_course.measure import model as decoder
-from llmtrain_helpers import Transformer, Tuning, published
+from llmtrain_helpers import Attention, Layer, Mlp, Transformer, Tuning, published
 from llmtrain_helpers.activations import Keeping
 from llmtrain_helpers.finetune import tuned_activations, tuned_flops
 from research import finetunes
@@ -90,10 +90,17 @@ def test_flops_are_those_of_the_counter(
 
 
 def llama(
-    layers: int, h: int, f: int, heads: int, kv_heads: int, attention: str = "sdpa", **options: Any
+    layers: int,
+    h: int,
+    f: int,
+    heads: int,
+    kv_heads: int,
+    attention: str = "sdpa",
+    family: str = "Llama",
+    **options: Any,
 ) -> Any:
     transformers = pytest.importorskip("transformers", minversion="5.23")
-    config = transformers.LlamaConfig(
+    config = getattr(transformers, f"{family}Config")(
         num_hidden_layers=layers,
         hidden_size=h,
         intermediate_size=f,
@@ -104,7 +111,7 @@ def llama(
         attn_implementation=attention,
         **options,
     )
-    return transformers.LlamaForCausalLM(config).to(torch.bfloat16)
+    return getattr(transformers, f"{family}ForCausalLM")(config).to(torch.bfloat16)
 
 
 def saved(net: Any, batch: int, s: int, autocast: bool) -> int:
@@ -179,6 +186,16 @@ def test_a_layer_keeps_what_autograd_saves(
     final_norm = batch * 24 * (4 * h + 4 + 2 * h * tuning.is_full)
     token_ids = 8 * batch * 24
     assert two - final_norm - tables in (0, token_ids)
+
+
+def test_a_norm_without_weights_keeps_its_input_in_32_bits() -> None:
+    """OLMo's, a LayerNorm in fp32."""
+    batch, (h, f, heads, kv_heads) = 2, (64, 160, 4, 4)
+    own = {"family": "Olmo", "eos_token_id": 1}
+    two, three = (kept_by(n, (h, f, heads, kv_heads), Tuning.full(), batch, **own) for n in (2, 3))
+    layer = Layer(Attention(heads, kv_heads, h // heads), Mlp(f), norm_size=0)
+    shape = Transformer(hidden_size=h, vocab_size=64, sequence_length=24, layers=[(1, layer)])
+    assert three - two == tuned_activations(shape, Tuning.full(), batch).layers
 
 
 EAGER = [case for case in KEPT if case[0] in ("full", "q, v", "attention", "mlp", "all, autocast")]
