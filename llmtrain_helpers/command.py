@@ -13,7 +13,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,7 +35,7 @@ from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.advice import UNTRIED, Advice, advise
 from llmtrain_helpers.plan.options import OPTIONS
 from llmtrain_helpers.plan.plan import Plan
-from llmtrain_helpers.plan.report import RECOMPUTED, Line, Report, report, sharded, worth
+from llmtrain_helpers.plan.report import RECOMPUTED, Line, Report, sharded, verdict, worth
 from llmtrain_helpers.plan.run import OF_TUNING
 from llmtrain_helpers.plan.search import best_split
 from llmtrain_helpers.precision import RECIPES
@@ -245,7 +245,9 @@ def plan(arguments: Sequence[str]) -> int:
             warnings.simplefilter("always")
             name, model = _model(given)
         run, tokens = _planned(model, given)
-        advice, page = advise(run), report(run, name, say=_option)
+        advice, page = advise(run), run.report(name)
+        summary = page.summary.replace(verdict(run), verdict(run, _option))
+        page = replace(page, summary=summary)
     except ValueError as problem:
         sentence = in_options(str(problem))
         if "config" in given:

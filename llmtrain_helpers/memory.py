@@ -136,8 +136,8 @@ class Stored(NamedTuple):
         """Return what is in memory at a moment, with the gradients of so many numbers."""
         return Memory(
             self.weights,
-            divide(self.gradients * numbers, self.of_all),
-            divide(self.main_gradients * numbers, self.of_all),
+            divide(self.gradients, self.of_all) * numbers,  # first divided: arrays overflow
+            divide(self.main_gradients, self.of_all) * numbers,
             self.main_weights,
             self.optimizer,
             activations,

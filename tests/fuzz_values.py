@@ -381,7 +381,9 @@ ELSEWHERE = {
     "model.layers.numbers": "yields what is inside a shape",
     "model.names.shape_of_row": "takes a row of a table",
     "model.tables": "finds rows: those of names are called",
-    **dict.fromkeys(["plan.memory", "plan.pace", "plan.step"], "get what plan_run checked"),
+    **dict.fromkeys(
+        ["memory", "plan.memory", "plan.pace", "plan.step"], "get what plan_run checked"
+    ),
 }
 """Modules and functions that are not called here one by one, and why."""
 
@@ -401,6 +403,7 @@ UNCHECKED = [
     "plan.plan.run_flops",
     "plan.plan.run_traffic",
     "plan.report.sharded",
+    "plan.report.verdict",
     "tuning.own_copies",
     "parallelism.needs_experts",
     "plan.run.spelt_out",

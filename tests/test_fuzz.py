@@ -204,7 +204,7 @@ def exists(name: str) -> bool:
 
 def wrong(result: Any, path: str = "") -> Iterator[str]:
     """Where a result holds what it should not: NaN, infinity, a negative, no number."""
-    if isinstance(result, np.ndarray | np.generic | int | float | np.bool_):
+    if isinstance(result, bool | np.bool_) or is_number(result):
         values = np.asarray(result, dtype=float)
         if not np.isfinite(values).all():
             yield f"{path} is not finite: {show(result)}"
@@ -220,7 +220,7 @@ def wrong(result: Any, path: str = "") -> Iterator[str]:
         for name in {*(item.name for item in fields(result)), *properties(result)}:
             if name != "inputs":
                 yield from wrong(getattr(result, name), f"{path}.{name}")
-    elif not isinstance(result, str | None):
+    elif not (result is None or np.asarray(result).dtype.kind == "U"):  # moments have names
         yield f"{path} is a {type(result).__name__}"
 
 
@@ -427,8 +427,8 @@ def holds(kind: str, value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    if isinstance(value, bool):
-        return False
+    if isinstance(value, bool | np.str_) or getattr(value, "dtype", np.dtype(int)).kind == "U":
+        return False  # a moment's name, or one of each plan
     return isinstance(value, int | float | np.generic | np.ndarray)
 
 

@@ -14,7 +14,7 @@ from math import isqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llmtrain_helpers import units
-from llmtrain_helpers.checks import Result, refuse
+from llmtrain_helpers.checks import Result, choice, refuse
 from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.flops import EveryRecompute
@@ -54,6 +54,9 @@ SGD and Muon never need less than states that are paged. A recipe is changed in 
 
 WIDER = (1, 2, 4, 8)
 """How many times as many GPUs as now advice lets share each matrix, at most a node's."""
+
+FIXABLE = (*SAME, "method", "recipe", "tensor_parallel")
+"""What advice can be told to leave as it is."""
 
 UNTRIED = (
     *("sequence_length", "pipeline_parallel", "context_parallel"),
@@ -189,6 +192,9 @@ def advise(plan: Plan, fixed: Collection[str] = ()) -> tuple[Advice, ...]:
     [{'loss_kernel': 'fused'}, {'zero_stage': 2}, {'micro_batch_size': 1}]
     """
     check_one(plan)
+    if not isinstance(fixed, (list, tuple, set, frozenset)):
+        refuse("fixed", fixed, "is no list of options")
+    fixed = [choice("fixed", name, FIXABLE) for name in fixed]
     if plan.fits:
         return ()
     leanest = plan.run, _free(plan.run)

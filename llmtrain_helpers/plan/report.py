@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, Result, at_most, instance, refuse, single
@@ -29,9 +29,6 @@ from llmtrain_helpers.tuning import Tuning, targeted, tuned_parameters
 
 if TYPE_CHECKING:  # a plan has its report
     from llmtrain_helpers.plan.plan import Plan
-
-Say: TypeAlias = Callable[[str, Any], str]
-"""What puts a change of a plan in words, by its name and its new value."""
 
 HEAD = ("what", "number", "interval", "assumption", "source")
 """The columns of a report's table."""
@@ -124,24 +121,15 @@ def _row(cells: tuple[str, ...], tag: str) -> str:
     return f"<tr>{html}</tr>"
 
 
-def in_words(name: str, value: Any) -> str:
-    """Say a change that advice makes, as `ZeRO 3`."""
-    return CHANGED[name](value)
-
-
 def report(
-    plan: Plan,
-    name: str = "the model",
-    law: str | Law | None = "besiroglu",
-    trained_on: Number = 0,
-    say: Say = in_words,
+    plan: Plan, name: str = "the model", law: str | Law | None = "besiroglu", trained_on: Number = 0
 ) -> Report:
     """One page about a plan, with each number's interval, assumption and source.
 
     `name` is what the model is called. `law` expects its loss; with None the page says
     nothing of it. `trained_on` are the tokens that the model has seen before this run:
-    the loss is then that of one run over all of them, at best. `say` puts a change that
-    would make the plan fit in words. ValueError for a plan of many, or a law without a loss.
+    the loss is then that of one run over all of them, at best. ValueError for a plan of
+    many, or a law without a loss.
     """
     check_one(plan, "a report is about one")
     instance("name", name, str)
@@ -166,7 +154,7 @@ def report(
     summary = (
         f"{units.exact(run.num_gpus)} {run.accelerator.name} {verb} {name} on "
         f"{units.count(run.tokens)} tokens in likely "
-        f"{time}{price}{longer}. {verdict(plan, say)}{warning}"
+        f"{time}{price}{longer}. {verdict(plan)}{warning}"
     )
     tokens_before = _tokens_before(trained_on)
     if law is None and tokens_before:
@@ -179,8 +167,10 @@ def report(
     return Report(title, summary, lines, LEFT_OUT)
 
 
-def verdict(plan: Plan, say: Say = in_words) -> str:
+def verdict(plan: Plan, say: Callable[[str, Any], str] | None = None) -> str:
     """Whether a plan fits: its fullest moment, what's free or missing, and what would help there.
+
+    `say` puts a change in words, by its name and its new value.
 
     >>> from llmtrain_helpers import plan_run
     >>> run = "Llama-3.1-8B", "H100", 64, 1e12, 512
@@ -191,8 +181,12 @@ def verdict(plan: Plan, say: Say = in_words) -> str:
     free = f"{needs}, {units.gigabytes(plan.free_memory)} free of the {_card(plan)}"
     if plan.fits:
         return f"Fits: {free}."
+
+    def said(name: str, value: Any) -> str:
+        return say(name, value) if say else CHANGED[name](value)
+
     changes, best = _what_would_fit(plan)
-    changed = ", ".join(say(*change) for change in changes.items())
+    changed = ", ".join(said(*change) for change in changes.items())
     if plan.tight:
         reserve = f"of which {units.gigabytes(plan.reserve)} should stay free: measure one step"
         if plan.run.reserve is None:
@@ -205,7 +199,7 @@ def verdict(plan: Plan, say: Say = in_words) -> str:
         fused = moments(plan.run.replace(loss_kernel="fused"))
         at_loss = max(float(x.total) for x in fused if x.moment == "loss")
         logits = units.gigabytes(plan.memory.total - at_loss)
-        over += f"; {logits} of them are logits: {say('loss_kernel', 'fused')} needs none"
+        over += f"; {logits} of them are logits: {said('loss_kernel', 'fused')} needs none"
     return f"{over}. It would fit with {changed}." if changes else f"{over}."
 
 
@@ -227,8 +221,8 @@ def _what_would_fit(plan: Plan) -> tuple[dict[str, Any], Plan]:
 
 def _card(plan: Plan) -> str:
     """The bytes of a card, and who says so."""
-    shown = plan.run.accelerator.shown_memory is not None
-    return f"{units.gigabytes(plan.card)} that the {'card shows' if shown else 'vendor names'}"
+    unknown = plan.run.accelerator.shown_memory is None
+    return f"{units.gigabytes(plan.card)} that the {'vendor names' if unknown else 'card shows'}"
 
 
 def _work(plan: Plan) -> list[Line]:

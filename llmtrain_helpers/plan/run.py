@@ -327,8 +327,8 @@ class Run:
         """
         if self.tuning is not None:
             return self.tuning.loss_kernel
-        held: LossKernel = "plain" if self.sharding == "zero" else "transformers"
-        by_default = "in-place" if self.software == "megatron-core" else held
+        of_pytorch: LossKernel = "plain" if self.sharding == "zero" else "transformers"
+        by_default = "in-place" if self.software == "megatron-core" else of_pytorch
         return self.loss_kernel or by_default
 
     @property
