@@ -162,8 +162,9 @@ def count_activations(
     rotary key of r, and 2a(2d + 2v) with heads of d and values of v; a shared expert as
     much as an MLP of its size. Selective recomputation drops the s² part, full keeps
     each layer's input, 2sbh. "alternate" keeps beside it what comes out of attention and
-    every other product, as torchtitan's selective option does: none of experts', but 4sbh for
-    each chosen one if `expert_parallel` spreads them (what was sent there and back).
+    every other product, as torchtitan's selective option does; none of experts'. Where
+    `expert_parallel` spreads experts both keep 4sbh for each chosen one: what was sent to it
+    and what came back.
     With t-fold tensor parallelism each GPU keeps a t-th of what lies between a layer's
     two matrix products, and with sequence parallelism of all, checkpoints included.
 
@@ -229,6 +230,11 @@ class Keeping:
         """
         plain = {0: 4, 1: self.plain_norm}.get(numbers, 0) * (self.plain_norm > 0)
         return (plain or self.stream) * width + self.statistics * (4 if numbers == 1 else 8)
+
+    def sent(self, part: Part | None, h: Size) -> Size:
+        """Bytes a token that was sent to experts on other GPUs, and that came back."""
+        chosen = part.experts_per_token if isinstance(part, Experts) else 0
+        return self.spread * 2 * chosen * self.value * h
 
     def score(self) -> Size:
         """Bytes of a score: its softmax, and with dropout a mask and what is left.
@@ -303,6 +309,7 @@ def kept(
         yield Kept(name, how.value * h * (reads and not same))
         yield Kept(name, how.dropout * how.mask * h * (not (is_mixer and arrived)))
         yield from _inside(part, name, ways, h, model.sequence_length, how, arrives)
+        yield Kept(name, 0, how.sent(part, h))
         arrived.append(arrives)
         has_input = has_input or reads
     if layer.norms:  # the first one reads what flows into the layer
@@ -311,7 +318,7 @@ def kept(
 
 
 def _every_other(layer: Layer, h: Size, how: Keeping) -> Iterator[Kept]:
-    """List what comes out of every other product, of attention, and of experts elsewhere."""
+    """List what comes out of every other product and of attention, and what was sent."""
     check_alternate(layer)
     for matrix in layer.every_other(h)[0]:
         values = how.value * matrix.columns
@@ -319,9 +326,7 @@ def _every_other(layer: Layer, h: Size, how: Keeping) -> Iterator[Kept]:
         yield Kept("checkpoints", values, 0) if squeezed else Kept("checkpoints", 0, values)
     for mixer in layer.mixers:
         yield Kept("checkpoints", 0, how.value * mixer.matrix("output", h).rows)
-    if isinstance(layer.mlp, Experts):  # what was sent there, and what came back
-        sent = how.spread * 2 * layer.mlp.experts_per_token * h
-        yield Kept("checkpoints", 0, how.value * sent)
+    yield Kept("checkpoints", 0, how.sent(layer.mlp, h))
 
 
 def _inside(

@@ -271,7 +271,8 @@ def kept_activations(
         fused_mlp=run.mlp_is_fused if fused_mlp is None else fused_mlp,
         tensor_parallel=run.tensor_parallel,
         sequence_parallel=run.sequence_parallel,
-        expert_parallel=run.expert_parallel,
+        # Megatron weighs what experts give inside of them, and does not keep it.
+        expert_parallel=1 if run.sharding == "zero" else run.expert_parallel,
         value_bytes=value_bytes(run.bytes_of),
     )
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -448,11 +449,29 @@ def test_every_other_product_of_experts_is_that_of_the_shared_one() -> None:
     mixture = Transformer(hidden_size=h, vocab_size=99, sequence_length=s, layers=[(5, layer)])
     kept = count_activations(mixture, b, "alternate")
     assert kept.layers == 5 * 2 * b * s * (h + h + (h + h) + (48 + h))
-    sent = count_activations(mixture, b, "alternate", expert_parallel=4)
-    assert sent.layers - kept.layers == 5 * 2 * b * s * (2 * chosen * h)
-    assert count_activations(mixture, b, expert_parallel=4) == count_activations(mixture, b)
+    for recompute, times in (("none", 1), ("alternate", 1), ("full", 0)):
+        alone, spread = (
+            count_activations(mixture, b, recompute, expert_parallel=e) for e in (1, 4)
+        )
+        assert spread.layers - alone.layers == times * 5 * 2 * b * s * (2 * chosen * h)
     again = count_flops(mixture, b, "alternate").recomputed
     assert again == 5 * 2 * b * s * (2 * h * h + 4 * h + chosen * 3 * h * 32 + h * 48)
+
+
+V3 = Layer(LatentAttention(128, 1536, 512, 128, 64, 128), Experts(Mlp(2048), 256, 8, Mlp(2048)))
+MODELS = {name: published.architecture(name, 1024) for name in published.architectures()["name"]}
+MODELS["as DeepSeek-V3"] = Transformer(
+    hidden_size=7168, vocab_size=129280, sequence_length=1024, layers=[(58, V3)]
+)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("e", [1, 8])
+def test_more_recomputation_never_keeps_more(name: str, e: int) -> None:
+    for kernel, ways in product(KERNELS, (RECOMPUTE, ["none", "alternate", "full"])):
+        kept = [count_activations(MODELS[name], 1, x, kernel, expert_parallel=e) for x in ways]
+        sizes = [count.total for count in kept]
+        assert sizes == sorted(sizes, reverse=True)
 
 
 def test_every_other_product_of_latent_attention_is_in_the_order_of_computing() -> None:
