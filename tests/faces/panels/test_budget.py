@@ -27,21 +27,21 @@ def test_what_the_page_says_of_its_panel_is_so() -> None:
     assert "<b>24B</b> on 320 billion tokens ends lowest, at 2.065" in small
     rich = panel_with(money=800_000).html
     assert "632 GPUs for 21.0 days" in rich
-    assert "<b>69B</b> on 1.07 trillion tokens ends lowest, at 1.982" in rich
+    assert "<b>55B</b> on 1.38 trillion tokens ends lowest, at 1.981" in rich
     month, week = (panel_with(**EIGHT, days=days).html for days in (30, 5))
     assert "48 GPUs for 5.00 days" in week
-    assert "4.8B, 101 billion tokens" in month
-    assert "4.9B, 102 billion tokens" in week
-    best = "<b>7.2B</b> on 66.8 billion tokens ends lowest, at 2.225"
-    assert best in month
-    assert best in week
+    assert "<b>7.2B</b> on 66.8 billion tokens ends lowest, at 2.225" in month
+    assert "<b>4.2B</b> on 110 billion tokens ends lowest, at 2.225" in week
     crosses = [sum(x.thick == 2.5 for x in pictures(html)[0].boxes) for html in (week, month)]
     assert crosses[0] < crosses[1]
     eight, more = ({x.name: x for x in rough_frontier(A100, n, 240 / n, SHELF)} for n in (8, 48))
-    assert usual_plan(SHELF["14B"], A100, 8).run.recompute == "alternate"
-    assert usual_plan(SHELF["14B"], A100, 48).run.recompute == "none"
-    assert more["14B"].loss < eight["14B"].loss
-    assert more["31B"].fits > eight["31B"].fits
+    assert 0 < more["7.2B"].loss - more["4.2B"].loss < 0.001
+    at_once = [usual_plan(SHELF["4.2B"], A100, n).split.micro_batch_size for n in (8, 48)]
+    assert at_once == [2, 4]
+    assert usual_plan(SHELF["31B"], A100, 8).run.recompute == "alternate"
+    assert usual_plan(SHELF["31B"], A100, 48).run.recompute == "none"
+    assert more["31B"].loss < eight["31B"].loss
+    assert more["43B"].fits > eight["43B"].fits
 
 
 def test_the_worked_example_is_near_the_diamond() -> None:

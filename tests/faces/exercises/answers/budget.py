@@ -72,7 +72,7 @@ ANSWERS = {
                 ("14B", 19e9, "too large: 14B gets 1.4 tokens a parameter"),
                 ("14B", "19.8B", "too many tokens: a first run may take 30.5 of your 30"),
                 ("7.2B", "66.8B", "too many tokens: a first run may take 53.8 of your 30"),
-                ("31B", 1e9, "31B does not fit: at best"),
+                ("43B", 1e9, "43B does not fit: at best"),
                 ("8B", 1e9, "no shape on the shelf has 8B: the nearest is 7.2B"),
                 ("Lama 8", 1e9, "model='Lama 8' is unknown"),
             ]
