@@ -66,16 +66,27 @@ def _why_no_fit() -> str:
         f"ZeRO 3 leaves {units.gigabytes(states)} of the model's states on each GPU. "
         f"But one sequence keeps {units.gigabytes(memory.activations)} of activations, "
         f"{factor} times those of the 8B, and these are not shared out: the layers are "
-        "2.5 times as many and twice as wide (keys, values and head grow less). It "
-        "does not fit."
+        "2.5 times as many and twice as wide (keys, values and head grow less). At the loss "
+        f"{units.gigabytes(memory.transient)} are there as well, half of them logits, and half "
+        "embedding and head with their gradients, which ZeRO 3 gathers whole. It does not fit."
     )
 
 
-def _memory(shared: float = 16, others: float = 1) -> Result:
-    """The bytes on a GPU if so many share the states, and so many share the rest."""
-    memory, size = _page_plan().memory, _page_plan().parameters.total
-    rest = memory.activations + memory.transient
-    return 16 * size / shared + rest / others
+def _gathered(plan: Plan) -> Result:
+    """What ZeRO 3 gathers for the loss, which is where these plans are fullest."""
+    return plan.memory.transient - plan.memory.logits
+
+
+def _memory(shared: float = 16, others: float = 1, gathered: float = 1) -> Result:
+    """The bytes on a GPU if so many share the states, so many the rest, and so much is gathered."""
+    plan = _page_plan()
+    of_sequence = plan.memory.activations + plan.memory.logits
+    return 16 * plan.parameters.total / shared + (of_sequence + gathered * _gathered(plan)) / others
+
+
+def _memory_on_16() -> Result:
+    """The bytes on a GPU of the page's plan with 16 of them, by the plan itself."""
+    return _page_plan().replace(num_gpus=16).memory.total
 
 
 # --- plan-stages: what a pipeline shares out
@@ -159,29 +170,34 @@ def _proposal(name: str) -> Plan:
     return long_sequences().replace(**PROPOSALS[name])
 
 
-_FILLED = 62.5e9
-"""Bytes of a card of 80 GB that a plan may fill, as the page says it."""
+def _longest_sequence(reserve: float = 1, states: float = 1, gathered: float = 1) -> float:
+    """The tokens of a sequence with which that plan just fits: what a GPU keeps grows with them.
 
-
-def _longest_sequence(filled: float = _FILLED, states: float = 1) -> float:
-    """The tokens of a sequence with which that plan just fits: what a GPU keeps grows with them."""
+    `reserve`, `states` and `gathered` are 0 where somebody forgets them.
+    """
     plan = long_sequences()
-    grows = plan.memory.activations + plan.memory.transient
-    stays = plan.memory.total - grows
-    return float(plan.run.model.sequence_length * (filled - states * stays) / grows)
+    grows = plan.memory.activations + plan.memory.logits
+    of_states = plan.memory.total - grows - _gathered(plan)
+    room = plan.card - reserve * plan.reserve - states * of_states - gathered * _gathered(plan)
+    return float(plan.run.model.sequence_length * room / grows)
 
 
 _LENGTH = Numeric(
     key=_longest_sequence,
     asked="tokens",
-    unit=lambda number: f"{units.exact(round(number))} tokens, with nothing else changed",
+    unit=lambda number: f"{units.exact(int(number))} tokens, with nothing else changed",
     hint=(
         "Which of the bytes grow with the sequence, and which stay?",
-        "The states stay, and all else grows in proportion to the sequence.",
+        "States, embedding and head stay, and all else grows in proportion to the sequence.",
     ),
     wrong_values={
         _longest_sequence(states=0): "this leaves the states out: they need their room as well.",
-        _longest_sequence(80e9): "this fills the card to its edge: the reserve must stay free.",
+        _longest_sequence(gathered=0): "this leaves out what is gathered: embedding and head are "
+        "as large for a short sequence.",
+        _longest_sequence(states=0, gathered=0): "this lets all of it grow with the sequence: "
+        "states, embedding and head stay as large as they are.",
+        _longest_sequence(reserve=0): "this fills the card to its edge: the reserve must stay "
+        "free.",
         _longest_sequence() / 1024: "these are thousands: give the tokens.",
     },
 )
@@ -348,11 +364,12 @@ def _plan_of_design(design: Design) -> Plan:
 
 EXERCISES: dict[str, Exercise] = {
     "plan-memory": FillIn(
-        key=_memory,
+        key=_memory_on_16,
         unit=lambda size: f"{units.gigabytes(size)} on each GPU",
         hint=(
-            "Which of the three do the GPUs share?",
-            "Each GPU keeps the activations of its own sequence.",
+            "Which of the four do the GPUs share?",
+            "Each GPU keeps the activations of its own sequence, and gathers embedding and head "
+            "whole.",
         ),
         common_mistakes={
             "this shares the activations as well: each GPU works on a sequence of its own, and "
@@ -361,8 +378,13 @@ EXERCISES: dict[str, Exercise] = {
                 lambda: _memory(shared=1)
             ),
             "this is with 64 GPUs: only 16 are left.": lambda: _memory(shared=64),
-            "these are the states alone: activations and logits come on top.": (
+            "these are the states alone: activations, logits and what is gathered come on top.": (
                 lambda: _page_plan().parameters.total
+            ),
+            "this leaves out what is gathered: at the loss each GPU has the whole embedding and "
+            "head, with their gradients.": lambda: _memory(gathered=0),
+            "this shares embedding and head as well: at the loss they are gathered whole.": (
+                lambda: _memory(gathered=1 / 16)
             ),
         },
     ),
@@ -417,9 +439,9 @@ EXERCISES: dict[str, Exercise] = {
         options={name: _sentence_on_proposal(name) for name in PROPOSALS},
         followups=[
             Question(
-                "of its 229 GB, 2.01 GB are states, and 62.5 GB may be filled. Nothing is "
-                "changed but the length of the sequences. With how many tokens in each does it "
-                "just fit?",
+                "of its 233 GB, 2.01 GB are states and 4.20 GB the gathered embedding and head, "
+                "and 80.4 GB may be filled. Nothing is changed but the length of the sequences. "
+                "With how many tokens in each does it just fit?",
                 _LENGTH,
             )
         ],

@@ -78,7 +78,7 @@ class Setting(controls.Split):
 _SETTINGS = {
     "8B on 64 H100": Setting(),
     "A pipeline of 4 stages": Setting(pipeline_parallel=4, global_batch_size=128, zero_stage=1),
-    "8B, not all sharded": Setting(zero_stage=2),
+    "A 7B, not all sharded": Setting("Mistral-7B-v0.1", num_gpus=16, zero_stage=1),
     "70B on 8 H100": Setting(
         "Llama-3.1-70B", num_gpus=8, tensor_parallel=8, zero_stage=1, recompute="full"
     ),
@@ -231,7 +231,8 @@ def _sentence(plan: Plan, days: float, previous: Plan | None) -> str:
         result += f" (dashed: {_days(previous)})"
     memory = units.gigabytes(plan.memory.total)
     result += (
-        f"; you have {days:,g} {'day' if days == 1 else 'days'}. Each GPU holds <b>{memory}</b>: "
+        f"; you have {days:,g} {'day' if days == 1 else 'days'}. "
+        f"Each GPU holds <b>{memory}</b> at the {plan.phase}: "
     )
     if plan.fits:
         return f"{result}<b>fits</b>, {units.gigabytes(plan.free_memory)} free."
@@ -266,7 +267,7 @@ def _tables(plan: Plan) -> str:
         ["micro-batches in a step", units.exact(m)],
         ["idle in a pipeline of equal stages, of the step", idle],
         ["sent to other replicas in a step", units.gigabytes(plan.traffic)],
-        ["memory of a GPU", units.gigabytes(plan.memory.total)],
+        [f"memory of a GPU, at the {plan.phase}", units.gigabytes(plan.memory.total)],
         ["to be kept free", units.gigabytes(plan.reserve)],
     ]
     spans = _spans(plan)
@@ -548,11 +549,12 @@ class Levers:
 
     @property
     def plan(self) -> Plan:
-        """Llama 3.1 70B on 64 H100, eight of which share each layer."""
+        """Llama 3.1 70B on 32 H100, eight of which share each layer."""
         levers = (self.zero_stage, self.micro_batch_size, self.recompute)
         return planned(
             Setting(
                 "Llama-3.1-70B",
+                num_gpus=32,
                 tensor_parallel=8,
                 zero_stage=levers[0],
                 micro_batch_size=levers[1],

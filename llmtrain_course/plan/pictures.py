@@ -131,7 +131,7 @@ def answers(plan: Plan, days: float, before: Plan | None = None, layout: Layout 
     body = time + _memory(plan, before, lower, layout)
     words = (
         f"{_time_in_words(plan, days)} Each GPU holds {units.gigabytes(plan.memory.total)} of "
-        f"{units.gigabytes(plan.card)}: "
+        f"{units.gigabytes(plan.card)} at the {plan.phase}: "
         f"{', '.join(f'{word} {units.gigabytes(x)}' for word, x in parts_of(plan).items())}. "
         f"{_capitalized(memory_verdict(plan))}."
     )
@@ -145,8 +145,10 @@ def _capitalized(verdict: str) -> str:
 
 def _foot(plan: Plan, lower: float, layout: Layout) -> int:
     """Where a drawing ends whose memory begins here: below the key of its parts."""
-    many = len(parts_of(plan)) > 6
-    return int(lower + (242 if layout.stacked else 182 if many else 160))
+    many = len(parts_of(plan))
+    if layout.stacked:
+        return int(lower + (264 if many > 7 else 242))
+    return int(lower + (182 if many > 6 else 160))
 
 
 def time_verdict(plan: Plan, days: float) -> str:
@@ -222,7 +224,8 @@ def _memory(plan: Plan, before: Plan | None, top: float, layout: Layout) -> str:
     chip, total = float(plan.card), float(plan.memory.total)
     axis = Axis(16, layout.width - 16, REACH * chip / 1e9)
     y = top + (72 if layout.stacked else 50)
-    svg = _heading("memory of a GPU", memory_verdict(plan), top + 20, layout)
+    title = f"memory of a GPU, at the {plan.phase}"
+    svg = _heading(title, memory_verdict(plan), top + 20, layout)
     edge, free = axis.at(chip / 1e9), axis.at((chip - plan.reserve) / 1e9)
     svg += rect(free, y, edge - free, 30, GREY, "the reserve", opacity=0.15)
     svg += hatched(free, y, edge - free, 30, 10)
@@ -230,7 +233,7 @@ def _memory(plan: Plan, before: Plan | None, top: float, layout: Layout) -> str:
     for word, size in parts_of(plan).items():
         x, filled = axis.at(filled / 1e9), filled + size
         wide = axis.at(filled / 1e9) - x
-        svg += rect(x, y, wide, 30, COLORS[word], f"{word}: {units.gigabytes(size)}")
+        svg += rect(x, y, wide, 30, _color(word), f"{word}: {units.gigabytes(size)}")
         near = edge - x if x < edge < x + wide else wide  # of a part across the chip's line
         if fits(word, near - 10, 14):
             svg += text(x + near / 2, y + 20, word, 14, "middle", "#FFFFFF")
@@ -241,20 +244,30 @@ def _memory(plan: Plan, before: Plan | None, top: float, layout: Layout) -> str:
     svg += _limit(axis, chip / 1e9, y, f"the chip has {units.gigabytes(chip)}")
     svg += axis.ticks(y + 34, "GB")
     key: Key = [
-        (COLORS[word], 1, f"{word} {units.gigabytes(x)}") for word, x in parts_of(plan).items()
+        (_color(word), 1, f"{word} {units.gigabytes(x)}") for word, x in parts_of(plan).items()
     ]
     return svg + color_key(key, y + 74, layout)
 
 
 def parts_of(plan: Plan) -> dict[str, float]:
-    """What a GPU holds, by the words of the course; what is there for a moment last.
+    """What a GPU holds at its fullest moment, by the words of the course; what passes last.
 
-    That is the logits at the loss, or elsewhere a layer that is computed again.
+    At the loss that is logits, and the embedding and head that ZeRO 3 gathers; in a layer
+    what is computed again, its gradients and what is gathered; at the update a copy.
     """
-    parts = {name.replace("_", " "): x for name, x in plan.memory.parts().items() if x}
-    moment = parts.pop("transient", 0)
-    word = "logits" if plan.memory.moment == "loss" else "recomputed"
-    return parts | ({word: moment} if moment else {})
+    memory = plan.memory
+    parts = {name.replace("_", " "): x for name, x in memory.parts().items() if name != "transient"}
+    parts |= {"logits": memory.logits, _PASSING[plan.phase]: memory.transient - memory.logits}
+    return {word: x for word, x in parts.items() if x}
+
+
+_PASSING = {"loss": "gathered", "last layer": "at work", "first layer": "at work", "update": "copy"}
+"""What is there for a moment beside the logits."""
+
+
+def _color(part: str) -> str:
+    """The colour of a part of memory; what passes has that of what is computed again."""
+    return COLORS["recomputed" if part in _PASSING.values() else part]
 
 
 def memory_verdict(plan: Plan) -> str:
@@ -271,7 +284,7 @@ def memory_verdict(plan: Plan) -> str:
 
 def price_of_fitting(plan: Plan, start: Plan, layout: Layout = WIDE) -> Drawing:
     """The bytes on a GPU, and below them GPU-hours and bytes sent beside those of `start`."""
-    lower = 236 if layout.stacked else 148
+    lower = 236 if layout.stacked else 170
     y = lower + (72 if layout.stacked else 50)
     was, now = float(start.gpu_hours.likely), float(plan.gpu_hours.likely)
     axis = Axis(16, layout.width - 16, 100 * REACH)

@@ -4,7 +4,14 @@ import pytest
 
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.parallelism.pipeline import BACKWARD, FORWARD, pipeline
-from llmtrain_course.plan.pictures import answers, format_span, price_of_fitting, promise
+from llmtrain_course.plan.pictures import (
+    NARROW,
+    WIDE,
+    answers,
+    format_span,
+    price_of_fitting,
+    promise,
+)
 from llmtrain_helpers import plan_run, published, units
 from llmtrain_helpers.results import Interval
 from research.utilizations import others_days
@@ -86,19 +93,39 @@ def test_the_bar_of_memory_is_to_scale_in_the_courses_colours() -> None:
     picture = drawn(answers(plan, 30))
     unit = (picture.text("80").across - picture.text("60").across) / 20e9
     parts = {k.replace("_", " "): v for k, v in plan.memory.parts().items() if v}
-    parts["logits"] = parts.pop("transient")
+    parts["logits"] = parts.pop("transient")  # nothing is gathered with ZeRO 1
     for word, size in parts.items():
         [bar] = picture.titled(f"{word}: ")
         assert bar.width == pytest.approx(unit * size, abs=0.2), word
         assert bar.fill == COLORS[word]
 
 
-def test_what_is_computed_again_is_no_logits() -> None:
+def test_what_passes_is_named_by_its_moment() -> None:
     gpt3, a100 = published.architecture("GPT-3 175B"), published.accelerator("A100")
     split = {"tensor_parallel": 8, "pipeline_parallel": 8}
     piped = plan_run(gpt3, a100, 1024, 3 * 10**11, 1536, recompute="full", **split)
-    assert drawn(answers(piped, 30)).titled("recomputed: ")
-    assert drawn(answers(plan_of(recompute="full"), 30)).titled("logits: ")
+    layer = drawn(answers(piped, 30))
+    assert (len(layer.titled("at work: ")), layer.titled("logits: ")) == (1, [])
+    assert "memory of a GPU, at the last layer" in layer.texts
+    loss = drawn(answers(plan_of(recompute="full"), 30))
+    unit = (loss.text("80").across - loss.text("60").across) / 20e9
+    ends = 4 * (LLAMA.vocab_size * LLAMA.hidden_size) * 2
+    assert loss.titled("logits: ")[0].width == pytest.approx(
+        unit * 8 * 8192 * LLAMA.vocab_size, 0.01
+    )
+    assert loss.titled("gathered: ")[0].width == pytest.approx(unit * ends, 0.01)
+    assert "memory of a GPU, at the loss" in loss.texts
+
+
+def test_the_key_of_memory_has_room_for_each_of_its_parts() -> None:
+    """Seven and eight parts have three rows, and on a telephone up to six."""
+    both = plan_of(recipe="bf16_both_grads")
+    large = plan_of(LARGE, tensor_parallel=8, zero_stage=3, micro_batch_size=2)
+    for layout in (WIDE, NARROW):
+        picture = drawn(answers(both, 30, layout=layout))
+        assert picture.text("gathered 4.20 GB").bottom <= picture.height
+        picture = drawn(price_of_fitting(large, large, layout))
+        assert picture.text("gathered 1.05 GB").bottom < picture.text("GPU-hours").top
 
 
 @pytest.mark.parametrize(
@@ -122,17 +149,19 @@ def test_what_is_far_too_late_says_how_many_times() -> None:
 
 
 def test_fitting_is_told_with_its_bytes() -> None:
-    assert "✓ fits, 21.2 GB free" in drawn(answers(plan_of(), 30)).texts
-    assert "○ tight, 5.42 GB free" in drawn(answers(plan_of(zero_stage=2), 30)).texts
-    assert "✗ 168 GB too much" in drawn(answers(plan_of(LARGE), 30)).texts
+    assert "✓ fits, 22.5 GB free" in drawn(answers(plan_of(), 30)).texts
+    longer = plan_of(published.architecture("Llama-3.1-8B", 9216), zero_stage=2)
+    assert "○ tight, 3.84 GB free" in drawn(answers(longer, 30)).texts
+    assert "✗ 171 GB too much" in drawn(answers(plan_of(LARGE), 30)).texts
 
 
 def test_the_reserve_ends_at_the_chips_line() -> None:
     plan = plan_of()
     picture = drawn(answers(plan, 30))
     [reserve] = picture.titled("the reserve")
-    assert reserve.right == pytest.approx(picture.text("80").across, abs=0.2)
     unit = (picture.text("80").across - picture.text("60").across) / 20e9
+    edge = picture.text("80").across + unit * (plan.card - 80e9)
+    assert reserve.right == pytest.approx(edge, abs=0.2)
     assert reserve.width == pytest.approx(unit * plan.reserve, abs=0.2)
 
 
@@ -177,9 +206,10 @@ def test_each_published_run_is_a_dot_at_its_days_and_fades_after_a_measured_step
 
 
 def test_the_price_is_held_against_the_start() -> None:
-    start = plan_of(LARGE, tensor_parallel=8, zero_stage=1, micro_batch_size=2)
+    split = {"num_gpus": 32, "tensor_parallel": 8}
+    start = plan_of(LARGE, zero_stage=1, micro_batch_size=2, **split)
     picture = drawn(price_of_fitting(start.replace(zero_stage=2, recompute="alternate"), start))
-    assert {"+6.07 %", "509 GB sent to other replicas in a step"} < {*picture.texts}
+    assert {"+6.07 %", "860 GB sent to other replicas in a step"} < {*picture.texts}
     ratio = picture.width_of("more") / picture.width_of("as at the start")
     assert ratio == pytest.approx(0.0607, abs=0.001)
     assert "as at the start" in drawn(price_of_fitting(start, start)).texts

@@ -6,9 +6,10 @@ import pytest
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_course.parallelism.formulas import pipeline_schedule
-from llmtrain_course.plan.exercises import PROPOSALS, long_sequences
-from llmtrain_helpers import training_interval
-from tests.faces.exercises.answers.plan import MINE
+from llmtrain_course.plan.exercises import PROPOSALS, _page_plan, long_sequences
+from llmtrain_helpers import published, training_interval, units
+from tests.faces.exercises.answers.plan import GATHERED, KEPT, LOGITS, MINE, STATES
+from tests.pages import cell
 
 
 def test_the_batch_of_08_b_is_the_least_that_idles_a_tenth() -> None:
@@ -61,7 +62,59 @@ def test_08_d_speaks_of_the_entries_of_the_dictionary() -> None:
 
 def test_the_prediction_says_what_is_not_shared_out() -> None:
     prediction = PREDICTIONS["plan-guess"]
-    assert round(prediction.truth()) == 248
+    assert round(prediction.truth()) == 256
     reply = prediction.reveal("514")
-    assert "it is 248 GB: 2.1 times too much. ZeRO 3 leaves 17.6 GB" in reply
+    assert "it is 256 GB: 2.0 times too much. ZeRO 3 leaves 17.6 GB" in reply
     assert "222 GB of activations, 4.6 times those of the 8B" in reply
+    memory = _page_plan("Llama-3.1-70B").memory
+    assert memory.logits == pytest.approx(memory.transient / 2)
+    assert "At the loss 16.8 GB are there as well, half of them logits" in reply
+
+
+def test_the_line_of_08_is_the_plans_own_total() -> None:
+    """The numbers in the page's cell, with the states that 16 GPUs share."""
+    page = cell("08_plan", "memory")
+    for number in (STATES // 16, KEPT, LOGITS, GATHERED):
+        assert f"{number:_}" in page
+    plan = _page_plan().replace(num_gpus=16)
+    assert plan.memory.total == STATES / 16 + KEPT + LOGITS + GATHERED
+    eight = plan.replace(num_gpus=8)
+    assert eight.fits  # which the page asks below it
+
+
+def test_08_c_gives_the_bytes_that_its_second_question_needs() -> None:
+    plan = long_sequences()
+    [question] = EXERCISES["plan-c"].followups
+    gathered = plan.memory.transient - plan.memory.logits
+    states = plan.memory.total - plan.memory.activations - plan.memory.transient
+    for size in (plan.memory.total, states, gathered, plan.card - plan.reserve):
+        assert units.gigabytes(size) in question.text
+    shorter = [
+        plan.replace(model=published.architecture("Llama-3.1-8B", n)).fits for n in (10_709, 10_710)
+    ]
+    assert shorter == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "reply"),
+    [
+        (10_999, "leaves the states out"),
+        (11_316, "leaves out what is gathered"),
+        (11_606, "lets all of it grow"),
+        (11_446, "the reserve must stay free"),
+        (10.46, "give the tokens"),
+    ],
+)
+def test_the_second_question_of_08_c_knows_what_is_forgotten(tokens: float, reply: str) -> None:
+    [question] = EXERCISES["plan-c"].followups
+    right, text = question.exercise.grade(tokens)
+    assert not right
+    assert reply in text
+
+
+def test_only_one_choice_of_08_d_recomputes_nothing() -> None:
+    """With the example, as the page says, and with its tokens as page 03 has them."""
+    example = {**MINE, "sequence": 8192, "batch": 512, "tokens": 34e9}
+    choices = [(micro, zero) for micro in (1, 2, 4) for zero in (0, 1, 2, 3)]
+    right = [x for x in choices if check("plan-d", example | {"micro": x[0], "zero": x[1]}).ok]
+    assert right == [(1, 3)]

@@ -2,17 +2,19 @@
 
 import re
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from llmtrain_course.plan.formulas import rounded_down, share_of_peak
-from llmtrain_course.plan.handles import Levers, Setting, planned
+from llmtrain_course.plan.handles import Levers, Month, Setting, planned
 from llmtrain_course.plan.pictures import answers
 from llmtrain_helpers import plan_run, published, units
+from llmtrain_helpers.plan.memory import RESERVES
 from llmtrain_helpers.plan.pace import STOPS
-from research import splits
+from research import memory, splits
 from research.utilizations import others_days
 from tests.pages import cell, cells, words
 from tests.plan.cases import H100, plan_of
@@ -80,8 +82,40 @@ def test_what_the_page_says_of_stops() -> None:
 
 
 def test_the_reserve_that_the_page_tells() -> None:
-    plan = plan_of(accelerator=H100)
-    assert round(float(plan.reserve / H100.memory), 2) == 0.22
+    text = cell("08_plan", "memory-seen")
+    plan = plan_of(accelerator=H100, zero_stage=3)
+    assert plan.reserve == RESERVES["several"] == 5.1e9
+    assert f"reserves 5.1 GB (on a single one {RESERVES['one GPU'] / 1e9:.1f})" in text
+    assert f"may fill {units.gigabytes(plan.card - plan.reserve)[:4]} of the 85.5" in text
+    measured = memory.reserves(attrgetter("ways"))
+    assert f"[{sum(x.rows for x in measured.values())} measured steps]" in text
+    several = measured["several"]
+    assert f"at least {several.firm / 1e9:.1f} GB more than the tensors' peak in three" in text
+    assert f"at least {several.likely / 1e9:.1f} GB more in half" in text
+
+
+def test_the_bytes_that_the_page_types() -> None:
+    """Of its plan, of the levers' start, and of the 70B on all 64 GPUs."""
+    plan = plan_of(accelerator=H100, zero_stage=3)
+    card, holds = units.gigabytes(plan.card), units.gigabytes(plan.memory.total)
+    first = cell("08_plan", "predict")
+    assert f"An H100 has {card} of memory" in first
+    assert f"Llama 3.1 8B needs {holds} on each" in first
+    assert plan.card / 2**30 < 80
+    levers = cell("08_plan", "levers")
+    assert f"It needs {units.gigabytes(Levers().plan.memory.total)}, and a plan may fill" in levers
+    one = Levers(3, 2, "none").plan.replace(num_gpus=64)
+    assert one.fits
+    assert one.seconds_per_iteration == Levers().plan.replace(num_gpus=64).seconds_per_iteration
+    assert f"with {units.gigabytes(one.memory.total)}, and" in cell("08_plan", "levers-seen")
+    assert Levers(1, 2, "alternate").plan.tight
+    assert 0 < Levers(1, 2, "alternate").plan.free_memory < 0.1e9
+
+
+@pytest.mark.parametrize("size", ["Llama-3.2-1B", "Llama-3.1-8B", "Llama-3.1-70B"])
+def test_the_months_models_are_fullest_at_the_loss(size: str) -> None:
+    for num_gpus in (8, 64, 512):
+        assert Month(size, num_gpus=num_gpus).plan.phase == "loss"
 
 
 def test_how_far_the_page_trusts_the_order() -> None:

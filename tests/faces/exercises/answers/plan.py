@@ -17,17 +17,21 @@ MINE |= {"tokens": 33e9, "sequence": 4096, "batch": 1024, "tensor": 1, "pipeline
 MINE |= {"micro": 1, "zero": 3, "recompute": "none"}
 
 STATES, KEPT, LOGITS = 16 * 8_030_261_248, 48_360_325_120, 8_405_385_216
+GATHERED = 4_202_692_608
+REST = KEPT + LOGITS + GATHERED
 
 
 ANSWERS = {
     "plan-memory": Answers(
-        right=[STATES / 16 + KEPT + LOGITS, STATES // 16 + KEPT + LOGITS],
+        right=[STATES / 16 + REST, STATES // 16 + REST],
         common_mistakes=[
-            ((STATES + KEPT + LOGITS) / 16, "a sequence of its own"),
-            (STATES + KEPT + LOGITS, "one part in 16"),
-            (STATES / 64 + KEPT + LOGITS, "with 64 GPUs"),
+            ((STATES + REST) / 16, "a sequence of its own"),
+            (STATES + REST, "one part in 16"),
+            (STATES / 64 + REST, "with 64 GPUs"),
             (STATES / 16, "the states alone"),
-            (58.8, "times too little"),
+            (STATES / 16 + KEPT + LOGITS, "leaves out what is gathered"),
+            ((STATES + GATHERED) / 16 + KEPT + LOGITS, "are gathered whole"),
+            (63.0, "times too little"),
         ],
     ),
     "plan-a": Answers(
@@ -68,10 +72,10 @@ ANSWERS = {
     ),
     "plan-c": Answers(
         right=["CP 4", "cp4"],
-        replies=[(8730, "right, 8,730 tokens"), ("8.73k", "right, ")],
+        replies=[(10_709, "right, 10,709 tokens"), ("10.7k", "right, ")],
         common_mistakes=[
             ("recompute", "at +32 % GPU-hours. The activations go"),
-            ("128 GPUs", "228 GB on each GPU, which does not fit"),
+            ("128 GPUs", "232 GB on each GPU, which does not fit"),
             ("4 stages", "up to four micro-batches"),
             ("4 stages", "at +51 % GPU-hours"),
         ],
@@ -84,6 +88,7 @@ ANSWERS = {
                 for change in [
                     {},
                     {"tokens": "33B", "sequence": "4,096", "batch": "1,024"},
+                    {"sequence": 8192, "batch": 512},
                     {"sequence": 8192, "batch": 512, "tokens": 30e9, "recompute": "full"},
                     {"gpus": 64, "tokens": 260e9},
                     {"chip": "H100", "gpus": 64, "tensor": 8, "tokens": 3.5e11, "zero": 1},
@@ -99,7 +104,7 @@ ANSWERS = {
                 for change, reply in [
                     ({"tokens": 57e9}, "it takes 24 to 33 days (as a first run up to 50.9 days)"),
                     ({"tokens": 94e9}, "and you have 30"),
-                    ({"sequence": 8192, "batch": 512}, "where 17.5 GB should stay free"),
+                    ({"sequence": 9216, "batch": 512}, "where 5.10 GB should stay free"),
                     (
                         {"sequence": 8192, "batch": 512, "tokens": 47e9, "recompute": "full"},
                         "as a first run up to 42.0 days",
@@ -108,7 +113,7 @@ ANSWERS = {
                     ({"zero": 7}, "zero=7 is unknown"),
                     ({"micro": 3}, "batch=1024 is not divisible by micro·replicas=24"),
                     ({"gpus": 12, "tensor": 8}, "gpus=12 is not divisible by tensor"),
-                    ({"sequence": 8192, "batch": 512}, "Shorten the sequence, or recompute"),
+                    ({"sequence": 9216, "batch": 512}, "Shorten the sequence, or recompute"),
                     ({"sequence": 8192, "batch": 512, "micro": 2}, "Lower micro or sequence"),
                     ({"zero": 0}, "Raise zero, gpus or tensor, or take a smaller model"),
                     ({"recompute": "all"}, "Known: none, selective, full, alternate"),
