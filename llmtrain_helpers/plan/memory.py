@@ -109,7 +109,7 @@ def stored_on(run: Run, stage: Stage, in_flight: Result) -> Stored:
     beside = (run.sharding != "zero") * where(t > 1, 1, 0)
     third = 4 * beside * (kernel > 10)
     whole_input = beside * divide(2 * stage.head * tokens * model.hidden_size * (t - 1), t)
-    recomputed = divide(recomputed_bytes(run, saved.layers), c)
+    layer, again = (divide(size, c) for size in largest_layer(run, saved.layers))
     at_once = divide(v * tokens * widest_gradients(model), t)
     output = divide(stage.head * head_parameters(model), t)
     gathered = gathered_bytes(run, stage)
@@ -120,10 +120,10 @@ def stored_on(run: Run, stage: Stage, in_flight: Result) -> Stored:
         of_all=gradients_at_once(run.update, learning, largest_matrix(run)),
         others=(in_flight - 1) * (layers + embedding),
         layers=layers + embedding,
-        layer=divide(layers, sum(n for n, _ in stage_layers(model, stage))),
+        layer=layer,
         head=head + whole_input,
         logits=(max(kernel - 4, 0) + third) * logits,
-        working=working_bytes(run.recompute, recomputed, at_once),
+        working=working_bytes(run.recompute, again, at_once),
         ends=gathered[0],
         gathered=gathered[1],
     )
@@ -280,6 +280,8 @@ def kept_activations(
 def layer_activations(run: Run, kept: Result, stage: Stage) -> Result:
     """What a stage's layers keep of a micro-batch; `kept` is what all of them do."""
     model = run.model
+    if stage.embedding is stage.head is True:  # the only stage has all of them
+        return kept
     layers = stage_layers(model, stage)
     if len(layers) == 1:
         return divide(kept, model.num_layers) * layers[0][0]
@@ -290,20 +292,18 @@ def layer_activations(run: Run, kept: Result, stage: Stage) -> Result:
     return sum(how_many * by_kind[layer] for how_many, layer in layers)
 
 
-def recomputed_bytes(run: Run, kept: Result) -> Result:
-    """What one layer computes again in backward: of several kinds, the most."""
+def largest_layer(run: Run, kept: Result) -> tuple[Result, Result]:
+    """What one layer keeps, and what it computes again in backward: of several kinds, the most."""
     model = run.model
     if len(model.layers) == 1:
         everything = kept_activations(run, model, "none").layers
-        return divide(everything - kept, model.num_layers)
-    most: Result = 0
-    for layer in model.kinds:
-        one = replace(model, layers=((1, layer),))
-        everything, some = (
-            kept_activations(run, one, recompute).layers for recompute in ("none", run.recompute)
-        )
-        most = maximum(most, everything - some)
-    return most
+        return divide(kept, model.num_layers), divide(everything - kept, model.num_layers)
+    ones = [replace(model, layers=((1, layer),)) for layer in model.kinds]
+    every, some = (
+        [kept_activations(run, one, recompute).layers for one in ones]
+        for recompute in ("none", run.recompute)
+    )
+    return greatest(some), greatest(x - y for x, y in zip(every, some, strict=True))
 
 
 # --- what is gathered

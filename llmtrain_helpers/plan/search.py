@@ -119,22 +119,18 @@ def best_split(
         run = first.run.if_even(**layout._asdict())
         return math.inf if run is None else float(memory_per_gpu(run).total)
 
-    def leanest(layout: Layout) -> Layout:
-        """The same with the smallest micro-batch: larger ones never hold less."""
-        return layout._replace(micro_batch_size=tried[0].micro_batch_size)
-
     best: Plan | None = None
     price: tuple[float, ...] = (math.inf,)
     bounds = zip(least_prices(first, tried), tried, strict=True)
     for bound, layout in sorted(bounds, key=lambda pair: pair[0]):
         if bound > price[: len(bound)]:
             break
-        if memory(leanest(layout)) <= most and memory(layout) <= most:
+        if memory(layout) <= most:
             plan = first.replace(**layout._asdict())
             if step_price(plan, first) < price:
                 best, price = plan, step_price(plan, first)
     if best is None:
-        return first.replace(**min(map(leanest, tried), key=memory)._asdict())
+        return first.replace(**min(tried, key=memory)._asdict())
     return best
 
 
