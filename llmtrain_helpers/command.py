@@ -579,6 +579,8 @@ def _numbers(
         "inputs": {
             **plain,
             "recipe": None if tuning is not None and not tuning.is_full else plan.run.bytes_of.name,
+            "optimizer": plan.run.update,
+            "loss_kernel": plan.run.loss,
             "accelerator": plan.run.accelerator.name,
             "sequence_length": plan.run.model.sequence_length,
             "data_parallel": plan.split.data_parallel,

@@ -49,6 +49,11 @@ def test_without_them_nothing_is_tuned(capsys: Any) -> None:
     made = json.loads(output_of(f"{ONE} {SPLIT} --json", capsys))
     assert made["tuning"] is None
     assert made["memory_peak_at"] == "loss"
+    words = {"optimizer": "muon", "loss_kernel": "chunked"}
+    other = json.loads(output_of(f"{ONE} {SPLIT} --optimizer Muon --loss chunked --json", capsys))
+    assert {name: other["inputs"][name] for name in words} == words
+    assert {made["inputs"][name] for name in words} == {"adamw_fused", "plain"}
+    assert other["memory_bytes"]["optimizer"] < 0.6 * made["memory_bytes"]["optimizer"]
     assert made["worth"]["loss"] > 0
 
 
@@ -74,6 +79,9 @@ def test_what_is_left_out_is_chosen_and_the_table_says_what_learns(capsys: Any) 
         ("--lora 1e9", "--lora 1000000000 is more than 4,096, the rank of the largest adapted"),
         ("--lora 8 --targets q_pro", "--targets 'q_pro' is unknown, did you mean 'q_proj'?"),
         ("--lora 8 --loss liger", "--loss 'liger' is unknown"),
+        ("--loss liger", "--loss 'liger' is unknown"),
+        ("--full --optimizer muon", "--optimizer 'muon' is unknown"),
+        ("--optimizer adamw_in_backward", "has no step of several passes: here are 64 micro-batch"),
         ("--lora 8 --tensor 2", "--tensor 2 is not planned with tuning: leave it at 1"),
         ("--lora 8 --recipe amp", "--recipe is of weights that all learn: give --full in place"),
         ("--full --recipe fp8", "--recipe 'fp8' isn't planned with tuning, only amp, pure_bf16"),
