@@ -161,6 +161,7 @@ GIVEN = {
     "--uneven-stages yes": ("uneven_stages", True),
     "--format FP8": ("format", "fp8"),
     "--recipe amp": ("recipe", "amp"),
+    "--attention eager": ("attention", "eager"),
     "--fused-mlp yes": ("fused_mlp", True),
     "--overlap no": ("overlap", False),
     "--price $2.50": ("price_per_gpu_hour", 2.5),
@@ -348,6 +349,7 @@ TRIED = {"--gpus", "--micro-batch", "--shard", "--recompute", "--tensor", "--pip
 TRIED |= {"--experts", "--optimizer", "--loss", "--bits", "--recipe"}
 NO_HELP = {"MODEL", "--chip", "--tokens", "--days", "--batch", "--format", "--overlap"}
 NO_HELP |= {"--software", "--price", "--step-seconds", "--interleave", "--uneven-stages", "--full"}
+NO_HELP |= {"--attention"}  # whose flash, which is what isn't given, needs least
 """Options that are tried, and options with which the same GPU wouldn't need less."""
 
 
