@@ -52,12 +52,6 @@ query head."""
 
 KERNELS: list[Kernel] = [*get_args(Kernel)]
 
-SELECTIVE_WITH_FLASH = (
-    "Selective recomputation saves nothing here: it drops attention's scores, and flash "
-    "attention doesn't store any."
-)
-"""For whoever asks for both; Megatron-LM's issue 1225 is a case."""
-
 
 @checked
 def gpt_activation_bytes(

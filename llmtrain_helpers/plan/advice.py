@@ -272,7 +272,7 @@ def _further_recompute(run: Run) -> list[EveryRecompute]:
     """What recomputes all that the run does, or more; selective only where scores are stored."""
     if run.recompute != "none":
         return list(dict.fromkeys([run.recompute, "full"]))
-    stored: list[EveryRecompute] = ["selective"] if run.attention == "unfused" else []
+    stored: list[EveryRecompute] = ["selective"] if run.attention != "flash" else []
     return ["none", *stored, "alternate", "full"]
 
 

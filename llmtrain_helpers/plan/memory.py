@@ -33,7 +33,7 @@ from llmtrain_helpers.results import divide, greatest, maximum, minimum, where
 from llmtrain_helpers.tuning import IN_8_BITS, STATES
 
 RESERVES = {"one GPU": 3.4e9, "several": 5.1e9}
-"""Bytes beyond the account of a step that a plan keeps free: three of four measured runs had
+"""Bytes of the card that a plan keeps free: beyond what they allocated, three of four runs had
 more there (IBM's 41 and 58, as their driver showed it), half of them 5.1 and 7.8e9. A part is
 cache that the allocator gives back before it fails (`research.memory`)."""
 

@@ -295,6 +295,8 @@ def _machine(plan: Plan) -> list[Line]:
         bytes_of = _recipe(plan, run.tuning) if run.tuning.is_full else run.tuning.method
         sources = "notebook 12; reserve from measured peaks"
     how = f"peak at the {plan.phase}, {run.loss} loss, {run.update}, {bytes_of}"
+    if (run.recompute, run.attention) == ("selective", "flash"):
+        how += ", and selective recomputation saves nothing: flash attention stores no scores"
     memory = plan.memory.total
     fused = {None: "", True: ", the MLP fused", False: ", the MLP not fused"}[run.fused_mlp]
     return [

@@ -12,7 +12,7 @@ GB = 1e9
 
 
 class Told(NamedTuple):
-    """A case: where it's told, what happened, and what the account says of it."""
+    """A case: where it's expected, what happened, and what the account says of it."""
 
     source: str
     observed: str
@@ -75,19 +75,19 @@ def verdict(plan: Plan) -> str:
 
 @pytest.mark.parametrize("name", TABLE)
 def test_the_account_says_what_others_saw_or_that_it_is_on_the_edge(name: str) -> None:
-    plan, told = memory.PUBLIC[name].plan, TABLE[name]
-    assert (verdict(plan), plan.memory.moment) == (told.verdict, told.moment)
-    assert round(plan.memory.total / GB, 1) == told.gigabytes
+    plan, expected = memory.PUBLIC[name].plan, TABLE[name]
+    assert (verdict(plan), plan.memory.moment) == (expected.verdict, expected.moment)
+    assert round(plan.memory.total / GB, 1) == expected.gigabytes
     ran = memory.PUBLIC[name].ran
-    assert ran == ("out of memory" not in told.observed)
-    assert told.verdict == "edge" or (told.verdict == "fits") == ran
+    assert ran == ("out of memory" not in expected.observed)
+    assert expected.verdict == "edge" or (expected.verdict == "fits") == ran
 
 
 def test_every_public_case_is_told_and_judged() -> None:
     assert [*memory.PUBLIC] == [*TABLE]
     judged = [case for case in memory.cases() if case.source == "public cases"]
     assert [(case.name, case.verdict) for case in judged] == [
-        (name, told.verdict) for name, told in TABLE.items()
+        (name, expected.verdict) for name, expected in TABLE.items()
     ]
 
 

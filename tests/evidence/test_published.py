@@ -443,11 +443,11 @@ def test_accelerators_go_by_the_names_that_papers_use(called: str, name: str) ->
 def test_what_a_driver_shows_has_a_source_and_is_near_the_vendors_bytes() -> None:
     """GB are at least as many bytes; where they mean GiB, 7 % more, and 95 GB of TPU v5p 8 %."""
     chips = published.rows("accelerators")
-    shown = [row for row in chips if "shown_bytes" in row]
-    assert (len(shown), len(chips)) == (32, 43)
+    driver_bytes = [row for row in chips if "shown_bytes" in row]
+    assert (len(driver_bytes), len(chips)) == (32, 43)
     for row in chips:
-        assert ("shown: " in row["source"]) == (row in shown), row["name"]
-    for row in shown:
+        assert ("shown: " in row["source"]) == (row in driver_bytes), row["name"]
+    for row in driver_bytes:
         assert 1 <= row["shown_bytes"] / row["memory_bytes"] < 1.09, row["name"]
 
 

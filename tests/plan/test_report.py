@@ -13,6 +13,7 @@ from llmtrain_helpers.plan.pace import HIGHEST, LONGEST, PACES
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.report import Line, Report, verdict, worth
 from tests.bad_values import assert_refused
+from tests.plan.cases import plan_of
 
 H100 = published.accelerator("H100 SXM")
 
@@ -384,3 +385,12 @@ def test_what_a_model_is_worth_is_what_the_laws_say() -> None:
     assert model.tokens_per_parameter == 10**12 / N
     assert model.best == compute_optimal(6 * N * 10**12).tokens_per_parameter
     assert model.times_the_least == times_the_least(N, 10**12)
+
+
+def test_selective_recomputation_of_flash_attention_says_that_it_saves_nothing() -> None:
+    """As in Megatron-LM's issue 1225."""
+    plain, selective = (plan_of(recompute=recompute) for recompute in ("none", "selective"))
+    assert selective.memory.activations == plain.memory.activations
+    assert "flash attention stores no scores" in str(selective.report())
+    assert "flash attention stores no scores" not in str(plain.report())
+    assert "flash" not in str(plan_of(recompute="selective", attention="unfused").report())
