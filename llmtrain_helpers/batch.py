@@ -48,7 +48,7 @@ def data_parallel_size(
 ) -> Exact | Array:
     """The copies of the model that work side by side: n / (TP·PP·CP).
 
-    Takes whole numbers, or arrays; ValueError if the split does not divide the GPUs.
+    Takes whole numbers or arrays; ValueError if the split doesn't divide the GPUs.
 
     Source: arXiv 2104.04473 section 3 (n = p·t·d), with context parallelism added.
 
@@ -83,7 +83,7 @@ def accumulation_steps(
 ) -> Exact | Array:
     """Micro-batches that each replica works through before an update: B / (b·d).
 
-    ValueError if that is no whole number.
+    Raises ValueError if that isn't a whole number.
 
     >>> accumulation_steps(1536, micro_batch_size=1, data_parallel=24)
     64
@@ -113,7 +113,7 @@ def steps_per_epoch(
 ) -> Exact | Array:
     """Updates in one pass over the samples: N / B, rounded up, or down if `drop_last`.
 
-    ValueError if `drop_last` leaves no step at all.
+    Raises ValueError if `drop_last` leaves no step at all.
 
     >>> steps_per_epoch(1003, 10), steps_per_epoch(1003, 10, drop_last=True)
     (101, 100)
@@ -135,7 +135,7 @@ def epoch_seconds(
 ) -> float | Array:
     """Seconds of training: epochs × steps an epoch × seconds a step.
 
-    The number of devices does not enter: it is in the global batch and in the seconds.
+    The number of devices is already in the global batch and in the seconds.
 
     >>> epoch_seconds(1000, 10, seconds_per_step=0.5, epochs=3)
     150.0
@@ -149,8 +149,9 @@ def epoch_seconds(
 class StepTime:
     """A model of a step's seconds: a fixed overhead t₀, and a rate r in samples/s.
 
-    t(B) = t₀ + B / r. `half_rate_batch`, t₀·r, is the batch at which throughput is half
-    of r: below it doubling nearly doubles the throughput, above it hardly.
+    t(B) = t₀ + B / r. `half_rate_batch`, t₀·r, is the batch at which throughput is half of
+    r. Below it, doubling the batch nearly doubles the throughput; above it, it hardly
+    helps.
 
     >>> step = StepTime(overhead=0.1, rate=160.0)
     >>> step.half_rate_batch, step.seconds(16), step.throughput(16)
@@ -173,7 +174,7 @@ class StepTime:
 
     @property
     def half_rate_batch(self) -> Result:
-        """The batch, t₀·r, at which half of the rate is reached."""
+        """The batch, t₀·r, that reaches half of the rate."""
         return self.overhead * self.rate
 
 
@@ -196,9 +197,9 @@ def fit_step_time(batch_sizes: ArrayLike, seconds: ArrayLike) -> StepTime:
     """The `StepTime` that fits measured steps best, in relative errors.
 
     Least squares of (t₀ + B/r)/t − 1, so that short steps count as much as long ones.
-    Takes arrays of sizes (samples) and seconds. ValueError if the data support no fit:
-    fewer than three sizes, an overhead or a rate that comes out not positive, or no
-    saturation seen (the largest size is below the half-rate batch).
+    Takes arrays of sizes (samples) and seconds. Raises ValueError if the data don't support
+    a fit: fewer than three sizes, an overhead or a rate that isn't positive, or no
+    saturation (the largest size is below the half-rate batch).
 
     >>> import numpy as np
     >>> sizes = np.array([1, 2, 4, 8, 16, 32, 64])
@@ -216,7 +217,7 @@ def fit_step_time(batch_sizes: ArrayLike, seconds: ArrayLike) -> StepTime:
         refuse("seconds", t.shape, f"is not of the shape of batch_sizes, {B.shape}")
     if len(np.unique(B)) < 3:
         refuse("batch_sizes", B.tolist(), "are fewer than three different sizes")
-    # t₀·(1/t) + (1/r)·(B/t) = 1, as nearly as can be: linear in t₀ and in 1/r.
+    # t₀·(1/t) + (1/r)·(B/t) = 1, as nearly as possible: linear in t₀ and in 1/r.
     columns = np.stack([1 / t, B / t], axis=1)
     (overhead, slope), *_ = np.linalg.lstsq(columns, np.ones_like(t), rcond=None)
     for name, value in {"overhead": overhead, "seconds for each sample": slope}.items():
@@ -232,11 +233,11 @@ def fit_step_time(batch_sizes: ArrayLike, seconds: ArrayLike) -> StepTime:
 
 @checked
 def largest_batch(fits: Callable[[int], bool], limit: Count[int] = 2**20) -> int:
-    """Find the largest batch that fits as one does on a GPU: by doubling.
+    """Find the largest batch that fits, by doubling, as you would on a GPU.
 
-    Doubles from 1 until `fits(batch)` is false, then settles the exact figure between.
-    Takes a predicate that is true up to some size; returns `limit` when all fit, and
-    raises ValueError when not even 1 does.
+    Doubles from 1 until `fits(batch)` is false, then narrows it down to the exact number.
+    Takes a predicate that's true up to some size. Returns `limit` if everything fits, and
+    raises ValueError if not even 1 does.
 
     >>> largest_batch(lambda batch: batch * 3.5e9 < 80e9)
     22
@@ -248,7 +249,7 @@ def largest_batch(fits: Callable[[int], bool], limit: Count[int] = 2**20) -> int
     good = 1
     while good < limit and fits(min(2 * good, limit)):
         good = min(2 * good, limit)
-    bad = min(2 * good, limit)  # seen to fail, unless good is the limit
+    bad = min(2 * good, limit)  # this one failed, unless good is the limit
     while bad - good > 1:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if fits(middle) else (good, middle)

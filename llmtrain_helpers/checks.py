@@ -6,8 +6,8 @@ written `300e9` or `np.int64(96)`), any other number as a float, an array of num
 float64, in which integers cannot wrap around. An array is recognised by its dtype; NumPy
 is imported only where there is one, or by those who ask for it (`numpy`, `floats`).
 
-A formula names the checks in its signature and is `checked`; what depends on two arguments
-at once (`divides`, `at_most`) is in its body.
+A formula names its checks in the signature and is `checked`; a check of two arguments at
+once (`divides`, `at_most`) is in its body.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ T = TypeVar("T")
 _Word = TypeVar("_Word", bound=str)
 
 LARGEST, SMALLEST = 1e40, 1e-40
-"""No count, rate or size of any run lies outside; beyond is a slip or an attack."""
+"""Every count, rate or size of a real run lies in between; anything else is a slip or an attack."""
 
 _PLAIN = frozenset([int, float])
-"""The types of most numbers. They are checked first, for a plan checks thousands."""
+"""The types of most numbers. They're checked first, because a plan checks thousands."""
 
 
 def refuse(name: str, value: object, problem: str) -> NoReturn:
@@ -81,9 +81,9 @@ def show(value: object) -> str:
 
 
 def shallow(text: str, most: int = 100) -> str:
-    """A JSON text whose brackets nest no deeper than this; a ValueError for any other.
+    """Return a JSON text if its brackets nest no deeper than this, or raise ValueError.
 
-    Python in a web page does not outlive a parser that calls itself so often.
+    A parser that calls itself more often crashes Python in a web page.
 
     >>> shallow('{"a": [1, "[["]}', most=2)
     '{"a": [1, "[["]}'
@@ -140,12 +140,12 @@ def quantity(name: str, value: object) -> Result:
     """
     number = finite(name, value)
     _require(name, number, number >= SMALLEST, "is not positive")
-    # An int that no array of NumPy holds would not go together with one.
+    # NumPy's arrays can't hold a larger int, so it couldn't be combined with one.
     return float(number) if type(number) is int and number >= 2**63 else number
 
 
 def amount(name: str, value: object, most: float = LARGEST) -> Result:
-    """A finite number that may be zero: a `quantity`, or none of it.
+    """A finite number that's positive or zero.
 
     >>> amount("main_gradients", 0)
     0
@@ -156,7 +156,7 @@ def amount(name: str, value: object, most: float = LARGEST) -> Result:
 
 
 def broadcast(**arguments: object) -> None:
-    """Refuse named arrays of which two do not broadcast against each other.
+    """Refuse named arrays if two of them don't broadcast against each other.
 
     >>> import numpy as np
     >>> broadcast(seconds=np.ones(3), num_gpus=np.ones((2, 1)), tokens=np.ones(4))
@@ -232,7 +232,7 @@ def choice(name: str, value: object, choices: Iterable[_Word]) -> _Word:
 
 
 def divides(name: str, whole: Number, divisor_name: str, divisor: Number) -> None:
-    """Refuse a number that another one does not divide; both are named.
+    """Refuse a number that another one doesn't divide; the error names both.
 
     >>> divides("hidden_size", 770, "num_heads", 12)
     Traceback (most recent call last):
@@ -249,7 +249,7 @@ def divides(name: str, whole: Number, divisor_name: str, divisor: Number) -> Non
 
 
 def at_most(name: str, value: Number, limit_name: str, limit: Number) -> None:
-    """Refuse a number that is more than another one; both are named.
+    """Refuse a number that's more than another one; the error names both.
 
     >>> at_most("experts_per_token", 9, "num_experts", 8)
     Traceback (most recent call last):
@@ -263,7 +263,7 @@ def at_most(name: str, value: Number, limit_name: str, limit: Number) -> None:
 
 
 def one(name: str, value: object, check: Callable[[str, object], Result] | None = None) -> Result:
-    """A single number, not an array, that passes `check`; without a check, any finite one.
+    """A single number, not an array, that passes `check` (or is finite, if there's no check).
 
     >>> one("memory", 80e9, quantity)
     80000000000.0
@@ -280,7 +280,7 @@ def single(name: str, value: object, least: int = 1) -> int:
 
 
 def finite(name: str, value: object, most: float = LARGEST) -> Result:
-    """A number of either sign, or an array of such, that is neither infinite nor NaN.
+    """A number of either sign that's neither infinite nor NaN, or an array of such numbers.
 
     >>> finite("share", -0.128)
     -0.128
@@ -295,7 +295,7 @@ def finite(name: str, value: object, most: float = LARGEST) -> Result:
 
 
 def floats(name: str, values: object) -> NDArray[Any]:
-    """Turn numbers into NumPy's float64, also from a list; they may be infinite, or NaN.
+    """Turn numbers, or a list of them, into NumPy's float64; infinity and NaN are allowed.
 
     >>> floats("values", [1, 2.5])
     array([1. , 2.5])
@@ -305,7 +305,7 @@ def floats(name: str, values: object) -> NDArray[Any]:
         array = np.asarray(values) if isinstance(values, (list, tuple)) else values
     except ValueError:  # lists of several lengths
         refuse(name, values, "is no array of numbers")
-    whole = isinstance(array, int)  # a float may be infinite, an int beyond a float not
+    whole = isinstance(array, int)  # infinity is allowed, but not an int too large for a float
     number = finite(name, array) if whole else _number(name, array)
     return cast("NDArray[Any]", np.asarray(number, dtype="float64"))
 
@@ -338,7 +338,7 @@ def is_array(value: object) -> TypeGuard[NDArray[Any]]:
 
 
 def given(size: Number) -> bool:
-    """Tell whether there is such a size: one that is not 0, or an array.
+    """Tell whether a size is given: an array, or a number other than 0.
 
     >>> given(64), given(0)
     (True, False)
@@ -378,26 +378,26 @@ Finite = Annotated[T, finite]
 one number, `Quantity[float | Array]` is a number or an array."""
 
 Exact = TypeVar("Exact", int, float)
-"""Numbers of which a formula makes an int if all of them are ints, else a float."""
+"""If all of these arguments are ints, the formula returns an int, otherwise a float."""
 
 Array = TypeVar("Array", Never, "NDArray[Any]")
-"""An array, if one of the arguments is one; then that's what the formula returns."""
+"""If one of the arguments is an array, the formula returns an array."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _Check: TypeAlias = Callable[[str, Any], Any]
 
 _SINGLE = frozenset([int, float, str, bool, NoneType])
-"""Types of arguments that are no arrays, without looking closer."""
+"""Types that are never arrays, so nobody has to look closer."""
 
 
 def checked(function: _F) -> _F:
     """Make a function check its arguments as their annotations say.
 
-    `Count` and the like are checks of this module, a `bool` has to be a `flag`, a `Literal`
-    one of its choices, and a class has to be that of the argument. Arrays have to broadcast.
-    A default isn't checked unless somebody gives it, and neither is None where the annotation
-    allows it. Of a dataclass the fields are checked.
+    `Count` and the like are checks of this module; a `bool` has to pass `flag`, a `Literal`
+    has to be one of its choices, and for a class the argument has to be an instance of it.
+    Arrays have to broadcast. A default isn't checked, and neither is None if the annotation
+    allows it. For a dataclass, the fields are checked.
 
     >>> @checked
     ... def gpu_hours(seconds: Quantity[float], num_gpus: Count[float]) -> float:
@@ -475,8 +475,8 @@ def _or_none(check: _Check) -> _Check:
 def cache_per_model(function: _F) -> _F:
     """Cache a count for each model that it's called with; calls with an array aren't cached.
 
-    Many plans of one model ask for the same counts. Models that are equal may differ in
-    what a count sees (a window of attention), so each has its own.
+    Many plans of one model ask for the same counts. The cache goes by identity, because
+    equal models can differ in what a count depends on (an attention window).
     """
     memory: dict[int, tuple[object, dict[Any, Any]]] = {}
 
@@ -502,7 +502,7 @@ _MODELS, _ANSWERS = 256, 4096
 def _answers_of(model: object, memory: dict[int, tuple[object, dict[Any, Any]]]) -> dict[Any, Any]:
     """Return a model's cached answers; the oldest model makes room for a new one."""
     if id(model) not in memory:
-        hash(model)  # refuses one of arrays
+        hash(model)  # fails if it holds arrays
         if len(memory) >= _MODELS:
             memory.pop(next(iter(memory)))
         memory[id(model)] = model, {}
@@ -513,7 +513,7 @@ def _answers_of(model: object, memory: dict[int, tuple[object, dict[Any, Any]]])
 
 
 def _named(name: str, value: Number) -> str:
-    """A limit as `name=value`; one that is described in words comes after its number."""
+    """Write a limit as `name=value`, or as its number followed by a description in words."""
     if is_array(value):
         return name
     if re.fullmatch(r"\w+( ?[·+] ?\w+)*", name):
@@ -522,7 +522,7 @@ def _named(name: str, value: Number) -> str:
 
 
 def _whole(number: Number) -> Any:
-    """Tell whether there is no fraction; of an array by rounding, which is faster."""
+    """Tell whether a number is whole; an array is rounded, which is faster."""
     return number == number.round() if is_array(number) else number % 1 == 0
 
 
@@ -546,12 +546,12 @@ def _number(name: str, value: Any) -> Result:
 
 
 def _scalar(name: str, value: Any) -> int | float:
-    """Turn one of NumPy's numbers, or an array of no dimension, into Python's own."""
+    """Turn a NumPy number, or an array without dimensions, into a Python number."""
     try:
-        numeric = getattr(value.dtype, "kind", "f") in "iuf"  # of a time, `item` can be an int
+        numeric = getattr(value.dtype, "kind", "f") in "iuf"  # the `item` of a time can be an int
         number = value.item()
         plain: int | float = number if type(number) in _PLAIN else float(number)
-    except Exception:  # it has a dtype, and is no number
+    except Exception:  # it has a dtype, but isn't a number
         numeric = False
     if not numeric:
         refuse(name, value, "is not a number")
@@ -573,7 +573,7 @@ def _array(name: str, value: Any) -> NDArray[Any]:
         with np.errstate(over="ignore"):
             array: NDArray[Any] = np.array(value, "float64")
         beyond = np.isinf(array) & np.isfinite(value) if dtype.itemsize > 8 else False
-    except Exception:  # it has a dtype and a shape, and is no array
+    except Exception:  # it has a dtype and a shape, but isn't an array
         refuse(name, value, "is no plain array")
     if array.shape != value.shape:
         refuse(name, value, "is no plain array")
@@ -584,7 +584,7 @@ def _array(name: str, value: Any) -> NDArray[Any]:
 
 
 def _require(name: str, value: Number, holds: Any, problem: str) -> None:
-    """Refuse the value, or the first of an array's, for which `holds` is false."""
+    """Refuse the value, or the first one in an array, for which `holds` is false."""
     if not is_array(value):
         if not (holds.all() if is_array(holds) else holds):
             refuse(name, value, problem)

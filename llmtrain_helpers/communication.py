@@ -46,20 +46,20 @@ LATENCY = 45e-6
 nodes of A100, H100 and B200 (`published.collectives_measured`)."""
 
 LINK_SHARE, NETWORK_SHARE = 0.7, 0.92
-"""What a collective reaches of the links' bandwidth inside a node (0.69 measured on
-A100; more where the switch adds up, 0.98 on H100), and of a node's network cards (0.92
-at most between nodes of B200, 400 GB/s each): `published.collectives_measured`."""
+"""The share of the links' bandwidth that a collective reaches inside a node (0.69 measured
+on A100; more if the switch adds up, 0.98 on H100), and of a node's network cards (at most
+0.92, between nodes of B200, 400 GB/s each): `published.collectives_measured`."""
 
 
 NODE_BANDWIDTH = 400e9
 """Bytes/s that a node of eight GPUs sends, all its network cards together: eight of 400
-Gbit/s, as in a DGX H100 (NVIDIA's datasheet). An assumption where the network is
-another; only the prices of `advise` rest on it."""
+Gbit/s, as in a DGX H100 (NVIDIA's datasheet). For other networks it's an assumption, and
+only the prices of `advise` depend on it."""
 
 
 @dataclass(frozen=True)
 class Traffic(Breakdown[Result]):
-    """Bytes that one GPU sends in a step, by what the split asks for.
+    """Bytes that one GPU sends in a step, by the kind of parallelism that needs them.
 
     `tensor` or `sequence`, inside each layer; `context`, `expert`; `pipeline`, at a
     stage's border; `data`, gradients and weights between replicas.
@@ -82,7 +82,7 @@ def all_reduce_bytes(
 ) -> float | Array:
     """Bytes that each GPU sends in a ring all-reduce: 2(d − 1)/d times the buffer.
 
-    Takes the bytes of the gradients on one GPU and d replicas; 0 for a single one.
+    Takes the bytes of the gradients on one GPU and d replicas; a single one sends 0.
 
     Source: Patarasuk and Yuan (2009): reduce-scatter and all-gather, (d − 1)/d each.
 
@@ -98,13 +98,13 @@ def all_reduce_seconds(
     data_parallel: Count[float | Array],
     bandwidth: Quantity[float | Array],
 ) -> float | Array:
-    """Seconds of a ring all-reduce at so many bytes/s, latency left out.
+    """Seconds of a ring all-reduce at a bandwidth in bytes/s, without latency.
 
-    The bandwidth is that of the narrowest place the ring passes, in one direction:
-    inside a node a GPU's own link; over whole nodes the node's egress, all its network
-    cards together, for what the ring carries leaves each node once, and its GPUs share
-    the cards. Where only one GPU of a node takes part (tensor parallelism fills the
-    node) it is that GPU's card, and its gradients are a share of the model's.
+    The bandwidth is that of the narrowest place that the ring passes, in one direction.
+    Inside a node it's a GPU's own link. Between whole nodes it's all the network cards of a
+    node together, because the ring leaves each node once and its GPUs share the cards. If
+    only one GPU of a node takes part (because tensor parallelism fills the node), it's that
+    GPU's card, and its gradients are a share of the model's.
 
     Links by chip: `published.links()`. Measured over 32 B200: 382 of 400 GB/s
     (stas00/ml-engineering, network/README.md).
@@ -135,18 +135,18 @@ def data_parallel_bytes(
     (d − 1)/d · P times, with k passes of accumulation, g and w bytes of a gradient and
     a weight:
     stage 0: 2g,  stage 1: g + w,  stage 2: kg + w,  stage 3: kg + 2kw
-    With 16-bit values 2, 2, k + 1 and 3k times the weights. Whoever keeps whole
-    gradients between the passes sends them once: g in place of kg, for the memory that
-    stage 2 would have saved. Stage 3 is also what FSDP does; with `keep_weights` it
-    does not let go of them between forward and backward (`reshard_after_forward=False`)
-    and sends kg + kw.
+    With 16-bit values that's 2, 2, k + 1 and 3k times the weights. If you keep whole
+    gradients between the passes, they're sent once (g instead of kg), but you lose the
+    memory that stage 2 would have saved. FSDP does the same as stage 3; with `keep_weights`
+    it keeps the weights between forward and backward (`reshard_after_forward=False`) and
+    sends kg + kw.
 
-    With `shard_size` q (FSDP's hybrid sharding) the states are spread over q replicas,
-    and d/q such groups hold copies: inside one goes (q − 1)/q of the above, and across
-    them once 2(d/q − 1)/(d/q) · gP/q.
+    With `shard_size` q (FSDP's hybrid sharding) the states are spread over q replicas, and
+    d/q such groups hold copies. Inside a group (q − 1)/q of the above is sent, and between
+    groups, once, 2(d/q − 1)/(d/q) · gP/q.
 
     Takes P parameters on the GPU before sharding, d replicas; numbers or arrays.
-    Returns bytes; ValueError for a stage that is not 0 to 3, or a q that divides not d.
+    Returns bytes. Raises ValueError if the stage isn't 0 to 3, or if q doesn't divide d.
 
     Source: arXiv 1910.02054, section 7, which has one pass: 2, 2, 2 and 3.
 
@@ -158,9 +158,9 @@ def data_parallel_bytes(
     P, d, k, w, g = parameters, data_parallel, passes, weight_bytes, gradient_bytes
     q = d if shard_size is None else shard_size
     divides("data_parallel", d, "shard_size", q)
-    # Gradients that are sharded, or not kept whole, are averaged again in every pass.
+    # Gradients that aren't kept whole are averaged again in every pass.
     averaged = g if keep_gradients else k * g
-    # Stage 3 gathers the weights before forward, and anew before backward unless it keeps them.
+    # Stage 3 gathers the weights before forward, and again before backward unless it keeps them.
     gathered = 1 if keep_weights else 2
     sent = [2 * g, g + w, averaged + w, averaged + gathered * k * w][zero_stage]
     across = divide(2 * (d - q) * g * P, d * q)  # 0 where one group holds all replicas
@@ -198,7 +198,7 @@ def step_traffic(
 ) -> Traffic:
     """Bytes that one GPU sends in a step of m passes, part by part.
 
-    Of l/p layers, with y bytes of a value, b sequences of s tokens:
+    For l/p layers, y bytes per value and b sequences of s tokens:
     tensor     m · l/p · 4 · 2(t − 1)/t · ybsh/c, 6 in place of 4 with full
                recomputation; as `sequence`, with sequence parallelism, 5 and 7: backward
                gathers the input of each block once more
@@ -211,10 +211,10 @@ def step_traffic(
     data       `data_parallel_bytes` over the d·c ways that hold the same weights; an
                e-th of these hold the same experts
 
-    `parameters` are those on the GPU before sharding, `expert_parameters` those of them
-    that are its experts'; the last six arguments are those of `data_parallel_bytes`.
-    Logits and embedding, split over the vocabulary, send as much as one layer and are
-    left out. ValueError where a split does not divide.
+    `parameters` are those on the GPU before sharding, and `expert_parameters` are the ones
+    of its experts; the last six arguments are those of `data_parallel_bytes`. Logits and
+    embedding, split over the vocabulary, send as much as one layer and are left out. Raises
+    ValueError if a split doesn't divide.
 
     Source: arXiv 2104.04473 sections 3.2 and 4.1; 2205.05198 section 4.2.2; 2310.01889;
     2309.14509 section 3.
@@ -312,7 +312,7 @@ def step_traffic(
 
 
 def _divides_experts(model: Transformer, expert_parallel: Size, replicas: Size) -> None:
-    """Refuse experts, or replicas, that do not come out even over the GPUs."""
+    """Refuse experts or replicas that don't divide evenly among the GPUs."""
     e = expert_parallel
     if anywhere(e > 1):
         if not model.num_experts:
@@ -328,8 +328,8 @@ def _divides_experts(model: Transformer, expert_parallel: Size, replicas: Size) 
 class CommunicationSeconds(Breakdown[Result]):
     """Seconds of a step's traffic, part by part, as if each part were alone.
 
-    `behind` are seconds of computing beside which a part can travel: what is longer
-    than that is `visible`, as seconds that the step takes more.
+    `behind` has the seconds of computing that a part can hide behind. If it takes longer
+    than that, the rest is `visible`: the step gets longer by as much.
     """
 
     _not_parts = ("behind",)
@@ -344,7 +344,7 @@ class CommunicationSeconds(Breakdown[Result]):
 
     @property
     def visible(self) -> dict[str, Result]:
-        """The seconds of each part that no computing hides."""
+        """The seconds of each part that aren't hidden behind computing."""
         hidden = {name: self.behind.get(name, 0) for name in self.parts()}
         return {x: maximum(s - hidden[x], 0 * s) for x, s in self.parts().items()}
 
@@ -368,12 +368,12 @@ def communication_seconds(
     context, then data; a pipeline's stages lie farthest apart. A group inside one node
     uses the links, a ring over nodes all network cards of its GPUs there, a message
     across a border its GPU's own card (`bandwidth_of`). `calls` counts the collectives
-    or messages of a part in a step, at `LATENCY` each. `behind` is the computing
-    beside which a part travels, in seconds (see `CommunicationSeconds.visible`):
-    nothing, where it is not given.
+    or messages of a part in a step, at `LATENCY` each. `behind` has the seconds of
+    computing that a part can hide behind (see `CommunicationSeconds.visible`): none, unless
+    you give them.
 
-    Returns seconds; None where the accelerator's links are unknown. ValueError for bad
-    sizes, and for parts that `Traffic` does not have.
+    Returns seconds, or None if the accelerator's links are unknown. Raises ValueError for
+    bad sizes, and for parts that `Traffic` doesn't have.
 
     >>> h100 = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
     >>> sent = Traffic(0, 50e9, 0, 0, 0, 16e9)
@@ -404,7 +404,7 @@ def communication_seconds(
 
 
 def _by_part(name: str, numbers: Mapping[str, Number]) -> dict[str, Result]:
-    """Numbers by the part of the traffic that they belong to, checked."""
+    """Check numbers by the part of the traffic that they belong to."""
     instance(name, numbers, Mapping)
     for part in numbers:
         choice(name, part, [field.name for field in fields(Traffic)])
@@ -449,12 +449,12 @@ def traffic_seconds(
 def bandwidth_of(
     accelerator: Accelerator, size: Count[Number], stride: Count[Number] = 1, ring: bool = True
 ) -> Result | None:
-    """Bytes/s at which one GPU of a group sends, latency left out; None if unknown.
+    """Bytes/s that one GPU of a group sends, without latency; None if unknown.
 
     A group has `size` GPUs, each `stride` places from the next. Inside a node it is
-    `LINK_SHARE` of the link. Over nodes a ring leaves each of them once, and its GPUs
-    there share their cards, at `NETWORK_SHARE`; what is no ring (all-to-all, a border
-    of a pipeline) leaves by the GPU's own card.
+    `LINK_SHARE` of the link. Between nodes, a ring leaves each of them once, and its GPUs
+    there share their cards, at `NETWORK_SHARE`; anything else (all-to-all, a pipeline's
+    border) uses the GPU's own card.
 
     >>> h100 = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
     >>> [bandwidth_of(h100, size) / 1e9 for size in (8, 16)]
@@ -470,7 +470,7 @@ def bandwidth_of(
 
 
 def _bandwidth(accelerator: Accelerator, size: Size, stride: Size = 1, ring: bool = True) -> Result:
-    """`bandwidth_of` a group whose sizes are checked, where the links are known."""
+    """`bandwidth_of` for sizes that have been checked, and links that are known."""
     link, card = accelerator.link_bandwidth, accelerator.network_bandwidth
     assert link is not None
     assert card is not None

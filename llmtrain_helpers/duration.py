@@ -27,7 +27,7 @@ from llmtrain_helpers.units import DAY, HOUR
 
 UTILIZATIONS = (0.25, 0.35, 0.48)
 """MFU over whole runs, mostly with stops: low, likely and high of fourteen published
-runs (`utilizations.model_utilizations`); twelve lie in what the other teams' runs make.
+runs (`utilizations.model_utilizations`); twelve lie in the interval of the other teams' runs.
 """
 
 
@@ -45,10 +45,10 @@ def training_seconds(
     none, selective: 6TP / (nX)
 
     Takes T tokens, P parameters (the active ones of a mixture of experts), n GPUs and
-    X FLOP/s achieved by each, recomputation counted in X where it is done; numbers or
-    arrays. The attention scores are left out: 1 to 3 % too little for large models, 4
-    to 10 % and more for small ones. ValueError for anything not positive, and for an X
-    below 10⁹ FLOP/s (one given in tera).
+    X FLOP/s achieved by each, which count recomputation if there is any; numbers or arrays.
+    The attention scores are left out, so it's 1 to 3 % too low for large models, and 4 to
+    10 % or more for small ones. Raises ValueError for anything that isn't positive, and for
+    an X below 10⁹ FLOP/s (probably in tera).
 
     Source: arXiv 2104.04473 equation 4 (8TP); 6TP without the second forward pass.
 
@@ -61,8 +61,8 @@ def training_seconds(
 
 
 PASSES = {"forward": 2, "backward": 4, "again": 2}
-"""FLOPs of each pass over the model, for each of its parameters and each token; forward
-comes again where everything is recomputed."""
+"""FLOPs of each pass over the model, for each of its parameters and each token; the forward
+pass is repeated if everything is recomputed."""
 
 
 @checked
@@ -85,7 +85,7 @@ def iterations(
     """The iterations that it takes to see the tokens: T / (B·s), not rounded.
 
     Takes T tokens, B sequences a batch over all GPUs, s tokens a sequence; numbers or
-    arrays. ValueError unless all are positive and whole and T fills one batch.
+    arrays. Raises ValueError unless all are positive and whole and T fills a batch.
 
     >>> iterations(300e9, global_batch_size=512, sequence_length=1024)
     572204.58984375
@@ -104,7 +104,7 @@ def seconds_from_iterations(
 ) -> float | Array:
     """Seconds of a run from a measured iteration: T / (B·s) times its seconds.
 
-    The exact way: nothing is left out, and no rate or peak is needed.
+    This is exact: nothing is left out, and you need no rate or peak.
 
     >>> t = seconds_from_iterations(300e9, 512, 1024, seconds_per_iteration=32.09)
     >>> round(t / 86400, 2)
@@ -123,7 +123,7 @@ def whole_run_share(
     """The MFU over a whole run, from the GPU-hours that it took: 6TP / (3600 · hours · peak).
 
     Takes T tokens, the active parameters, the hours of all GPUs together and the dense
-    peak of one in FLOP/s. Above 1 one of them is not as it was in the run.
+    peak of one in FLOP/s. If the result is above 1, one of them isn't what it was in the run.
 
     >>> round(whole_run_share(2e12, 69e9, gpu_hours=1_720_320, peak_flops=312e12), 3)
     0.429
@@ -142,7 +142,7 @@ def training_interval(
     peak_flops: Rate[Number],
     utilizations: tuple[float, float, float] = UTILIZATIONS,
 ) -> Interval:
-    """Seconds of a run of which only the chip is known: 6TP / (n·u·peak).
+    """Seconds of a run if you only know the chip: 6TP / (n·u·peak).
 
     Takes the dense peak in FLOP/s, and three utilisations u (MFU), ascending: low,
     likely, high. The defaults are those of published runs, which include stops and
@@ -161,7 +161,7 @@ def training_interval(
 def over_utilizations(
     seconds_at_peak: Quantity[Number], utilizations: tuple[float, float, float]
 ) -> Interval:
-    """Seconds at three utilisations, ascending, from those at the peak.
+    """Seconds at three ascending utilisations, from the seconds at the peak.
 
     >>> over_utilizations(120.0, (0.25, 0.4, 0.5))
     Interval(least=240.0, likely=300.0, greatest=480.0)
@@ -172,7 +172,7 @@ def over_utilizations(
 
 
 def checked_utilizations(utilizations: tuple[float, float, float]) -> tuple[float, float, float]:
-    """Check three shares of the peak, which have to ascend: low, likely, high.
+    """Check that three shares of the peak ascend: low, likely, high.
 
     >>> checked_utilizations((0.5, 0.4, 0.3))
     Traceback (most recent call last):
@@ -191,10 +191,10 @@ def checked_utilizations(utilizations: tuple[float, float, float]) -> tuple[floa
 def first_run_days(
     planned_days: Quantity[float | Array], published_seconds: Quantity[float | Array]
 ) -> float | Array:
-    """Days that somebody's first such run may take: our caution, no measurement.
+    """Days that a first run of this kind may take: our caution, not a measurement.
 
-    The slow end of what published runs make of it (`training_interval`, in seconds), or
-    that of the plan in days where it is slower itself. Numbers or arrays.
+    The slow end by published runs (`training_interval`, in seconds), or the slow end of the
+    plan (in days) if that's slower. Numbers or arrays.
 
     >>> span = training_interval(300e9, 175e9, num_gpus=1024, peak_flops=312e12)
     >>> round(first_run_days(40.0, span.greatest), 1)
@@ -207,7 +207,7 @@ def first_run_days(
 def tokens_in_time(
     tokens: Quantity[float | Array], days: Quantity[float | Array], limit: Quantity[float | Array]
 ) -> float | Array:
-    """The tokens that a run sees in fewer days, of which it takes `days` for all: T·limit/days.
+    """The tokens that a run sees within a limit, if all of them take `days`: T·limit/days.
 
     >>> tokens_in_time(1e12, days=40, limit=30)
     750000000000.0
@@ -247,8 +247,8 @@ def energy(
 ) -> float | Array:
     """Energy of the GPUs alone, in joules: t·n·W; 3.6 million joules are a kWh.
 
-    With the design power (TDP) an upper bound for the chips; hosts, network and cooling
-    come on top.
+    With the design power (TDP) it's an upper bound for the chips; hosts, network and
+    cooling come on top.
 
     >>> energy(3600, num_gpus=1000, watts_per_gpu=400) / 3.6e6  # kWh
     400.0

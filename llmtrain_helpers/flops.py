@@ -35,8 +35,8 @@ Recompute: TypeAlias = Literal["none", "selective", "full"]
 """What is computed a second time: nothing, the attention core, every layer."""
 
 EveryRecompute: TypeAlias = Literal["none", "selective", "full", "alternate"]
-"""Beside these `alternate`, torchtitan's selective option: every other product of a layer,
-counted as `Layer.every_other` says."""
+"""The same and `alternate`, torchtitan's selective option, which computes every other
+product of a layer again (`Layer.every_other`)."""
 
 Pairs: TypeAlias = Literal["dense", "causal"]
 """Which pairs of tokens are counted: all s², or the s(s + 1)/2 that a token may see."""
@@ -93,7 +93,7 @@ class FlopCount(Breakdown[Size]):
 
     @property
     def model(self) -> Size:
-        """FLOPs that the model itself needs, nothing done twice: the F of MFU."""
+        """FLOPs that the model itself needs, without recomputation: the F of MFU."""
         return self.total - self.recomputed
 
 
@@ -110,13 +110,13 @@ def count_flops(
 
     A matrix product with a weight costs 2 FLOPs for each weight and token; the scores
     2·2·a·d for each pair of tokens and layer; backward twice what forward costs.
-    Of experts only the chosen ones are counted, and the router. "alternate" computes
-    every other matrix product of a layer again, but no scores.
+    Only the chosen experts are counted, and the router. "alternate" computes every other
+    matrix product of a layer again, but no scores.
 
     `attention` counts "dense" (all s² pairs) or "causal" (s(s + 1)/2, the pairs that a
-    token may see). `sequence_length` takes the place of the model's.
+    token may see). `sequence_length` replaces the model's.
     Returns a `FlopCount` in FLOP, of exact ints (float64 for arrays). Raises ValueError
-    for a sequence longer than the position table, and all that `gpt_flops` refuses.
+    for a sequence longer than the position table, and whatever `gpt_flops` refuses.
 
     Source: as `gpt_flops`, whose count it equals on GPT shapes.
 
@@ -159,9 +159,9 @@ def count_flops(
 
 @checked
 def without_windows(model: Transformer) -> Transformer:
-    """Return the same model, in which a token of every layer looks back to the start.
+    """Return the same model without windows: each token looks back to the start.
 
-    For counting what its windows save. A ValueError for what is no model.
+    Use it to count what the windows save. Raises ValueError if it isn't a model.
 
     >>> from llmtrain_helpers.model import Attention, Layer, Mlp
     >>> near = Layer(Attention(32, 8, 128, window=128), Mlp(14336))
@@ -183,8 +183,8 @@ def without_windows(model: Transformer) -> Transformer:
 def expert_flops(model: Transformer, batch_size: Count[Number], recompute: EveryRecompute) -> Size:
     """FLOPs of the experts in an iteration: forward, backward, and what is recomputed.
 
-    Of the chosen experts alone, without routers and shared ones: what becomes more on a
-    GPU whose experts get more tokens than the average. Arguments as `count_flops`.
+    Only of the chosen experts, without routers and shared ones: this grows on a GPU whose
+    experts get more tokens than average. Takes the arguments of `count_flops`.
 
     >>> from llmtrain_helpers.model import Experts, Layer, Mlp
     >>> layer = Layer(None, Experts(Mlp(14336), num_experts=8, experts_per_token=2))
@@ -235,8 +235,8 @@ def utilization(
     """The share of the peak that is achieved: MFU or HFU, between 0 and 1.
 
     X / peak. Model FLOPs utilization (MFU) if X leaves recomputation out, hardware
-    FLOPs utilization (HFU) if X counts it. Both in FLOP/s, the peak dense. A rate below
-    10⁹ FLOP/s (one given in tera) and a share above 1 are a ValueError.
+    FLOPs utilization (HFU) if X counts it. Both in FLOP/s, the peak dense. A rate below 10⁹
+    FLOP/s (probably in tera) or a share above 1 raises ValueError.
 
     Source: arXiv 2204.02311 appendix B (MFU); arXiv 2205.05198 section 6.3 (both).
 

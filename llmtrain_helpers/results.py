@@ -1,6 +1,6 @@
-"""What formulas give back: sums of named parts, intervals, and arithmetic on both.
+"""What formulas return: sums of named parts and intervals, with arithmetic for both.
 
-Shared by all chapters; for single numbers and for NumPy arrays alike.
+Shared by all chapters, for single numbers and NumPy arrays.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from llmtrain_helpers.checks import (
 
 
 def where(condition: object, x: T, y: T) -> T:
-    """Return the first of two numbers where a condition holds, else the second; or arrays of them.
+    """Return x where a condition holds, and y elsewhere; both can be numbers or arrays.
 
     Arrays of ints become float64, because an int64 can't be added to a large Python int.
 
@@ -50,7 +50,7 @@ def maximum(x: Exact | Array, y: Exact | Array) -> Exact | Array:
 
 
 def greatest(numbers: Iterable[Exact]) -> Exact:
-    """Return the greatest of several numbers, or of several arrays in each place.
+    """Return the greatest of several numbers; with arrays, the greatest at each place.
 
     >>> greatest([64, 128, 96])
     128
@@ -78,10 +78,10 @@ def divide(size: Exact | Array, ways: Exact | Array) -> float | Array:
 
 
 class Breakdown(Generic[Exact]):
-    """A whole that is the sum of its named parts: base of what the counts return.
+    """A total with its named parts: the base class of what the counts return.
 
-    A subclass is a frozen dataclass; each of its fields is a part, but for those that
-    `_not_parts` names. `Breakdown[Size]` has counts as parts, `Breakdown[Result]` any numbers.
+    A subclass is a frozen dataclass; all of its fields are parts, except those in
+    `_not_parts`. `Breakdown[Size]` has counts as parts, `Breakdown[Result]` any numbers.
     """
 
     _not_parts: ClassVar[tuple[str, ...]] = ()
@@ -123,7 +123,7 @@ class Interval:
         at_most("likely", self.likely, "greatest", self.greatest)
 
     def times(self, factor: Number) -> Interval:
-        """The interval in another unit, or of something proportional to it."""
+        """Return the interval in another unit, or for something proportional to it."""
         by = amount("factor", factor)
         broadcast(factor=by, **vars(self))
         return Interval(self.least * by, self.likely * by, self.greatest * by)

@@ -38,7 +38,7 @@ def exact(number: float) -> str:
 
 
 def count(number: float, significant: int = 3) -> str:
-    """A count in words; in two digits where it is an estimate.
+    """A count in words; use two digits for an estimate.
 
     >>> count(18437658624), count(300e9), count(96), count(47.3e9, 2)
     ('18.4 billion', '300 billion', '96', '47 billion')
@@ -50,7 +50,7 @@ def count(number: float, significant: int = 3) -> str:
 
 
 def powers(number: float) -> str:
-    """A very large number as a power of ten; below a quadrillion in words.
+    """A very large number as a power of ten; one below a quadrillion in words.
 
     >>> powers(2.26e21), powers(109.2e12)
     ('2.26 × 10²¹', '109 trillion')
@@ -63,7 +63,7 @@ def powers(number: float) -> str:
 
 
 def plural(number: float, noun: str) -> str:
-    """A whole number of things, with the noun in its plural unless it is one.
+    """A whole number of things, with the noun in the plural unless there's only one.
 
     >>> plural(1, "GPU"), plural(4096, "GPU"), plural(2, "pass")
     ('1 GPU', '4,096 GPUs', '2 passes')
@@ -83,7 +83,7 @@ def size(parameters: float) -> str:
 
 
 def flops(number: float) -> str:
-    """A number of floating-point operations: a count, no rate.
+    """A number of floating-point operations: a count, not a rate.
 
     >>> flops(3.15e23)
     '315 ZFLOP'
@@ -129,7 +129,7 @@ def si(number: float, unit: str) -> str:
 
 
 def duration(seconds: float, significant: int = 3) -> str:
-    """Seconds in the unit that people would use; in two digits where they are an estimate.
+    """Seconds in the unit that people would use; use two digits for an estimate.
 
     >>> duration(2.93e6), duration(32.09), duration(5400), duration(2.93e6, 2)
     ('33.9 days', '32.1 s', '1.50 hours', '34 days')
@@ -147,7 +147,7 @@ def duration(seconds: float, significant: int = 3) -> str:
 
 
 def seconds(time: float) -> str:
-    """A short time that rests on a model: two digits, in ms or s.
+    """A short time that comes from a model, in two digits, in ms or s.
 
     >>> seconds(47.8), seconds(0.0962), seconds(123.4), seconds(1.0)
     ('48 s', '96 ms', '120 s', '1.0 s')
@@ -166,7 +166,7 @@ def percent(share: float) -> str:
 
 
 def share(part: float) -> str:
-    """A share that rests on a model, in whole per cents.
+    """A share that comes from a model, in whole per cent.
 
     >>> share(0.2663), share(0.004), share(0)
     ('27 %', 'under 1 %', '0 %')
@@ -176,7 +176,7 @@ def share(part: float) -> str:
 
 
 def dollars(amount: float, significant: int = 3) -> str:
-    """An amount of US dollars; in two digits where it is an estimate.
+    """An amount of US dollars; use two digits for an estimate.
 
     >>> dollars(3_552_000 * 2.5), dollars(950), dollars(94521, 2)
     ('$8.88 million', '$950', '$95 thousand')
@@ -187,7 +187,7 @@ def dollars(amount: float, significant: int = 3) -> str:
 
 
 def about(number: float, unit: Callable[[float], str] = count) -> str:
-    """A number that rests on an assumption: two digits, and no zeros behind the point.
+    """A number that depends on an assumption: two digits, without trailing zeros.
 
     >>> about(37808), about(94521, dollars), about(1.02e9)
     ('38 thousand', '$95 thousand', '1 billion')
@@ -198,7 +198,7 @@ def about(number: float, unit: Callable[[float], str] = count) -> str:
 
 
 def edited(number: float, unit: Callable[[float], str] = count) -> str:
-    """A number in three digits as people write it: no zeros behind the point.
+    """A number in three digits as people write it, without trailing zeros.
 
     >>> edited(28e9, gigabytes), edited(31.5e9, gigabytes)
     ('28 GB', '31.5 GB')
@@ -211,7 +211,7 @@ def edited(number: float, unit: Callable[[float], str] = count) -> str:
 
 
 def _without_zeros(text: str) -> str:
-    """A number without the zeros behind its point."""
+    """Remove trailing zeros after the point."""
     return re.sub(r"(\d)\.0+(?=\s|$)|(\.\d*[1-9])0+(?=\s|$)", r"\1\2", text)
 
 
@@ -225,7 +225,7 @@ def ratio(number: float) -> str:
 
 
 def digits(number: float, significant: int = 3) -> str:
-    """A number in so many significant digits, never in powers of ten.
+    """A number with this many significant digits, never in powers of ten.
 
     >>> digits(33.9084), digits(0.0123456), digits(1048.3), digits(0)
     ('33.9', '0.0123', '1,050', '0')
@@ -234,7 +234,7 @@ def digits(number: float, significant: int = 3) -> str:
 
 
 def _checked(significant: int) -> int:
-    """So many digits as a float can hold, or fewer."""
+    """Check a number of digits: at most as many as a float can hold."""
     digits = single("significant", significant)
     at_most("significant", digits, "what a float holds", 17)
     return digits
@@ -249,11 +249,11 @@ def _digits(number: float, significant: int = 3) -> str:
 
 
 def read(text: object) -> float:
-    """A number as people write it, exact where it is whole; a plain number as it is.
+    """Read a number as people write it, exactly if it's whole; return a plain number as it is.
 
-    k, M, B (or G), T, P, E, Z stand for 10³ to 10²¹, and so do thousand to
-    quadrillion; commas group thousands; % is a hundredth; of / * ** any few may stand
-    between plain numbers. ValueError in words for anything else, a unit among it.
+    k, M, B (or G), T, P, E, Z stand for 10³ to 10²¹, and so do thousand to quadrillion;
+    commas group thousands; % is a hundredth; plain numbers can be combined with /, * and
+    **. Anything else, including a unit, is a ValueError that says how to write it.
 
     >>> read("7B"), read("300e9"), read("15T"), read("8k"), read("1,024"), read("2.5")
     (7000000000, 300000000000, 15000000000000, 8000, 1024, 2.5)
@@ -271,7 +271,7 @@ def read(text: object) -> float:
 class Written:
     """A number that somebody wrote, in the unit that was asked for.
 
-    `unit` is the one that stood behind it, as `UNITS` has it ("" for none). If
+    `unit` is the one that was written after it, as in `UNITS` ("" for none). If
     that's another one than was asked for, `message` says how it was understood.
     """
 
@@ -281,15 +281,15 @@ class Written:
 
 
 def read_as(text: object, unit: str = "") -> Written:
-    """A number as people write it, in the unit that is asked for; any other is converted.
+    """Read a number as people write it, and convert it to the unit you ask for.
 
     text  what `read` takes, and a unit behind it: "22.4 days", "44.2 GB", "64 GPUs"
-    unit  the name of one of `UNITS`; "" where a number alone is asked for
+    unit  the name of one of `UNITS`; "" to read a number alone
 
-    A number without a unit is taken to be in the one that is asked for. What this module
-    prints in a unit reads back as itself: where bytes are asked, `16.0 B` is 16 bytes, not
-    16 billion. ValueError for what is no number, and for a unit of another kind: days are
-    no bytes. GB and GiB are told apart.
+    A number without a unit is taken to be in the unit you ask for. Whatever this module
+    prints can be read back: if you ask for bytes, `16.0 B` is 16 bytes, not 16 billion.
+    Raises ValueError if it isn't a number, or if its unit is of another kind (days aren't
+    bytes). GB and GiB are different units.
 
     >>> read_as("22.4 days", "days").number, read_as("16 GiB", "bytes").number
     (22.4, 17179869184)
@@ -338,7 +338,7 @@ def read_as(text: object, unit: str = "") -> Written:
 
 
 def _plain(text: str) -> str:
-    """What was written, in one line and in the signs of a keyboard; "" if it is too long."""
+    """The text in one line, with the characters of a keyboard; "" if it's too long."""
     if len(text) > 60:
         return ""
     text = re.sub(r"^\s*-\s*\$", "$-", text.translate(_SIGNS))
@@ -347,7 +347,7 @@ def _plain(text: str) -> str:
 
 
 def _behind(words: str, unit: str) -> tuple[int | None, str]:
-    """The power of ten and the unit that words behind a number stand for; None for neither."""
+    """The power of ten and the unit that the words after a number mean; None for neither."""
     words = words.strip()
     if not words:
         return 0, ""
@@ -360,7 +360,7 @@ def _behind(words: str, unit: str) -> tuple[int | None, str]:
 
 
 def _unit(words: str, unit: str) -> str:
-    """The unit that is written so, or ""; "TFLOPS" is a rate, "TFLOPs" a count."""
+    """The unit that these words mean, or ""; "TFLOPS" is a rate, "TFLOPs" a count."""
     if name := _LETTERS.get(UNITS.get(unit, ""), {}).get(words):
         return name
     flops = re.fullmatch(r"([kMGTPEZYRQ]?)flop(s?)(?:(?:/| per )s(?:ec(?:ond)?)?)?", words, re.I)
@@ -374,7 +374,7 @@ def _unit(words: str, unit: str) -> str:
 
 
 def _in_words(unit: str) -> str:
-    """A unit as it stands behind a number or in "these are"."""
+    """A unit as we write it after a number or after "these are"."""
     return {"s": "seconds", "%": "per cent"}.get(unit, unit)
 
 
@@ -383,7 +383,7 @@ def _asked(unit: str) -> str:
 
 
 def _fraction(written: str, power: int, text: str) -> tuple[int, int]:
-    """What products, quotients and powers of plain numbers make, times a power of ten."""
+    """Multiply, divide and raise plain numbers, times a power of ten; return a fraction."""
     over: int = 10 ** max(power, 0)
     under: int = 10 ** max(-power, 0)
     for sign, base, raised in re.findall(_FACTOR, written):
@@ -404,7 +404,7 @@ def _fraction(written: str, power: int, text: str) -> tuple[int, int]:
 
 
 def _decimal(written: str, text: str) -> tuple[int, int]:
-    """The numerator and the power of ten under it of a number in decimal digits."""
+    """A decimal number as a fraction: its numerator, and a power of ten."""
     mantissa, _, exponent = re.sub("[,_+]", "", written).lower().partition("e")
     if abs(int(exponent or 0)) > _MOST_POWER:
         refuse("text", text, "is larger or smaller than any number here")
@@ -414,7 +414,7 @@ def _decimal(written: str, text: str) -> tuple[int, int]:
 
 
 def find_unit(words: str) -> str:
-    """Find the one of `UNITS` that some words stand for; "" for words that are none.
+    """Find which of `UNITS` some words mean; "" if they don't mean any.
 
     >>> find_unit("seconds"), find_unit("in a row")
     ('s', '')
@@ -424,7 +424,7 @@ def find_unit(words: str) -> str:
 
 
 def spellings(unit: str) -> list[str]:
-    """How people write one of `UNITS`, in small letters.
+    """How people write one of `UNITS`, in lower case.
 
     >>> spellings("times"), spellings("years")
     (['times', 'time', 'x'], ['years', 'year', 'yr', 'yrs'])
@@ -436,7 +436,7 @@ def spellings(unit: str) -> list[str]:
 
 
 def short(number: float) -> str:
-    """A number in as few characters as `read` takes back without loss.
+    """A number in few characters, such that `read` gets exactly this number back.
 
     >>> short(300_000_000_000), short(8192), short(2.5), short(12_500_000)
     ('300B', '8,192', '2.5', '12.5M')
@@ -463,17 +463,17 @@ _WRITTEN = (
 )
 _FACTOR = rf"(^|[*/]) ?({_NUMBER})(?: ?(?:\*\*|\^) ?([+-]?\d+))?"
 _MOST_BITS = 1000
-"""The longest whole number that a power may have on either side of its fraction."""
+"""The most bits that a power may have in its numerator, or in its denominator."""
 
 _MOST_POWER = 99
-"""The largest power of ten behind an e: 1e99."""
+"""The largest power of ten after an e: 1e99."""
 
 _SIGNS = str.maketrans("−–·×\u00a0\u202f\u2009μ", "--**   µ")
 _RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 
 _POWERS = {"": 0, "k": 3, "m": 6, "b": 9, "g": 9, "t": 12, "p": 15, "e": 18}
 _POWERS |= {"z": 21} | {word.strip(): 3 * i for i, word in enumerate(_WORDS) if i}
-"""What may stand behind a number, and the power of ten that it stands for."""
+"""What people write after a number, and the power of ten that it means."""
 
 _LENGTHS = {"minutes": MINUTE, "hours": HOUR, "days": DAY, "weeks": 7 * DAY}
 _LENGTHS |= {"months": round(YEAR / 12), "years": round(YEAR)}
@@ -493,12 +493,12 @@ _THINGS += ["stages", "times", "dollars", "GPU-hours"]
 _OF_KIND |= {thing: {thing: 1} for thing in _THINGS}
 
 UNITS = {unit: kind for kind, units in _OF_KIND.items() for unit in units}
-"""The units that `read_as` may be asked for, and of what kind each is."""
+"""The units that you can ask `read_as` for, and the kind of each."""
 
 _FACTORS = {unit: factor for units in _OF_KIND.values() for unit, factor in units.items()}
 
 _LETTERS = {"memory": {"B": "bytes", "b": "bytes", "G": "GB", "T": "TB"}, "time": {"m": "minutes"}}
-"""Letters that are units where one of their kind is asked, and powers of ten elsewhere."""
+"""Letters that mean a unit if you ask for its kind, and a power of ten otherwise."""
 
 _SPELLED = {unit.casefold().replace("-", " "): unit for unit in UNITS}
 _SPELLED |= {unit.casefold().replace("-", " ").removesuffix("s"): unit for unit in _THINGS}
@@ -517,11 +517,11 @@ _SPELLED |= dict.fromkeys(["h", "hr", "hrs"], "hours") | {
 _SPELLED |= {"us": "µs", "byte": "bytes", "percent": "%", "per cent": "%", "pass": "passes"}
 _SPELLED |= {"x": "times", "usd": "dollars", "params": "parameters", "param": "parameters"}
 _SPELLED |= {"iterations": "steps", "iteration": "steps", "gpu h": "GPU-hours"}
-"""Units as people write them, in small letters, with a space for a hyphen."""
+"""Units as people write them, in lower case, with spaces instead of hyphens."""
 
 
 def _rounded(number: float, significant: int = 3) -> float:
-    """The absolute value in so many significant digits."""
+    """The absolute value, rounded to this many significant digits."""
     return abs(float(f"{number:.{significant - 1}e}"))
 
 

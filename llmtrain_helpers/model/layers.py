@@ -1,8 +1,8 @@
-"""The kinds of layers: each states its matrices once. Shared by all chapters.
+"""The kinds of layers: each defines its matrices once. Shared by all chapters.
 
 A `Layer` has a mixer (`Attention`, `LatentAttention`, or one of `recurrences`), an MLP
-(`Mlp`, or `Experts`) and norms. What a kind has to say of itself is in `parts`; all counts
-are sums of that over the layers, so a new kind is one class here, and nothing more.
+(`Mlp`, or `Experts`) and norms. `parts` says what a kind has to define. All counts are sums
+of that over the layers, so a new kind only needs a class here.
 
 Sources: Vaswani et al. (arXiv 1706.03762); DeepSeek-V2 (arXiv 2405.04434), section 2.1,
 for latent attention; the modelling classes of Hugging Face transformers 5.23.
@@ -30,17 +30,17 @@ from llmtrain_helpers.model.parts import Matrix as Matrix, Mixer as Mixer, Part 
 
 @dataclass(frozen=True)
 class Attention(Mixer):
-    """Query heads over groups of key-value heads: a with size d, k with d and `value_dim`.
+    """Query heads over groups of key-value heads: a of size d, and k of sizes d and `value_dim`.
 
     - `biases`: the projections that have a bias, out of "qkvo";
     - `qk_norm`: a norm on queries and keys, "head" (one for all heads), "each" (one for
       each head) or "" (none);
-    - `qk_norm_size`: 2 where that norm shifts as well;
-    - `gate`: multiplies what comes out, with a matrix to all its values ("values") or to
-      one for each head ("heads");
+    - `qk_norm_size`: 2 if that norm also shifts;
+    - `gate`: multiplies the output, with a matrix to all its values ("values") or to one
+      for each head ("heads");
     - `sinks`: a score for each head that belongs to no token;
-    - `out_norm`: a norm on what comes out;
-    - `twice`: scores are computed twice, where their difference counts;
+    - `out_norm`: a norm on the output;
+    - `twice`: scores are computed twice, because their difference counts;
     - `more`: further parameters;
     - `window`: how far back a token looks, itself included (0: to the start);
     - `chunked`: the window moves on in steps of its own length.
@@ -80,7 +80,7 @@ class Attention(Mixer):
 
     @property
     def _widths(self) -> tuple[Size, Size, Size, Size]:
-        """How many numbers a token has as queries, as keys, as values, and coming out."""
+        """How many numbers a token's queries, keys, values and output have."""
         a, k, d = self.num_heads, self.num_kv_heads, self.head_dim
         if given(self.value_dim):
             return a * d, k * d, k * self.value_dim, a * self.value_dim
@@ -102,7 +102,7 @@ class Attention(Mixer):
         return (*plain, Matrix(h, gated, name="gate"))
 
     def norms(self) -> Size:
-        """Parameters of the norms on queries and keys, and on what comes out."""
+        """Parameters of the norms on queries and keys, and on the output."""
         q, k, _, out = self._widths
         one = {"": 0, "head": 2 * self.head_dim, "each": q + k}[self.qk_norm]
         return self.qk_norm_size * one + self.out_norm * out
@@ -112,12 +112,12 @@ class Attention(Mixer):
         return self.sinks * self.num_heads + self.more
 
     def products(self) -> Size:
-        """Numbers multiplied for a score and for the sum of values: 2ad, as a rule."""
+        """Numbers multiplied for a score and for the sum of values: usually 2ad."""
         q, _, _, out = self._widths
         return (1 + self.twice) * (q + out)
 
     def heads(self) -> dict[str, Size]:
-        """Query heads and key-value heads: tensor parallelism shares out both."""
+        """Query heads and key-value heads, both of which tensor parallelism shares out."""
         return {"num_heads": self.num_heads, "num_kv_heads": self.num_kv_heads}
 
     def score_heads(self) -> Size:
@@ -125,7 +125,7 @@ class Attention(Mixer):
         return self.num_heads
 
     def activations(self, hidden_size: Size, fused: bool) -> tuple[Size, Size]:
-        """Queries, keys, values, what comes out; inputs of norms; gates, and what passes them."""
+        """Queries, keys, values and output; inputs of norms; gates, and what passes them."""
         if self.twice:
             return super().activations(hidden_size, fused)
         q, k, v, out = self._widths
@@ -146,12 +146,12 @@ class Attention(Mixer):
 
 @dataclass(frozen=True)
 class LatentAttention(Mixer):
-    """Multi-head latent attention (MLA): keys and values out of a few numbers a token.
+    """Multi-head latent attention (MLA): keys and values made from a few numbers per token.
 
-    A token is squeezed to `kv_rank` numbers (a norm, then a matrix to all heads' plain
-    keys of `plain_dim` and values of `value_dim`), and to one key of `rotary_dim` that all heads
-    share. Queries come the same way over `q_rank`, or straight where that is 0.
-    `biases` are on the two matrices that squeeze and the one back; `gate` as in
+    A token is squeezed to `kv_rank` numbers (a norm, then a matrix to all heads' plain keys
+    of `plain_dim` and values of `value_dim`), and to one key of `rotary_dim` that all heads
+    share. Queries are made the same way from `q_rank` numbers, or directly if that's 0.
+    `bias` is on the two matrices that squeeze and on the output; `gate` is as in
     `Attention`.
 
     >>> LatentAttention(128, 1536, 512, 128, 64, 128).parameters(7168)  # DeepSeek-V3
@@ -214,7 +214,7 @@ class LatentAttention(Mixer):
         return self.num_heads * (self.head_dim + self.value_dim)
 
     def heads(self) -> dict[str, Size]:
-        """The number of heads; each has its own keys and values once they are unsqueezed."""
+        """The number of heads; once expanded, each has its own keys and values."""
         return {"num_heads": self.num_heads}
 
     def score_heads(self) -> Size:
@@ -235,9 +235,9 @@ class LatentAttention(Mixer):
 
 @dataclass(frozen=True)
 class Mlp(Part):
-    """Two matrices around an activation, or three where a gate is multiplied in.
+    """Two matrices around an activation, or three with a gate.
 
-    `norm` is one on the f values inside, `more` are further parameters.
+    `norm` adds a norm on the f values inside, `more` counts further parameters.
 
     >>> Mlp(14336).parameters(4096)
     176160768
@@ -271,7 +271,7 @@ class Mlp(Part):
     def activations(self, hidden_size: Size, fused: bool) -> tuple[Size, Size]:
         """Values before and after the activation; a gated MLP keeps the product's inputs too.
 
-        A `fused` kernel computes the activated gate again, and does not keep it.
+        A `fused` kernel doesn't keep the activated gate, but computes it again.
         """
         gated = 3 if fused else 4
         return 0, ((gated if self.gated else 2) + self.norm) * self.intermediate_size
@@ -279,11 +279,11 @@ class Mlp(Part):
 
 @dataclass(frozen=True)
 class Experts(Part):
-    """Many MLPs of which a router chooses a few for each token, and maybe one for all.
+    """MLPs from which a router chooses a few for each token, and perhaps one for all tokens.
 
-    An `expert` is of matrices alone. `shared` is the MLP that every token uses, several of
-    them as one that is as wide; `shared_gate` a number that says how much of it.
-    `router_bias` is on the router's scores, `more` are further parameters.
+    An `expert` only has matrices. `shared` is the MLP that every token uses (several count
+    as one that's as wide), and `shared_gate` scales it by a number for each token.
+    `router_bias` is on the router's scores, `more` counts further parameters.
 
     >>> Experts(Mlp(2048), 256, 8, Mlp(2048)).parameters(7168)
     11320164352
@@ -346,12 +346,11 @@ class Experts(Part):
 
 @dataclass(frozen=True)
 class Layer:
-    """A mixer and an MLP, each beside a residual connection; either may be missing.
+    """A mixer and an MLP, each with a residual connection; either may be missing.
 
-    `norms` says how many norms of the hidden size it has, `norm_size` how many
-    parameters each has for one value: 1 (it scales), 2 (and shifts) or 0. In a
-    `parallel` layer mixer and MLP read the same; `beside` is a second mixer that reads
-    what the first does.
+    `norms` says how many norms of the hidden size it has, `norm_size` how many parameters
+    each has per value: 1 (it scales), 2 (it also shifts) or 0. In a `parallel` layer, mixer
+    and MLP have the same input; `beside` is a second mixer with the input of the first.
 
     >>> Layer(Attention(32, 8, 128), Mlp(14336)).parameters(4096)
     218112000
@@ -378,7 +377,7 @@ class Layer:
 
     @property
     def mixers(self) -> tuple[Mixer, ...]:
-        """The mixer, and the one beside it: as many as there are, from none to two."""
+        """The mixer and the one beside it, if there are any."""
         return tuple(x for x in (self.mixer, self.beside) if x is not None)
 
     @property
@@ -391,7 +390,7 @@ class Layer:
         return tuple(m for part in self.parts for m in part.matrices(hidden_size))
 
     def every_other(self, hidden_size: Size) -> tuple[tuple[Matrix, ...], tuple[Matrix, ...]]:
-        """The matrices whose results "alternate" recomputation keeps, and those it does not.
+        """The matrices whose results "alternate" recomputation keeps, and the others.
 
         Of the products of a layer, in the order of `matrices`, it keeps the first, the third
         and so on, and computes those between again. A router's and those of experts, which
@@ -415,12 +414,12 @@ class Layer:
         return tuple(kept), tuple(again)
 
     def expert_parameters(self, hidden_size: Size) -> Size:
-        """Parameters of its experts, of which a token uses some: what expert parallelism splits."""
+        """Parameters of its experts, which expert parallelism splits."""
         experts = filter(Matrix.is_chosen, self.matrices(hidden_size))
         return sum(m.copies * (m.weights + m.biases) for m in experts)
 
     def norm_parameters(self, hidden_size: Size) -> Size:
-        """Parameters of all its norms, those inside its parts too."""
+        """Parameters of all its norms, including those inside its parts."""
         own = self.norms * (self.norm_size * hidden_size)
         return own + sum(part.norms() for part in self.parts)
 
@@ -431,14 +430,14 @@ class Layer:
 
 
 Stack: TypeAlias = tuple[tuple[Size, Layer], ...]
-"""Layers from first to last: how many of a kind follow one another, and the kind."""
+"""Layers from first to last: how many of a kind follow each other, and the kind."""
 
 
 def pairs(s: Size, attention: str, mixer: Mixer) -> Size:
     """Pairs of tokens that are multiplied in a sequence of s.
 
-    All s² if `attention` is "dense"; if it is "causal" those that a token may see,
-    itself included: s(s + 1)/2, and with a window of w only the last w of them.
+    All s² if `attention` is "dense". If it's "causal", those that a token may see,
+    including itself: s(s + 1)/2, or with a window of w only the last w of them.
 
     >>> pairs(8192, "causal", Attention(32, 8, 128, window=4096))
     25167872
@@ -451,7 +450,7 @@ def pairs(s: Size, attention: str, mixer: Mixer) -> Size:
     if mixer.chunked:
         whole, rest = s // w, s % w
         return whole * (w * (w + 1) // 2) + rest * (rest + 1) // 2
-    unseen = (s > w) * (s - w)  # how many tokens the last one does not see
+    unseen = (s > w) * (s - w)  # how many tokens the last one doesn't see
     return s * (s + 1) // 2 - unseen * (unseen + 1) // 2
 
 

@@ -1,8 +1,8 @@
-"""What every kind of layer says of itself: `Part` and `Mixer`. Shared by all chapters.
+"""What each kind of layer defines: `Part` and `Mixer`. Shared by all chapters.
 
 A kind says which matrices there are, which of them a token passes through, what it keeps
 for backward between them, and how many numbers are multiplied for each pair of tokens.
-Parameters, FLOPs, activations and splits are sums of that over the layers.
+Parameters, FLOPs, activations and splits are sums of these over the layers.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from llmtrain_helpers.checks import Size, broadcast, count, flag, refuse
 
 
 class Matrix(NamedTuple):
-    """A matrix of `rows` × `columns`, of which a layer has `copies`; a token uses `active` ones.
+    """A matrix of `rows` × `columns`: a layer has `copies` of it, and a token uses `active` ones.
 
-    `biases` are the numbers added to the result of each; `name` says what it makes, so
-    that nobody has to know the order in which a part states its matrices.
+    `biases` is how many numbers are added to each result; `name` says what it makes, so
+    that nobody has to know the order of a part's matrices.
 
     >>> Matrix(4096, 14336).weights
     58720256
@@ -31,16 +31,16 @@ class Matrix(NamedTuple):
 
     @property
     def weights(self) -> Size:
-        """Numbers in one of them, without biases."""
+        """Numbers in one copy, without biases."""
         return self.rows * self.columns
 
     def is_chosen(self) -> bool:
-        """Whether a token uses some of the copies: those of experts."""
+        """Whether a token only uses some of the copies, as with experts."""
         return bool(self.copies != self.active)
 
 
 class Part:
-    """A kind of mixer or MLP; a subclass states its matrices, and what they keep."""
+    """A kind of mixer or MLP; a subclass defines its matrices and what they keep."""
 
     _sizes: ClassVar[tuple[str, ...]] = ()
     _maybe: ClassVar[tuple[str, ...]] = ()  # sizes that may be zero
@@ -59,7 +59,7 @@ class Part:
         raise NotImplementedError
 
     def matrix(self, name: str, hidden_size: Size) -> Matrix:
-        """The one of its matrices that has this name."""
+        """The matrix with this name."""
         return {m.name: m for m in self.matrices(hidden_size)}[name]
 
     def norms(self) -> Size:
@@ -71,10 +71,10 @@ class Part:
         return 0
 
     def activations(self, hidden_size: Size, fused: bool) -> tuple[Size, Size]:
-        """Values a token that stay for backward between the matrices, the input left out.
+        """Values per token that are kept for backward between the matrices, without the input.
 
-        First those that each GPU of a tensor-parallel group has, then those of which it
-        has its share. ValueError for a kind of which that has not been counted.
+        First those that each GPU of a tensor-parallel group keeps, then those that the
+        group shares out. Raises ValueError for a kind whose values haven't been counted.
         """
         problem = "keeps for backward what has not been counted: no activations of it"
         refuse("layers", type(self).__name__, problem)
@@ -97,11 +97,11 @@ class Part:
         return counted + self.others()
 
     def active_weights(self, hidden_size: Size) -> Size:
-        """Weights that a token is multiplied with: of experts, those of the chosen ones."""
+        """Weights that a token is multiplied with; only the chosen experts count."""
         return sum(m.active * m.weights for m in self.matrices(hidden_size))
 
     def idle(self, hidden_size: Size) -> Size:
-        """Parameters that a token does not use: those of the experts that were not chosen."""
+        """Parameters that a token doesn't use: those of the experts that weren't chosen."""
         matrices = self.matrices(hidden_size)
         return sum((m.copies - m.active) * (m.weights + m.biases) for m in matrices)
 
