@@ -41,9 +41,9 @@ GROUP = (
 def measured_splits(*names: str) -> DataFrame:
     """Measured steps: `source`, `seconds`, the `plan`, `modelled` seconds, the `group`.
 
-    Of `SOURCES`, all or the named ones; rows whose split does not come out even, or
-    whose chip's links are unknown, are left out. `software` says whose made the step, as
-    a plan calls it, and `by_software` has the seconds of the plan that is told so.
+    From all `SOURCES`, or from those that you name, without rows whose split doesn't divide
+    evenly or whose chip's links are unknown. `software` is the one that made the step, as a
+    plan calls it, and `by_software` has the seconds of the plan for that software.
     """
     from pandas import DataFrame
 
@@ -95,7 +95,7 @@ def judged_steps() -> DataFrame:
 
 
 def steps_by_software() -> dict[tuple[str, str], DataFrame]:
-    """The steps that judge seconds, by dense or experts and by whose software.
+    """The steps that judge seconds, by kind (dense or experts) and by software.
 
     Where it is named, the model is told; of "any", which has all of them, it is not.
     """
@@ -136,7 +136,7 @@ SPREADS: dict[str, Callable[[DataFrame], utilizations.Span]] = {
 def by_kind(
     rows: DataFrame, spread_of: Callable[[DataFrame], utilizations.Span]
 ) -> Iterator[tuple[str, dict[str, float]]]:
-    """How well others foretell each kind of step in rows that make an interval together."""
+    """How well others predict each kind of step in rows that make an interval together."""
     for kind, own in utilizations.judged(rows, spread_of).groupby("kind"):
         yield str(kind), utilizations.verdicts(own)
 
@@ -159,7 +159,7 @@ _SPLIT = (
 )
 
 SCALINGS = ("tensorwise", "rowwise")
-"""How fp8's values are scaled, where a row says so: one factor a matrix, or one a row."""
+"""How fp8's values are scaled, if a row says so: one factor per matrix, or one per row."""
 
 
 SAME_IN_PAIRS = ("num_gpus", "global_batch_size", "micro_batch_size", "recompute_share", *_SPLIT)
@@ -208,13 +208,13 @@ def _unscaled(row: Mapping[str, Any]) -> str:
 
 
 def _tokens_a_second(row: Mapping[str, Any]) -> float:
-    """Tokens a second on a GPU, as told or of its seconds."""
+    """Tokens a second on a GPU, as published or from its seconds."""
     tokens = row["global_batch_size"] * row["sequence_length"] / row["num_gpus"]
     return float(tokens / _seconds(row))
 
 
 def own_pace(covered: float = 0.85) -> float:
-    """How far a split lies from what a measured step of the same model foretells.
+    """How far a split lies from what a measured step of the same model predicts.
 
     A factor that a share `covered` of the pairs in a group of at least five splits keep
     to: the median over a source's groups, the mean of sources. `plan.seconds.OWN_PACE` holds it.
@@ -418,7 +418,7 @@ def _simumax(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _of_software(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Steps by whose software, with all that a plan needs."""
+    """Steps of known software, with everything that a plan needs."""
     if not all(row.get(name) for name in ("micro_batch_size", "global_batch_size")):
         return
     chip = published.accelerator(_CARDS.get(row["team"], row["accelerator"]))
@@ -442,14 +442,14 @@ _CARDS = {"Meta PyTorch": "H100 SXM 96GB (500 W)"}
 
 
 def _nearest(recompute: str | None, share: float) -> str:
-    """What a plan can say that comes nearest to a part of the layers' work."""
+    """The setting of a plan that comes nearest to a share of the layers' work."""
     if recompute in EVERY_RECOMPUTE:
         return recompute
     return "full" if share > 0.8 else "alternate" if share > 0.2 else "none"
 
 
 def _seconds(row: Mapping[str, Any]) -> float:
-    """Of a step: as told, or from tokens a second, or from a rate of the model's FLOPs."""
+    """A step's seconds: as published, from tokens a second, or from a rate of the model's FLOPs."""
     tokens = row["global_batch_size"] * row["sequence_length"] / row["num_gpus"]
     if "seconds_per_iteration" in row:
         return float(row["seconds_per_iteration"])
@@ -492,7 +492,7 @@ SOURCES: dict[str, tuple[_Rows, dict[str, Any]]] = {
     "b200_steps_and_memory": (_simumax, _FLASH | _SIMUMAX),
     "software_steps": (_of_software, {"attention": "flash"}),
 }
-"""Each table: a function that makes steps of a row, and what its columns do not say."""
+"""For each table, a function that makes steps from a row, and what its columns leave out."""
 
 
 def main() -> None:

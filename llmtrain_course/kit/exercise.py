@@ -405,7 +405,7 @@ def is_rounded(number: float, value: float, digits: int = 3) -> bool:
 
 
 def read_written(answer: Answer, asked: str) -> units.Written:
-    """A number as people write it; what is none is told so in a learner's words."""
+    """Read a number as people write it, or say in a learner's words that it isn't one."""
     try:
         return units.read_as(answer, asked)
     except ValueError as error:
@@ -625,7 +625,7 @@ class Prediction:
         return written.message or f"you said {text}"
 
     def _read(self, guess: Answer) -> units.Written:
-        """A guess as a number; what is none is told so as one would say it."""
+        """Read a guess as a number, or say in plain words that it isn't one."""
         if isinstance(guess, str) and not re.search("[0-9]", guess):
             raise ValueError("a guess is a number here, such as 3 or 2.5")
         written = read_written(guess, self.asked)

@@ -21,8 +21,8 @@ from llmtrain_helpers.results import Interval
 class Shares:
     """Shares of the dense peak that others reached, recomputed work counted (HFU).
 
-    Of single `steps`, and of whole `runs` with their stops, each low, likely and high,
-    without the pipeline's bubble; `evidence` says in words what they rest on.
+    For single `steps` and for whole `runs` with their stops, each low, likely and high,
+    without the pipeline's bubble; `evidence` says in words what they're based on.
     """
 
     steps: tuple[float, float, float]
@@ -122,7 +122,7 @@ UTILIZATIONS = for_every_family(PUBLISHED_SHARES)
 """The same for every kind on the chips of every family."""
 
 WHOLE_RUNS = UTILIZATIONS["16-bit dense"].evidence.rpartition("; ")[2]
-"""What any interval of days rests on: whole runs are known of this one kind."""
+"""What any interval of days is based on: whole runs are only known for this kind."""
 
 HIGHEST = {
     "16-bit dense": 0.79,
@@ -136,8 +136,8 @@ HIGHEST = {
     "fp8 dense on TPU": 0.58,
     "fp8 experts": 0.33,
 }
-"""The highest share of the peak (HFU) of any published step, by kind; a step of one's own
-beyond it wants a second look."""
+"""The highest share of the peak (HFU) of any published step, by kind; if your own step is
+above it, have a second look."""
 
 PACES = {
     ("dense", "any"): (
@@ -158,9 +158,9 @@ PACES = {
     ),
 }
 
-"""How fast others' steps were as a share of what the model of a step says of their own
-split (`step_seconds`), low, likely and high, and what they rest on: by dense or experts,
-in 16 bits and fp8 alike, and by whose software. Of experts only NVIDIA's is known."""
+"""How fast others' steps were, as a share of what the model of a step says for their own
+split (`step_seconds`): low, likely and high, and what they're based on. By dense or
+experts, in 16 bits and fp8 alike, and by software; for experts only NVIDIA's is known."""
 
 TUNED = {
     "16-bit": Shares(
@@ -169,19 +169,19 @@ TUNED = {
         "124 of 141 speeds of 3 publications, each judged by the others; 119 are of one",
     )
 }
-"""What others reached who tuned models in 16 bits, in full and with adapters, with full
-sequences (`research.finetunes`): of steps, for nobody tells of stops. With each publication
-alike fewer than half lie in what the other two make. Weights in 4 bits are slower where a
-GPU has a few hundred tokens at once, which no row here has."""
+"""What others reached when they tuned models in 16 bits, in full and with adapters, with
+full sequences (`research.finetunes`). It's for steps, because nobody publishes stops. If
+each publication weighs the same, fewer than half lie in the interval of the other two.
+Weights in 4 bits are slower with a few hundred tokens on a GPU, which no row here has."""
 
 LONGEST = 65_536
-"""Tokens of the longest text with which a measured step lies in the interval of its plan;
+"""Tokens of the longest text for which a measured step lies in the interval of its plan;
 with 131,072 and 262,144 the steps took 1.8 and 1.9 times the likely seconds (torchtitan,
 the scores through a ring), and nothing is fitted to them."""
 
 STOPS = (1.08, 1.2, 1.5)
-"""A run's time over that of its computing alone, of four published runs whose rate is
-known: least, middle and most. It holds restarts, evaluation, batches that grew."""
+"""A run's time over its computing time alone, for four published runs whose rate is known:
+least, middle and most. It includes restarts, evaluation and batches that grew."""
 
 
 def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares:
@@ -189,7 +189,7 @@ def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares
 
     With a model of the step, shifted by the split: what the model gives of the peak,
     times the pace of others' steps; whole runs in the same ratio. The run's own
-    `utilizations` take the place of all that.
+    `utilizations` replace all that.
     """
     if run.utilizations is not None:
         u = run.utilizations
@@ -207,12 +207,12 @@ def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares
 
 
 def highest_share(run: Run) -> float | None:
-    """The highest share of the peak (HFU) of any published step of a run's kind, if any is."""
+    """The highest share of the peak (HFU) of a published step of the run's kind, or None."""
     return HIGHEST.get(f"{' '.join(_kind(run))}{of_family(run.accelerator.name)}")
 
 
 def _kind(run: Run) -> tuple[str, str]:
-    """Of which format a run's products are, and whether its layers are dense or experts."""
+    """The format of a run's products, and whether its layers are dense or experts."""
     bits = {"bf16": "16-bit", "fp16": "16-bit", "fp8": "fp8", "fp4": "fp4"}
     return bits.get(run.number_format, "32-bit"), "experts" if run.model.num_experts else "dense"
 
@@ -220,10 +220,10 @@ def _kind(run: Run) -> tuple[str, str]:
 def seconds_per_step(
     run: Run, work: Result, at_peak: Result, shares: Shares, step: StepSeconds | None
 ) -> tuple[Interval, Interval]:
-    """Seconds of a step, and of one of a whole run, which has the stops in it.
+    """Seconds of a step, and of a step of a whole run, which includes the stops.
 
-    At a given rate or pace both are the same. `work` is a step's FLOPs, `at_peak` the
-    seconds that they take at the peak, the pipeline's bubble included.
+    With a given rate or pace both are the same. `work` is a step's FLOPs, `at_peak` the
+    seconds that they take at the peak, including the pipeline's bubble.
     """
     if run.flops_per_gpu is not None:
         utilization(run.flops_per_gpu, run.peak)  # refuses a rate above the peak
