@@ -160,7 +160,7 @@ def usual_plan(model: Transformer, accelerator: Accelerator, num_gpus: int) -> P
     >>> from llmtrain_helpers import shelf
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
     >>> usual_plan(shelf()["69B"], h100, 64)
-    <Plan: 189 days, 61.2 GB a GPU, fits>
+    <Plan: 189 days, 73.6 GB a GPU, fits>
     """
     return best_split(model, accelerator, num_gpus, usual_batch(model, num_gpus))
 

@@ -35,7 +35,7 @@ def test_what_the_page_says_of_its_panel_is_so() -> None:
     crosses = [sum(x.thick == 2.5 for x in pictures(html)[0].boxes) for html in (week, month)]
     assert crosses[0] < crosses[1]
     eight, more = ({x.name: x for x in rough_frontier(A100, n, 240 / n, SHELF)} for n in (8, 48))
-    assert 0 < more["7.2B"].loss - more["4.2B"].loss < 0.001
+    assert round(more["7.2B"].loss - more["4.2B"].loss, 4) == 0.0003
     at_once = [usual_plan(SHELF["4.2B"], A100, n).split.micro_batch_size for n in (8, 48)]
     assert at_once == [2, 4]
     assert usual_plan(SHELF["31B"], A100, 8).run.recompute == "alternate"
