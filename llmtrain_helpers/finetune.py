@@ -302,8 +302,8 @@ def tuned_phases(
     several `accumulation_steps` gradients are there all the time. Weights in 4 bits are
     unpacked one matrix at a time. With ZeRO over d replicas each has its share of what the
     stage shards; stage 3 gathers two layers for backward, with one's gradients if they learn,
-    and has embedding and head whole; beside adapters what flows between layers is in 32 bits
-    there (read off IBM's rows, on 2 and 4 GPUs).
+    and has embedding and head whole; adapters in 32 bits make what flows between layers 32 bits
+    wide there (read off IBM's rows, on 2 and 4 GPUs).
 
     Source: counted with PyTorch (states, logits, activations); the MLP's gradients follow
     from its products.
@@ -322,7 +322,7 @@ def tuned_phases(
     stage = zero_stage
     at_most("zero_stage", stage, "ZeRO's last stage", 3)
     broadcast(micro_batch_size=b, data_parallel=d, accumulation_steps=m, **model.numbers())
-    if stage == 3 and not tuning.is_full and anywhere(d > 1):
+    if stage == 3 and not tuning.is_full and tuning.adapter_bytes == 4 and anywhere(d > 1):
         tuning = tuning.replace(stream_bytes=4)
     saved = tuned_activations(model, tuning, b, recompute, attention=attention)
     T, V, h, full = b * model.sequence_length, model.vocab_size, model.hidden_size, tuning.is_full

@@ -2,9 +2,7 @@
 
 Sources: IEEE 754 for fp32 and fp16; Micikevicius et al. (arXiv 2209.05433) for the two
 fp8 formats; Micikevicius et al. (arXiv 1710.03740) for mixed precision; Rajbhandari et
-al. (arXiv 1910.02054) for ZeRO; DeepSeek-AI (arXiv 2412.19437), section 3.3, for FP8;
-Dettmers et al. (arXiv 2110.02861) for 8-bit Adam, Shazeer and Stern (arXiv 1804.04235)
-for Adafactor, Jordan et al. (kellerjordan.github.io/posts/muon) for Muon.
+al. (arXiv 1910.02054) for ZeRO; DeepSeek-AI (arXiv 2412.19437), section 3.3, for FP8.
 """
 
 from __future__ import annotations
@@ -221,7 +219,10 @@ OPTIMIZERS = {
 """Optimizers as recipes for `plan_run`: bytes of weights, gradients, main gradients,
 main weights and states. Adam has two states a parameter; in 8 bits a byte each, and 4
 bytes for every 2,048; Adafactor without momentum only sums over rows and columns; Muon
-one momentum (embedding and head, which stay with Adam, have two)."""
+one momentum (embedding and head, which stay with Adam, have two).
+
+Sources: Dettmers et al. (arXiv 2110.02861) for 8-bit Adam, Shazeer and Stern (arXiv 1804.04235)
+for Adafactor, Jordan et al. (kellerjordan.github.io/posts/muon) for Muon."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from tests.plan.cases import H100, plan_of
 
 ADVICE = advise(PLAN.replace(num_gpus=8, micro_batch_size=64))[-1]
 
-THINGS = [PLAN, PLAN.run, Tuning.lora(16), ADVICE, plan_of(accelerator=H100).step]
+THINGS = [PLAN, PLAN.run, PLAN.memory, Tuning.lora(16), ADVICE, plan_of(accelerator=H100).step]
 """An object of each class that has an old name."""
 
 OLD_NAMES = [

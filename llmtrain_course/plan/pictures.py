@@ -135,7 +135,7 @@ def answers(plan: Plan, days: float, before: Plan | None = None, layout: Layout 
         f"{', '.join(f'{word} {units.gigabytes(x)}' for word, x in parts_of(plan).items())}. "
         f"{_capitalized(memory_verdict(plan))}."
     )
-    return Drawing(body, layout.width, _foot(plan, lower, layout), words)
+    return Drawing(body, layout.width, _foot(lower, layout), words)
 
 
 def _capitalized(verdict: str) -> str:
@@ -143,12 +143,12 @@ def _capitalized(verdict: str) -> str:
     return verdict[2].upper() + verdict[3:]
 
 
-def _foot(plan: Plan, lower: float, layout: Layout) -> int:
-    """Where a drawing ends whose memory begins here: below the key of its parts."""
-    many = len(parts_of(plan))
-    if layout.stacked:
-        return int(lower + (264 if many > 7 else 242))
-    return int(lower + (182 if many > 6 else 160))
+def _foot(lower: float, layout: Layout) -> int:
+    """Where a drawing ends whose memory begins here: below the key, which takes three rows at most.
+
+    It's the same for every plan, so that nothing jumps.
+    """
+    return int(lower + (264 if layout.stacked else 182))
 
 
 def time_verdict(plan: Plan, days: float) -> str:

@@ -167,7 +167,7 @@ def report(
     return Report(title, summary, lines, LEFT_OUT)
 
 
-def verdict(plan: Plan, say: Callable[[str, Any], str] | None = None) -> str:
+def verdict(plan: Plan, say: Callable[[str, str], str] | None = None) -> str:
     """Whether a plan fits: its fullest moment, what's free or missing, and what would help there.
 
     `say` puts a change in words, by its name and its new value.

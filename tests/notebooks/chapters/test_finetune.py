@@ -91,9 +91,9 @@ def test_why_a_step_below_the_bytes_of_the_card_still_fails() -> None:
         in reading
     )
     for chip in ("A10", "L4"):
-        shown = published.accelerator(chip).shown_memory
-        assert shown is not None
-        assert int(shown / 1e8) == 241
+        driver_bytes = published.accelerator(chip).shown_memory
+        assert driver_bytes is not None
+        assert int(driver_bytes / 1e8) == 241
     assert "but 24.1 GB on an A10 or an L4" in reading
 
 
