@@ -368,7 +368,7 @@ def litgpt_held(method: str, several: bool) -> float:
     """Times the count that litgpt's runs of a method held, in the middle, on one GPU or several.
 
     >>> f"{litgpt_held('qlora', False):.1f}, {litgpt_held('lora', True):.1f}"
-    '1.2, 2.1'
+    '1.2, 2.2'
     """
     rows = {row["name"]: row for row in published.rows("finetune_measured")}
     ways = "several" if several else "one GPU"

@@ -40,7 +40,7 @@ def test_a_plan_has_the_formulas_numbers(tuning: Tuning) -> None:
     assert tuned_plan.flops == tuned_flops(MODEL, tuning, 64, "full")
     peak = tuned_memory(MODEL, tuning, 4, "full", accumulation_steps=16)
     assert tuned_plan.memory.total == pytest.approx(peak.total)
-    assert tuned_plan.phase == peak.phase
+    assert tuned_plan.phase == peak.moment
     at_peak = tuned_plan.flops.total * tuned_plan.iterations / 989.4e12
     assert tuned_plan.seconds.likely == pytest.approx(at_peak / 0.57, rel=0.001)
     assert tuned_plan.seconds.greatest > tuned_plan.seconds.likely > tuned_plan.seconds.least
