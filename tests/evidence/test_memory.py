@@ -38,6 +38,11 @@ def test_peaks_are_as_near_as_is_said(source: str) -> None:
     assert error.within >= within
 
 
+def test_none_of_megatrons_peaks_on_b200_is_three_per_cent_off() -> None:
+    peaks = [case for case in CASES if case.source == "b200_steps_and_memory"]
+    assert max(abs(case.error) for case in peaks) <= 0.03
+
+
 def test_every_judged_peak_of_tuning_counts() -> None:
     named = [row["name"] for row in published.rows("finetune_measured") if "judged" in row]
     assert [case.name for case in memory.tuned_cases()] == named
