@@ -44,7 +44,15 @@ from llmtrain_helpers.checks import (
     refuse,
 )
 from llmtrain_helpers.flops import FlopCount, Pairs
-from llmtrain_helpers.memory import LOSS_KERNELS, Memory, Stored, fullest, mlp_gradients
+from llmtrain_helpers.memory import (
+    LOSS_KERNELS,
+    Memory,
+    Stored,
+    copied_bytes,
+    fullest,
+    gradients_at_once,
+    mlp_gradients,
+)
 from llmtrain_helpers.model.layers import Attention, Experts, Layer, Mixer, Mlp, pairs
 from llmtrain_helpers.model.transformer import Transformer, of_length, over_layers
 from llmtrain_helpers.parameters import count_parameters, embedding_parameters, head_parameters
@@ -334,9 +342,8 @@ def tuned_phases(
 
     matrices = [x for layer in model.kinds for x in layer.matrices(h)]
     largest = greatest(x.weights for x in matrices)
-    whole = n  # the numbers that have a gradient at once
-    if tuning.optimizer == "adamw_in_backward":
-        whole = minimum(n, maximum(largest, h * V)) if full else minimum(n, largest)
+    widest = maximum(largest, h * V) if full else largest
+    whole = gradients_at_once(tuning.optimizer, n, widest)
 
     # What a layer has while it is computed again, and what its gradients pass through.
     how = keeping(tuning, attention)
@@ -368,7 +375,7 @@ def tuned_phases(
         working=working,
         ends=outer,
         gathered=around,
-        copy=shared((tuning.optimizer == "adamw") * (each.main_weights or each.weights) * n, 1),
+        copy=shared(copied_bytes(tuning.optimizer, each.weights, each.main_weights) * n, 1),
     ).moments()
 
 
