@@ -12,6 +12,7 @@ from front_page import citation
 
 from llmtrain_helpers import published, units
 from llmtrain_helpers.duration import HOUR, UTILIZATIONS, flops_per_parameter, training_seconds
+from llmtrain_helpers.plan.memory import card_bytes
 from llmtrain_helpers.precision import RECIPES, model_state_bytes
 
 TITLE = "What will it take? The formulas of the course"
@@ -132,7 +133,7 @@ def here(chapter: str) -> str:
 
 
 def chips() -> str:
-    """Write peak, memory and bandwidth of well-known chips."""
+    """Write peak, memory (as a plan counts it) and bandwidth of well-known chips."""
     rows = [["", "16 bits", "8 bits", "GB", "GB/s"]]
     for name in CHIPS:
         chip = published.accelerator(name)
@@ -141,7 +142,7 @@ def chips() -> str:
             f"{chip.peak(chip.training_format) / 1e12:,.0f}",
             f"{eight / 1e12:,.0f}" if eight else "–",
         ]
-        memory = [f"{chip.memory / 1e9:,.0f}", f"{chip.bandwidth / 1e9:,.0f}"]
+        memory = [units.digits(card_bytes(chip) / 1e9), f"{chip.bandwidth / 1e9:,.0f}"]
         rows.append([escape(name.partition(" (")[0]), *peaks, *memory])
     return section("Chips: dense TFLOP/s and memory", rows)
 

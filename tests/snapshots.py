@@ -19,6 +19,7 @@ from llmtrain_course.calendar import pictures as calendar
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.flops import pictures as flops
 from llmtrain_course.kit import ids
+from llmtrain_course.kit.cards import memory_of
 from llmtrain_course.kit.drawing import Drawing
 from llmtrain_course.kit.exercise import Numeric, grade
 from llmtrain_course.panels import HANDLES, PANELS
@@ -59,7 +60,9 @@ def ways() -> Drawing:
         for name, recipe in OPTIMIZERS.items()
     }
     memory["LoRA"] = lora_memory(LLAMA, micro_batch_size=1)
-    return budget.memory_of_ways(memory, {"24 GB": 24e9, "80 GB": 80e9})
+    return budget.memory_of_ways(
+        memory, {"24 GB": memory_of("RTX 4090"), "80 GB": memory_of("H100")}
+    )
 
 
 DRAWINGS: dict[str, dict[str, Callable[[], Drawing]]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from llmtrain_course.activations.formulas import bytes_kept, largest_micro_batch
+from llmtrain_course.kit.cards import capacity_of
 from llmtrain_course.kit.exercise import (
     GIBI,
     HINT,
@@ -96,9 +97,6 @@ _LLAMA_MISTAKES: dict[str, Callable[..., Result]] = {
 """What is said to a function that computes this instead."""
 
 # --- activations-c: what makes it fit
-
-_MEMORY = 80e9
-"""Bytes of the card."""
 
 
 def peaks() -> dict[str, Result]:
@@ -299,9 +297,9 @@ def _gpt3_bytes(sequence_length: int) -> Result:
 
 
 def _largest(recompute: EveryRecompute) -> int:
-    """The largest micro-batch of Llama 3.2 1B, 8,192 tokens, on 80 GB."""
+    """The largest micro-batch of Llama 3.2 1B, 8,192 tokens, on an A100."""
     model = published.architecture("Llama-3.2-1B", 8192)
-    return largest_micro_batch(model, _MEMORY, _RECIPE, recompute)
+    return largest_micro_batch(model, capacity_of("A100-80"), _RECIPE, recompute)
 
 
 def _gain() -> str:

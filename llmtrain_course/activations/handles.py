@@ -16,6 +16,7 @@ from llmtrain_course.activations.pictures import (
     step_memory,
 )
 from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.kit.cards import capacity_of, memory_of
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
     Kernel,
@@ -27,7 +28,7 @@ from llmtrain_helpers.activations import (
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.precision import RecipeName
-from llmtrain_helpers.published import accelerator, architecture
+from llmtrain_helpers.published import architecture
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,9 @@ class Setting:
         return min(self.sequence_length, rows) if rows else self.sequence_length
 
     @property
-    def memory(self) -> float:
-        """Bytes of the chip."""
-        return float(accelerator(self.chip).memory)
+    def capacity(self) -> float:
+        """Bytes of the chip that a step may fill."""
+        return capacity_of(self.chip)
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -111,15 +112,15 @@ _CONTROLS = {
 
 def render(setting: Setting, before: Setting | None = None, narrow: bool = False) -> str:
     """The panel's answer as HTML: sentence, notes, picture, table, and the call."""
-    line, memory, passes = setting.timeline, setting.memory, setting.accumulation_steps
-    old = (before.timeline, before.memory) if before else None
+    line, capacity, passes = setting.timeline, setting.capacity, setting.accumulation_steps
+    old = (before.timeline, before.capacity) if before else None
     code = (
         f"model = published.architecture({setting.model!r}, {setting.length})\n"
         f"step_timeline(model, {setting.micro_batch_size}, {setting.recipe!r}, "
         f"{setting.recompute!r},"
         f"\n    accumulation_steps={passes}, attention={setting.attention!r}).peak"
     )
-    picture = step_memory(line, memory, setting.chip, passes, old, narrow)
+    picture = step_memory(line, capacity, setting.chip, passes, old, narrow)
     return "".join(
         [
             common.sentence(_sentence(setting, line.peak, old[0].peak if old else None)),
@@ -132,27 +133,31 @@ def render(setting: Setting, before: Setting | None = None, narrow: bool = False
 
 
 def _sentence(setting: Setting, peak: Moment, old: Moment | None) -> str:
-    memory = setting.memory
+    memory, capacity = memory_of(setting.chip), setting.capacity
     result = f"<b>{units.gigabytes(peak.total)}</b> at the peak"
     if old and old.total != peak.total:
         result += f" (dashed: {units.gigabytes(old.total)})"
-    fits = "fits" if peak.total <= memory else "does not fit"
+    if peak.total <= capacity:
+        verdict = "<b>fits</b>"
+    else:
+        verdict = "is <b>tight</b>" if peak.total <= memory else "<b>does not fit</b>"
     result += (
-        f", step {peak.step}, {MOMENTS[peak.mark]}: it <b>{fits}</b> into "
-        f"the {units.gigabytes(memory)} of {setting.chip}. "
+        f", step {peak.step}, {MOMENTS[peak.mark]}: it {verdict}. "
+        f"A step may fill {units.gigabytes(capacity)} of the {units.gigabytes(memory)} of "
+        f"{setting.chip}. "
     )
     try:
         most = largest_micro_batch(
             _shape(setting.model, setting.length),
-            memory,
+            capacity,
             setting.recipe,
             setting.recompute,
             setting.accumulation_steps,
             setting.attention,
         )
     except ValueError:
-        return f"{result}Not even a micro-batch of 1 would."
-    return f"{result}The largest micro-batch that does: <b>{units.exact(most)}</b>."
+        return f"{result}Not even a micro-batch of 1 fits."
+    return f"{result}The largest micro-batch that fits: <b>{units.exact(most)}</b>."
 
 
 def _notes(setting: Setting) -> list[str]:
@@ -205,8 +210,8 @@ PANEL = common.Panel(
 _MARKS = ("start", "forward", "loss", "first layer", "update")
 _MOST = 95e9
 """Bytes at which the handle's scale ends: three sequences, nothing recomputed."""
-_SMALLER = 40e9
-"""Bytes of the smaller A100, on which the first step fits and the second one does not."""
+_SMALLER = "A100 40GB SXM"
+"""The smaller A100, on which the first step fits and the second one does not."""
 _CAPTIONS = {
     "start": "The weights are there, whatever happens.",
     "forward": "Layer by layer, forward has kept what backward will need.",
@@ -236,14 +241,14 @@ class Watched:
 
 
 def _draw_memory(watched: Watched, before: Watched | None, narrow: bool = False) -> str:
-    past, memory = watched.past, Setting().memory
+    past, smaller, larger = watched.past, capacity_of(_SMALLER), Setting().capacity
     now = past[-1]
-    picture = memory_so_far(watched.timeline, now, memory, "an A100", _MOST, _SMALLER, narrow)
+    picture = memory_so_far(watched.timeline, now, larger, "an A100", _MOST, smaller, narrow)
     caption = _CAPTIONS[now.mark]
     if now.mark == "start" and now.step == 2:
         caption = "This time Adam's averages are there from the start."
     full = []
-    for name, card in (("smaller", _SMALLER), ("larger", memory)):
+    for name, card in (("smaller", smaller), ("larger", larger)):
         over = [x.step for x in past if x.total > card]
         if over:
             full.append(f"The {name} card is full in step {over[0]}.")

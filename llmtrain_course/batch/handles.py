@@ -22,6 +22,7 @@ from llmtrain_course.batch.pictures import (
     step_by_micro_batch,
 )
 from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.kit.cards import memory_of
 from llmtrain_course.parallelism.formulas import idle_share
 from llmtrain_course.parallelism.grid import Layout, gpu_grid, idle_gpus, too_few
 from llmtrain_helpers import units
@@ -264,7 +265,7 @@ def _draw_tried(tried: Tried, before: Tried | None, narrow: bool = False) -> str
         f"our fit to all four steps. It makes {work + fixed + waits:.0f} s: {work:.0f} s of work, "
         f"{units.digits(fixed, 2)} s of fixed parts and {units.digits(waits, 2)} s of waiting."
     )
-    return common.pictured(step_by_micro_batch(bars, chosen, narrow), caption)
+    return common.pictured(step_by_micro_batch(bars, chosen, memory_of("A100-80"), narrow), caption)
 
 
 MICRO_BATCHES = common.Handle(

@@ -79,11 +79,13 @@ _MOST, _ROOM, _BASE, _LONG = 160, 90e9, 262, 200
 """Seconds and bytes of the axes, where the bars stand, and the height of both axes."""
 
 
-def step_by_micro_batch(bars: Sequence[Bar], chosen: int, narrow: bool = False) -> Drawing:
+def step_by_micro_batch(
+    bars: Sequence[Bar], chosen: int, card: float, narrow: bool = False
+) -> Drawing:
     """A step's seconds and a GPU's memory by the micro-batch, up to the chosen one.
 
     A bar is the work, the fixed parts of all passes and the waiting; a ring was
-    measured. The axes and the room of all bars stay.
+    measured. The line is the memory of the `card`. The axes and the room of all bars stay.
     """
     svg = text(20, 26, "seconds of a step", 16, font_weight=700)
     down = 294 if narrow else 0  # memory stands beside the seconds, or below
@@ -117,9 +119,9 @@ def step_by_micro_batch(bars: Sequence[Bar], chosen: int, narrow: bool = False) 
         if micro == chosen:
             label = units.edited(memory, units.gigabytes)
             svg += text(right + 17, base - high - 8, label, 15, "middle", font_weight=700)
-    limit = base - _LONG * 80e9 / _ROOM
+    limit = base - _LONG * card / _ROOM
     svg += line(begin, limit, last, limit, stroke_dasharray="5 4")
-    svg += text(last, limit - 8, "80 GB", 14, "end") + line(begin, base, last, base)
+    svg += text(last, limit - 8, units.gigabytes(card), 14, "end") + line(begin, base, last, base)
     x, y = 20, 306 + down
     for word, ink in inks.items():
         svg += rect(x, y, 14, 14, ink) + text(x + 20, y + 12, word, 14)

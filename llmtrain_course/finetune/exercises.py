@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from llmtrain_course.finetune.formulas import tuned_states
+from llmtrain_course.kit.cards import capacity_of
 from llmtrain_course.kit.exercise import (
     NOT_YET,
     Answer,
@@ -65,14 +66,18 @@ def _peak(**options: Any) -> str:
     )
 
 
+_ROOM = units.gigabytes(capacity_of("RTX 4090"))
+"""What the reserve leaves of the card."""
+
 _CHANGES = {
-    "rank 8": f"no: it is still {_peak(rank=8)}. Adapters are less than a gigabyte of it.",
+    "rank 8": f"no: it is still {_peak(rank=8)}, of {_ROOM} that a step may fill. Adapters are "
+    "less than a gigabyte of it.",
     "no dropout": f"no: it is still {_peak(dropout=0)}. With recomputation only one layer "
     "at a time keeps its copies and masks.",
     "4 bits": f"no: it fits, with {_peak(bits=4)}, but with 4,096 tokens at once 4 bits may "
     "cost speed. There is a change that costs none.",
-    "loss piece by piece": f"right: {_peak(loss_kernel='fused')}. The peak was at the loss, "
-    "and the logits are never whole now.",
+    "loss piece by piece": f"right: {_peak(loss_kernel='fused')}, of {_ROOM} that a step may fill. "
+    "The peak was at the loss, and the logits are never whole now.",
 }
 
 
@@ -140,7 +145,7 @@ class OwnTuning(Exercise):
         )
         run = own_run()
         if gpus > run.gpus:
-            return False, f"you have {run.gpus} GPUs, and not {gpus}."
+            return False, f"you have {units.plural(run.gpus, 'GPU')}, and not {gpus}."
         node = known_accelerator(run.chip).gpus_per_node
         if gpus > node:
             return False, (

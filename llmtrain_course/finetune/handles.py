@@ -20,6 +20,7 @@ from llmtrain_course.finetune.pictures import (
     ways_on_a_card,
 )
 from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.kit.cards import RESERVE, capacity_of, memory_of
 from llmtrain_helpers import units
 from llmtrain_helpers.finetune import (
     TunedRecompute,
@@ -355,7 +356,8 @@ PANEL = common.Panel(
 
 # --- the handle: a weight's bytes in three ways
 
-_CARDS = {"24 GB": 24e9, "80 GB": 80e9}
+_CARDS = {"24 GB": memory_of("RTX 4090"), "80 GB": memory_of("H100")}
+"""What cards are sold with, and the bytes that their drivers show."""
 
 
 @dataclass(frozen=True)
@@ -483,7 +485,7 @@ FROZEN_LAYER = common.Handle(
 
 # --- the handle: the loss's spike
 
-_CARD = 24e9
+_CARD = "RTX 4090"
 
 
 @dataclass(frozen=True)
@@ -506,7 +508,7 @@ class Spike:
 def _draw_spike(setting: Spike, before: Spike | None, width: int = WIDE) -> str:
     phases = setting.phases
     initial = float((before or setting).phases[0].total)
-    picture = step_phases(phases, initial, _CARD, width)
+    picture = step_phases(phases, initial, memory_of(_CARD), RESERVE, width)
     loss, peak = phases[0], max(phases, key=lambda phase: phase.total)
     if setting.loss != "whole":
         text = "Logits are never whole, and nothing stands on top at the loss."
@@ -514,8 +516,16 @@ def _draw_spike(setting: Spike, before: Spike | None, width: int = WIDE) -> str:
         share = units.percent(float(loss.transient / loss.weights))
         text = f"The logits take <b>{units.gigabytes(float(loss.transient))}</b>, {share} of what "
         text += "the weights do."
-    stays = "stays below" if peak.total <= _CARD else "goes beyond"
-    return common.pictured(picture, f"{text} The step {stays} the 24 GB of the card.")
+    memory, size = float(peak.total), units.gigabytes(memory_of(_CARD))
+    if memory <= capacity_of(_CARD):
+        text += f" The step fits into the card's {size}."
+    elif memory <= memory_of(_CARD):
+        free = units.gigabytes(memory_of(_CARD) - memory)
+        text += f" The step leaves {free} of the card's {size} free, where "
+        text += f"{units.gigabytes(RESERVE)} should stay so."
+    else:
+        text += f" The step goes beyond the card's {size}."
+    return common.pictured(picture, text)
 
 
 LOSS_SPIKE = common.Handle(

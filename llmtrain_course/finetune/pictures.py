@@ -212,10 +212,13 @@ def parts_of(memory: Memory) -> dict[str, float]:
     return {name: size for name, size in parts.items() if size or not name.startswith("main")}
 
 
-def step_phases(phases: Sequence[Memory], began: float, card: float, width: int = WIDE) -> Drawing:
+def step_phases(
+    phases: Sequence[Memory], began: float, card: float, reserve: float, width: int = WIDE
+) -> Drawing:
     """The four moments of a step of which one is the peak, stacked on one scale.
 
-    `began` is the peak at the start, an outline; `card` is a line.
+    `began` is the peak at the start, an outline; `card` is a line, with what a plan keeps
+    free hatched below it.
     """
     left, wide = (58, 118) if width == WIDE else (44, 66)
     pitch = (width - left - 6) / len(phases)
@@ -227,6 +230,8 @@ def step_phases(phases: Sequence[Memory], began: float, card: float, width: int 
         svg += line(left - 5, y, width - 6, y, stroke_width=0.5, opacity=0.5)
         svg += text(left - 9, y + 5, f"{level}" if level else "0", 14, "end")
     svg += text(6, 22, "GB", 14, font_weight=600)
+    y = _P_FOOT - card * scale
+    svg += hatched(left, y, width - 6 - left, reserve * scale)
     for i, phase in enumerate(phases):
         x, y = left + pitch * i + (pitch - wide) / 2, float(_P_FOOT)
         for name, size in parts_of(phase).items():

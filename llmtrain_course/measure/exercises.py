@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from llmtrain_course.kit.cards import RESERVE, capacity_of, memory_of
 from llmtrain_course.kit.exercise import (
     HINT,
     NOT_YET,
@@ -114,8 +115,8 @@ _MISTAKEN_GAINS = {
 # --- measure-d: a test of one's own run
 
 GPU = "H100 SXM"
-SHARE, FREE = 0.4, 0.2
-"""The share of the peak that is assumed, and of the memory that stays free."""
+SHARE, LEAST = 0.4, 0.2
+"""The share of the peak that is assumed, and the least of the memory that a piece fills."""
 
 _RECIPE: RecipeName = "bf16_fp32_grads"
 _ENTRIES = ("model", "layers", "micro", "warm_up", "repeats", "peak")
@@ -152,7 +153,7 @@ class OwnTest(Exercise):
             return False, f"{repeats} timed: too few for a spread to speak of."
         if len(model.layers) > 1:
             return False, f"{design['model']} has layers of several kinds: take another model."
-        limit = (1 - FREE) * float(published.accelerator(GPU).memory)
+        limit = capacity_of(GPU)
         least = _peak(replace(model, layers=((2, model.layers[0][1]),)), 1)
         if least > limit:
             return False, (
@@ -176,14 +177,14 @@ def _peak(model: Transformer, micro: int) -> float:
 def _sentence_on_size(cut: Transformer, micro: int, steps: int, claim: float) -> tuple[bool, str]:
     """Check whether a cut fills the GPU as it should, and its steps end in time."""
     chip = published.accelerator(GPU)
-    memory, peak = float(chip.memory), _peak(cut, micro)
+    memory, peak = memory_of(GPU), _peak(cut, micro)
     summary = f"its peak is {units.gigabytes(peak)} of {units.gigabytes(memory)}"
     if claim > 1.05 * peak / 1e9:
         with_gradients = peak + 4 * float(count_parameters(cut).total)
         summary += f" ({units.gigabytes(with_gradients)} with gradients, as yours)"
-    if peak > (1 - FREE) * memory:
-        return False, f"{summary}: a fifth should stay free. {HINT}"
-    if peak < 0.2 * memory:
+    if peak > capacity_of(GPU):
+        return False, f"{summary}: {units.gigabytes(RESERVE)} should stay free. {HINT}"
+    if peak < LEAST * memory:
         return False, f"{summary}: more fits, of layers or of sequences at once."
     seconds = count_flops(cut, micro, "none").total / (SHARE * chip.peak("bf16"))
     if steps * seconds > 600:

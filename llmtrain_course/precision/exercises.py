@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from llmtrain_course.kit.cards import memory_of
 from llmtrain_course.kit.exercise import (
     HINT,
     NEAR,
@@ -151,7 +152,7 @@ class OwnStates(Exercise):
                 "this is in GiB: give GB, 10⁹ bytes.": weighs * units.GB / units.GiB,
             }
             return False, f"{_cause(claim, weighs, mistakes)} {HINT}"
-        return _verdict_on_stage(by_stage, stage, float(chip.memory) / 1e9)
+        return _verdict_on_stage(by_stage, stage, memory_of(chip.name) / 1e9)
 
     def hints_for(self, answer: Answer) -> tuple[str, ...]:
         """The hints; the last one with the sums of the recipe that was chosen."""

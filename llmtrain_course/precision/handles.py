@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.kit.cards import memory_of
 from llmtrain_course.precision.formulas import (
     UpdatedWeight,
     fate_shares,
@@ -94,7 +95,7 @@ def render(
     if missing:
         return _refusal(setting, missing)
     P, states = setting.parameters, setting.states
-    memory = float(accelerator(setting.chip).memory)
+    memory = memory_of(setting.chip)
     picture = on_a_gpu(
         RECIPES[setting.recipe].parts(),
         states.parts(),
@@ -124,7 +125,7 @@ def _sentence(setting: Setting, memory: float) -> str:
     text = f"<b>{units.gigabytes(total)}</b> of model states on each GPU of "
     text += f"{units.gigabytes(memory)}: "
     if total <= memory:
-        return text + f"<b>fits</b>, {units.gigabytes(memory - total)} left."
+        return text + f"<b>fits</b>, {units.gigabytes(memory - total)} left for all else."
     try:
         enough = smallest_data_parallel(
             setting.parameters, setting.recipe, setting.zero_stage, memory
@@ -452,9 +453,10 @@ _LEFT = (
 
 def _draw_slices(sharding: Sharding, before: Sharding | None, width: int = WIDTH) -> str:
     whole = Setting().states
-    states, memory = sharding.states, float(accelerator(_A100).memory)
+    states, memory = sharding.states, memory_of(_A100)
     picture = slices(whole.parts(), states.parts(), sharding.gpus, memory, width)
-    fits = "fits" if states.total <= memory else "does not fit"
+    free = memory - states.total
+    fits = f"fits, with {units.gigabytes(free)} left" if free >= 0 else "does not fit"
     return common.pictured(
         picture,
         f"{_LEFT[sharding.stage]} <b>{units.gigabytes(states.total)} of "

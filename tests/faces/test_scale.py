@@ -89,7 +89,7 @@ def cases() -> Iterator[tuple[str, Case]]:
         right, up = (Axis(way, TIMES, log) for way in ("across", "down"))
         bought = batch.batch_cost_curve(cost, 2e6, critical, cost)
         yield "04", (bought, "", [(right, float(cost.updates)), (up, float(cost.samples))])
-    tried = batch.step_by_micro_batch(bloom_bars(), 1)
+    tried = batch.step_by_micro_batch(bloom_bars(), 1, 86e9)
     yield "04", (tried, "measured", [(Axis("down", {"0": 0, "150": 150}), bloom_bars()[0][4])])
 
     e4m3, bf16 = FORMATS["fp8_e4m3"], FORMATS["bf16"]

@@ -137,7 +137,7 @@ def test_an_epochs_rows_have_a_box_for_a_pass_and_a_dot_for_a_sample() -> None:
 
 def test_only_the_steps_that_were_chosen_are_drawn() -> None:
     for chosen, count in ((1, 1), (4, 3), (8, 4)):
-        picture = drawn(step_by_micro_batch(bloom_bars(), chosen))
+        picture = drawn(step_by_micro_batch(bloom_bars(), chosen, 86e9))
         assert len(picture.titled("measured", "circle")) == len(picture.titled("work")) == count
 
 

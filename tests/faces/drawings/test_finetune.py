@@ -28,7 +28,7 @@ def test_a_bar_is_as_long_as_its_bytes_and_ends_in_an_arrow_beyond_the_scale(wid
 
 def test_the_peak_is_the_highest_moment_and_each_is_as_high_as_its_bytes() -> None:
     phases = tuned_phases(architecture("Llama-3.2-1B", 2048), Tuning.full(), 1, "full")
-    picture = drawn(drawings.step_phases(phases, 20e9, 24e9))
+    picture = drawn(drawings.step_phases(phases, 20e9, 24e9, 3e9))
     unit = -picture.unit("10", "50") / 1e9
     bars = [x for x in picture.of_kind("rect") if ": " in x.words]
     columns = sorted({x.left for x in bars})
@@ -37,10 +37,10 @@ def test_the_peak_is_the_highest_moment_and_each_is_as_high_as_its_bytes() -> No
         assert high == pytest.approx(unit * float(phase.total), abs=0.3)
     assert max(x.height for x in picture.dashed) == pytest.approx(unit * 20e9, abs=0.2)
     phases = tuned_phases(architecture("Llama-3.1-8B", 2048), Tuning.full(), 1, "full")
-    drawing = drawings.step_phases(phases, float(phases[0].total), 24e9)
+    drawing = drawings.step_phases(phases, float(phases[0].total), 24e9, 3e9)
     assert drawing.words.endswith("The peak is the update.")
     assert "at the start" not in drawn(drawing).texts
-    moved = drawn(drawings.step_phases(phases, 20e9, 24e9))
+    moved = drawn(drawings.step_phases(phases, 20e9, 24e9, 3e9))
     assert any("at the start" in x.words for x in moved.boxes)
 
 

@@ -48,7 +48,7 @@ def test_each_panel_still_says_something_else() -> None:
         ("recompute", "selective", "Nothing to drop"),
         ("attention", "unfused", "111 GB"),
         ("recipe", "fp32", "51.7 GB"),
-        ("chip", "RTX 3090", "not fit</b> into the 24.0 GB of RTX 3090"),
+        ("chip", "RTX 3090", "not fit</b>. A step may fill 22.4 GB of the 25.8 GB of RTX 3090"),
     ],
 )
 def test_the_panel_follows_each_control(control: str, value, text: str) -> None:

@@ -94,11 +94,13 @@ def test_the_handles_say_what_the_page_says() -> None:
 
 def test_the_spike_grows_with_tokens_and_not_with_bits() -> None:
     spike = HANDLES["loss_spike"]
-    assert "goes beyond the 24 GB" in sentence_of(spike.render())
+    assert "leaves 496 MB of the card's 25.8 GB free, where 3.40" in sentence_of(spike.render())
+    assert "goes beyond the card's 25.8 GB" in sentence_of(spike.render(tokens=6144))
+    assert "fits into the card's 25.8 GB" in sentence_of(spike.render(tokens=2048))
     whole, fused = spike.render(tokens=10_240), spike.render(loss="piece by piece")
     assert "<b>18.4 GB</b>, 113 % of what" in whole
     assert "nothing stands on top" in fused
-    assert "stays below" in sentence_of(fused)
+    assert "fits into" in sentence_of(fused)
     assert "<b>7.35 GB</b>, 125 % of what" in spike.render(bits="4 bits")
 
 

@@ -27,7 +27,7 @@ def render(preset: str, **values: object) -> str:
         ("8B, no sharding", {"model": "gpt2"}, "1.99 GB"),
         ("8B, no sharding", {"chip": "MI300X"}, "fits"),
         ("8B, no sharding", {"data_parallel": 64}, "with any number of replicas"),
-        ("70B, ZeRO 3", {"data_parallel": 8}, "15 replicas would do"),
+        ("70B, ZeRO 3", {"data_parallel": 8}, "14 replicas would do"),
         ("70B, ZeRO 3", {"zero_stage": 2}, "with any number of replicas"),
     ],
 )
@@ -91,10 +91,10 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
         ("parameter_bytes", {}, "128 GB for 8 billion. In code the recipe is 'fp32'."),
         ("parameter_bytes", {"recipe": "bf16, main weights"}, "16 bytes a parameter, 128 GB for"),
         ("parameter_bytes", {"recipe": "bf16, both gradients"}, "20 bytes a parameter, 160 GB"),
-        ("slices", {"stage": 1}, "56.2 GB of 80.0 GB: it fits."),
-        ("slices", {"gpus": 2, "stage": 1}, "80.3 GB of 80.0 GB: it does not fit."),
-        ("slices", {"gpus": 2, "stage": 2}, "it fits."),
-        ("slices", {}, "128 GB of 80.0 GB: it does not fit."),
+        ("slices", {"stage": 1}, "56.2 GB of 85.9 GB: it fits, with 29.7 GB left."),
+        ("slices", {"gpus": 2, "stage": 1}, "80.3 GB of 85.9 GB: it fits, with 5.60 GB left."),
+        ("slices", {"gpus": 2, "stage": 2}, "it fits, with 13.6 GB left."),
+        ("slices", {}, "128 GB of 85.9 GB: it does not fit."),
     ],
 )
 def test_a_handle_says_what_its_picture_shows(name: str, values: dict, sentence: str) -> None:

@@ -92,7 +92,7 @@ ANSWERS = {
                 {},
                 {"layers": "8"},
                 {"layers": 2, "micro": 2, "warm_up": 2, "repeats": 5},
-                {"model": "gpt2", "layers": 12, "micro": 16},
+                {"model": "gpt2", "layers": 12, "micro": 20},
                 {"repeats": 1000},
                 {"peak": "45.2"},
                 {"peak": 43.5},  # a twentieth off
@@ -105,8 +105,8 @@ ANSWERS = {
                 for change, reply in [
                     ({"layers": 1}, "take 2 at the least"),
                     ({"layers": 33}, "at most the model's 32"),
-                    ({"layers": 16}, "a fifth should stay free"),
-                    ({"micro": 4}, "a fifth should stay free"),
+                    ({"layers": 16}, "3.40 GB should stay free"),
+                    ({"micro": 4}, "3.40 GB should stay free"),
                     ({"warm_up": 1}, "makes Adam's state"),
                     ({"warm_up": 0}, "makes Adam's state"),
                     ({"repeats": 3}, "too few for a spread"),
