@@ -58,12 +58,11 @@ def test_which_runs_the_page_says_were_slower_than_the_promise() -> None:
     assert "Seven dots have another colour, the four slow ones among them" in words("08_plan")
     assert "four would have taken longer than 35 days" in words("08_plan")
     assert round(plan.first_run.greatest) == 35
-    days = (plan.days.least, plan.days.greatest, plan.first_run.greatest)
+    days = (plan.days.least, plan.first_run.greatest)
     shares = [f"{round(x)} days {100 * share_of_peak(plan, x):.0f} %" for x in days]
-    assert shares == ["22 days 49 %", "29 days 36 %", "35 days 30 %"]
-    page = words("08_plan")
-    assert "At 22 days each GPU reaches $u$ = 49 % of its peak, at 29 days 36 %" in page
-    assert "and at 35 days 30 %" in page
+    assert shares == ["22 days 49 %", "35 days 30 %"]
+    sentence = "At 22 days each GPU reaches $u$ = 49 % of its peak, and at 35 days 30 %"
+    assert sentence in words("08_plan")
 
 
 def test_what_the_levers_cost_and_why() -> None:
@@ -85,13 +84,11 @@ def test_the_reserve_that_the_page_tells() -> None:
     text = cell("08_plan", "memory-seen")
     plan = plan_of(accelerator=H100, zero_stage=3)
     assert plan.reserve == RESERVES["several"] == 5.1e9
-    assert f"reserves 5.1 GB (on a single GPU {RESERVES['one GPU'] / 1e9:.1f})" in text
+    assert "reserves those 5.1 GB (less on a single GPU)" in text
+    assert RESERVES["one GPU"] < plan.reserve
     assert f"may fill {units.gigabytes(plan.card - plan.reserve)[:4]} of the 85.5" in text
-    measured = memory.reserves(attrgetter("ways"))
-    assert f"[{sum(x.rows for x in measured.values())} measured steps]" in text
-    several = measured["several"]
-    assert f"at least {several.firm / 1e9:.1f} GB more in three of four" in text
-    assert f"at least {several.likely / 1e9:.1f} GB more in half" in text
+    several = memory.reserves(attrgetter("ways"))["several"]
+    assert f"at least {several.firm / 1e9:.1f} GB more in three steps of four" in text
 
 
 def test_the_bytes_that_the_page_types() -> None:
@@ -102,8 +99,8 @@ def test_the_bytes_that_the_page_types() -> None:
     assert f"An H100 has {card} of memory" in first
     assert f"Llama 3.1 8B needs {holds} on each" in first
     assert plan.card / 2**30 < 80
-    levers = cell("08_plan", "levers")
-    assert f"It needs {units.gigabytes(Levers().plan.memory.total)}, and a plan may fill" in levers
+    assert Levers().plan.memory.total > 1.4 * (plan.card - plan.reserve)
+    assert "far more than a plan may fill" in cell("08_plan", "levers")
     one = Levers(3, 2, "none").plan.replace(num_gpus=64)
     assert one.fits
     assert one.seconds_per_iteration == Levers().plan.replace(num_gpus=64).seconds_per_iteration
@@ -126,7 +123,7 @@ def test_how_far_the_page_trusts_the_order() -> None:
     assert near[-1] < 0.01
     assert round(worst, 2) == 0.43
     assert (ranked["first three"] == 0).all()
-    assert "within 1 % of the best six times, and once 43 % slower" in words("08_plan")
+    assert "within 1 % of the best six times, and once far slower" in words("08_plan")
 
 
 def test_a_named_software_makes_a_step_less_uncertain() -> None:
@@ -149,9 +146,6 @@ def test_a_first_run_is_as_slow_as_the_page_says() -> None:
         drawn = answers(made, 30).body
         assert (">a first run<" in drawn) != later
         assert (">most runs, and a first run<" in drawn) == later
-    one = planned(Setting("Llama-3.2-1B", num_gpus=64, tokens=10**12))
-    seen = cell("08_plan", "promise-seen")
-    assert f"whose first run gets the same {one.first_run.greatest:.1f} days as most runs" in seen
 
 
 def test_code_that_the_page_quotes_runs_where_it_stands() -> None:
