@@ -311,6 +311,9 @@ class Panel:
             problem = re.sub(rf"\b{name}=", f"{label} ", problem)
             if "_" in name:  # others are ordinary words too
                 problem = re.sub(rf"\b{name}\b", label, problem)
+        for name in ("num_layers", "num_heads", "num_kv_heads", "num_experts"):
+            plural = rf"the model's \1 {NAMES[name]} aren't"
+            problem = re.sub(rf"\b{name}=(\d+) is not\b", plural, problem)
         for name, word in NAMES.items():
             problem = re.sub(rf"\b{name}(=|\b)", f"{word} ", problem).replace(" ·", "·")
         return problem[:1].upper() + problem[1:].rstrip(".") + "."

@@ -122,7 +122,7 @@ def gpu_grid(
     if layout.context > 1:
         degrees["CP"] = layout.context
     product = " × ".join(f"{name} {n:,}" for name, n in degrees.items())
-    title = f"{layout.num_gpus:,} GPUs = {product} × DP {layout.replicas:,}"
+    title = f"{units.plural(layout.num_gpus, 'GPU')} = {product} × DP {layout.replicas:,}"
     title += f" + {layout.left_over:,} left over" if layout.left_over else ""
     heading = text(20, 30, title, 20, font_weight=700)
     svg = []
@@ -280,7 +280,7 @@ def _key_text(x: float, y: float, first: str, second: str) -> str:
 
 def _grid_in_words(layout: Layout, seen: int) -> str:
     words = (
-        f"{layout.num_gpus:,} GPUs in rows of 8: tensor parallel {layout.tensor}, "
+        f"{units.plural(layout.num_gpus, 'GPU')} in rows of 8: tensor parallel {layout.tensor}, "
         f"pipeline {layout.pipeline}, context {layout.context}, "
         f"data parallel {layout.replicas:,}."
     )
@@ -294,7 +294,8 @@ def _grid_in_words(layout: Layout, seen: int) -> str:
 def too_few(layout: Layout) -> str:
     """Say that there are fewer GPUs than a replica takes."""
     each = units.exact(layout.a_replica)
-    return f"A replica takes {each} GPUs, and there are {units.exact(layout.num_gpus)}."
+    verb = "is" if layout.num_gpus == 1 else "are"
+    return f"A replica takes {each} GPUs, and there {verb} {units.exact(layout.num_gpus)}."
 
 
 def idle_gpus(layout: Layout) -> str:

@@ -151,6 +151,7 @@ def report(
     verb, time = "train", f"{units.digits(days.likely, 2)} days"
     if run.tuning is not None:
         verb, time = "tune", units.duration(days.likely * units.DAY)
+    verb += "s" * (run.num_gpus == 1)
     summary = (
         f"{units.exact(run.num_gpus)} {run.accelerator.name} {verb} {name} on "
         f"{units.count(run.tokens)} tokens in likely "

@@ -131,7 +131,7 @@ def test_a_measured_step_takes_the_place_of_others() -> None:
 
 def test_the_report_says_what_learns() -> None:
     report = plan(price_per_gpu_hour=2).report("Llama 3.1 8B").markdown
-    assert "H100 SXM tune Llama 3.1 8B on 24.0 million tokens" in report
+    assert "H100 SXM tunes Llama 3.1 8B on 24.0 million tokens" in report
     assert "what learns | 41,943,040" in report
     assert "LoRA of rank 16" in report
     assert "loss expected" not in report

@@ -322,6 +322,13 @@ def test_the_panels_code_runs_for_chips_without_bf16(chip: str) -> None:
     assert units.dollars(cost) in text_of(panel)
 
 
+def test_layers_that_stages_do_not_divide_are_refused_in_words() -> None:
+    answer = PANELS["plan"].answer(
+        {**PANELS["plan"].default, "num_gpus": 40, "pipeline_parallel": 5}
+    )
+    assert answer.problem == "The model's 32 layers aren't divisible by Pipeline stages 5."
+
+
 def test_the_panel_spreads_experts_where_there_are_any() -> None:
     panel = PANELS["plan"]
     mixture = panel.presets["A mixture of experts"]
@@ -332,7 +339,7 @@ def test_the_panel_spreads_experts_where_there_are_any() -> None:
     whole = panel.answer({**mixture, "expert_parallel": 1}).html
     assert "<b>does not fit</b>" in whole
     odd = panel.answer({**mixture, "expert_parallel": 3})
-    assert odd.problem == "Experts 8 is not divisible by Expert parallel 3."
+    assert odd.problem == "The model's 8 experts aren't divisible by Expert parallel 3."
     assert "expert_parallel" not in panel.answer(panel.default).html
     missing = {**panel.default, "config": "no such file.json"}
     assert "expert_parallel" not in panel.visible_controls(missing)
