@@ -47,7 +47,9 @@ from llmtrain_helpers.flops import FlopCount, Pairs
 from llmtrain_helpers.memory import (
     LOSS_KERNELS,
     Memory,
+    Offload,
     Stored,
+    check_offload,
     copied_bytes,
     fullest,
     gradients_at_once,
@@ -300,6 +302,7 @@ def tuned_phases(
     zero_stage: Whole[int] = 0,
     data_parallel: Count[Number] = 1,
     attention: Kernel = "flash",
+    offload: Offload = "none",
 ) -> tuple[Memory, ...]:
     """Bytes on a GPU at the four moments of a step of which one is the peak.
 
@@ -311,7 +314,8 @@ def tuned_phases(
     unpacked one matrix at a time. With ZeRO over d replicas each has its share of what the
     stage shards; stage 3 gathers two layers for backward, with one's gradients if they learn,
     and has embedding and head whole; adapters in 32 bits make what flows between layers 32 bits
-    wide there (read off IBM's rows, on 2 and 4 GPUs).
+    wide there (read off IBM's rows, on 2 and 4 GPUs). What is offloaded (`Offload`) isn't there,
+    frozen weights among the "weights", which are gathered on one GPU too.
 
     Source: counted with PyTorch (states, logits, activations); the MLP's gradients follow
     from its products.
@@ -325,6 +329,25 @@ def tuned_phases(
     update: 72.4 GB
     """
     model = of_length(model, sequence_length)
+    check_offload(offload, zero_stage, tuning.optimizer, tuning.bytes_of)
+    how = accumulation_steps, zero_stage, data_parallel, attention, offload
+    stored, at_work = tuned_stored(model, tuning, micro_batch_size, recompute, *how)
+    return stored.offloaded(offload, zero_stage, at_work).moments()
+
+
+@cache_per_model
+def tuned_stored(
+    model: Transformer,
+    tuning: Tuning,
+    micro_batch_size: Number,
+    recompute: TunedRecompute,
+    accumulation_steps: Number,
+    zero_stage: int,
+    data_parallel: Number,
+    attention: Kernel = "flash",
+    offload: Offload = "none",
+) -> tuple[Stored, Result]:
+    """Return what a GPU stores and gathers in tuning, and the gradients of the layer at work."""
     P = tuned_parameters(model, tuning)
     b, d, m = as_sizes(micro_batch_size, data_parallel, accumulation_steps)
     stage = zero_stage
@@ -351,14 +374,15 @@ def tuned_phases(
     working = working + (tuning.method == "qlora") * 2 * largest
     outer: Result = 0 * d
     around = outer
+    ends = embedding_parameters(model) + (not model.tied_embeddings) * head_parameters(model)
+    a_layer = greatest(map(matrix_weights(model), model.kinds))
+    several = (stage == 3) * ((d > 1) | (offload == "weights"))
     if stage == 3:
-        several = d > 1
-        ends = embedding_parameters(model) + (not model.tied_embeddings) * head_parameters(model)
-        a_layer = greatest(map(matrix_weights(model), model.kinds))
         outer = several * (2 + 2 * full) * ends
         around = several * (2 * minimum(tuning.matrix_bytes, 2) + 2 * full) * a_layer
+    at_once = ends + a_layer if full else divide(n, model.num_layers)
     frozen = tuning.matrix_bytes * P.frozen + tuning.other_bytes * P.wide
-    return Stored(
+    stored = Stored(
         weights=shared(frozen + each.weights * n, 3),
         gradients=shared(each.gradients * whole, 2),
         main_gradients=shared(each.main_gradients * n, 1),
@@ -376,7 +400,8 @@ def tuned_phases(
         ends=outer,
         gathered=around,
         copy=shared(copied_bytes(tuning.optimizer, each.weights, each.main_weights) * n, 1),
-    ).moments()
+    )
+    return stored, (1 - several) * each.gradients * at_once
 
 
 @checked
@@ -391,6 +416,7 @@ def tuned_memory(
     zero_stage: Whole[int] = 0,
     data_parallel: Count[float] = 1,
     attention: Kernel = "flash",
+    offload: Offload = "none",
 ) -> Memory:
     """Bytes on a GPU at the peak of a step of tuning: the largest of `tuned_phases`.
 
@@ -414,6 +440,7 @@ def tuned_memory(
         zero_stage=zero_stage,
         data_parallel=data_parallel,
         attention=attention,
+        offload=offload,
     )
     return fullest(phases)
 
@@ -460,6 +487,7 @@ def longest_sequence(
     micro_batch_size: Count[float] = 1,
     zero_stage: Whole[int] = 0,
     data_parallel: Count[float] = 1,
+    offload: Offload = "none",
 ) -> int:
     """The most tokens a sequence with which tuning fits into a GPU's bytes, less a reserve.
 
@@ -485,6 +513,7 @@ def longest_sequence(
             s,
             zero_stage=zero_stage,
             data_parallel=data_parallel,
+            offload=offload,
         )
         return bool(peak.total <= memory - reserve)
 

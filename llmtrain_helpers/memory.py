@@ -13,10 +13,11 @@ from dataclasses import dataclass, fields
 from functools import reduce
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from llmtrain_helpers.checks import Result, Size
+from llmtrain_helpers.checks import Result, Size, choice, refuse
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.model.layers import Layer
 from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.precision import Recipe
 from llmtrain_helpers.results import Breakdown, divide, greatest, maximum, minimum, where
 
 MomentName: TypeAlias = Literal["loss", "last layer", "first layer", "update"]
@@ -40,6 +41,21 @@ fp32 copy, the log-probabilities and the gradient (counted); `plain` the same wh
 holds the logits; `in-place` a kernel that writes the gradient over the fp32 logits, one
 copy of which the shift to the next token makes; `chunked` 16-bit logits and their
 log-probabilities; `fused` logits that are never whole."""
+
+Offload: TypeAlias = Literal["none", "optimizer", "weights"]
+"""What the CPU stores in place of the GPU, and updates: nothing; the optimizer's states and main
+weights; or the weights too, of which each layer comes when it's needed."""
+
+OFFLOAD: list[Offload] = [*get_args(Offload)]
+
+OFFLOAD_BANDWIDTH = 25e9
+"""Bytes/s that a GPU sends to its host, or gets: the most that was measured of the 31e9 of 16
+lanes of PCIe 4 (ZaidQureshi/bam#54), from memory that's pinned. DeepSpeed's wasn't by default
+until 2026 (its #8207): a 7B's offload took others 7 to 8 times as long as this says."""
+
+CPU_ADAM = 0.257e-9
+"""Seconds a parameter of an AdamW step on a node's two CPUs: the middle of five, 0.22 to 0.30 for
+a billion to ten (Ren et al., arXiv 2101.06840, Table 4: DeepSpeed's CPU-Adam on a DGX-2)."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +141,51 @@ class Stored(NamedTuple):
             self._at("update", self.of_all, 0, self.copy),
         )
 
+    @property
+    def states(self) -> Result:
+        """Bytes of the model's states: weights, gradients and what updates them."""
+        in_32_bits = self.main_gradients + self.main_weights
+        return self.weights + self.gradients + in_32_bits + self.optimizer
+
+    def offloaded(
+        self, offload: Offload, zero_stage: int, at_work: Result, keep_gradients: bool = False
+    ) -> Stored:
+        """Return it without what is offloaded to the CPU.
+
+        Main gradients, main weights, the optimizer's states and the update are there. From ZeRO 2
+        on gradients leave in each pass as soon as they are averaged, unless they are kept: at
+        most those `at_work` remain, in bytes. Below, they stay until the update.
+        Source: Ren et al. (arXiv 2101.06840), section 4; DeepSpeed's `offload_optimizer` and
+        `offload_param`; PyTorch's `CPUOffloadPolicy`, which does both.
+        """
+        if offload == "none":
+            return self
+        leave = zero_stage >= 2 and not keep_gradients
+        return self._replace(
+            weights=0 if offload == "weights" else self.weights,
+            gradients=0 if leave else self.gradients,
+            main_gradients=0,
+            main_weights=0,
+            optimizer=0,
+            copy=0,
+            working=self.working + leave * minimum(self.gradients, at_work),
+        )
+
+    def offload_seconds(
+        self, offload: Offload, each: Recipe, passes: Size, sent: Size, on_node: Size
+    ) -> Result:
+        """Return the seconds that offload adds to a step, if computing hides none: bus and update.
+
+        Gradients are `sent` so many times in a step, and its new weights come back; or else all
+        weights come in forward and backward of each of the `passes`. A node's CPUs update what
+        `on_node` GPUs have.
+        """
+        if offload == "none":
+            return 0
+        updated = divide(self.optimizer, each.optimizer)
+        fetched = 2 * passes * self.weights if offload == "weights" else each.weights * updated
+        return bus_seconds(sent * each.gradients * updated, fetched) + CPU_ADAM * on_node * updated
+
     def _at(
         self,
         moment: str,
@@ -145,6 +206,37 @@ class Stored(NamedTuple):
             moment,
             logits,
         )
+
+
+def bus_seconds(
+    sent: Result, fetched: Result, host_bandwidth: Result = OFFLOAD_BANDWIDTH
+) -> Result:
+    """Return the seconds of bytes that a GPU sends to its host, and of those that it gets.
+
+    One after the other: gradients go before the update, and weights come after it.
+
+    >>> bus_seconds(16e9, 16e9)
+    1.28
+    """
+    return (sent + fetched) / host_bandwidth
+
+
+def check_offload(offload: object, zero_stage: int, optimizer: str, each: Recipe) -> Offload:
+    """Return what is offloaded, if it's known; refuse what nobody can offload, or hasn't any.
+
+    The optimizer is an AdamW whose states are on the GPU, and weights are sharded.
+    """
+    what = choice("offload", offload, OFFLOAD)
+    if what == "none":
+        return what
+    if optimizer not in ("adamw", "adamw_fused"):
+        refuse("offload", what, f"isn't planned with optimizer={optimizer!r}, only with AdamW's")
+    if each.optimizer == 0:
+        refuse("offload", what, f"isn't planned with recipe={each.name!r}, which has no states")
+    if what == "weights" and zero_stage < 3:
+        problem = f"is for weights that are sharded, not for zero_stage={zero_stage}: write 3"
+        refuse("offload", what, problem)
+    return what
 
 
 def fullest(moments: Iterable[Memory]) -> Memory:

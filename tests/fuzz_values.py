@@ -394,6 +394,7 @@ UNCHECKED = [
     "activations.kept_bytes",
     "activations.tokens_outside",
     "finetune.keeping",
+    "finetune.tuned_stored",
     "budget.most_flops",
     "parallelism.neighbours",
     "parallelism.replicas_first",

@@ -26,6 +26,7 @@ from llmtrain_helpers.checks import (
     single,
 )
 from llmtrain_helpers.laws import Law, coefficients, known_law, loss, loss_law
+from llmtrain_helpers.memory import OFFLOAD_BANDWIDTH, bus_seconds
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.search import best_split
@@ -257,7 +258,9 @@ def muon_overhead(
 
 @checked
 def offload_seconds(
-    parameters: Count[float], host_bandwidth: Quantity[float], num_gpus: Count[float] = 1
+    parameters: Count[float],
+    host_bandwidth: Quantity[float] = OFFLOAD_BANDWIDTH,
+    num_gpus: Count[float] = 1,
 ) -> float:
     """Seconds a step to send gradients to the host and weights back: 4P/(n·b).
 
@@ -267,10 +270,11 @@ def offload_seconds(
 
     Source: Ren et al., ZeRO-Offload, arXiv 2101.06840, sections 3 and 4.
 
-    >>> round(offload_seconds(8e9, host_bandwidth=25e9), 2)
+    >>> round(offload_seconds(8e9), 2)
     1.28
     """
-    return 4 * parameters / (num_gpus * host_bandwidth)
+    in_16_bits = 2 * parameters / num_gpus
+    return float(bus_seconds(in_16_bits, in_16_bits, host_bandwidth))
 
 
 # --- a law of one's own
