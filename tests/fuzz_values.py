@@ -301,6 +301,7 @@ GOOD: dict[str, list[Any]] = {
     "dropout": [False, True],
     "first_run": [False, True],
     "fused_mlp": [None, False, True],
+    "offload": ["none", "optimizer", "weights"],
     "interleave": [1, 2, 4],
     "sharding": ["zero", "fsdp"],
     "shard": ["fsdp", "ddp", "zero1", "zero2", "zero3"],

@@ -119,6 +119,8 @@ def plans() -> None:
     assert_type(plan_run(**plan.inputs), Plan)
     assert_type([plan.replace(**advice.change) for advice in advise(plan)], list[Plan])
     assert_type(plan.replace(shard="fsdp", sequence_length=4096), Plan)
+    assert_type(plan.replace(shard="fsdp", offload="weights"), Plan)
+    plan.replace(offload="cpu")  # type: ignore[arg-type]
     assert_type(fewest_gpus(plan_run("gpt2", "H100", 8, 10**9, 8, recompute="none")), Plan)
 
 

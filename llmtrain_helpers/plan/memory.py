@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
 from llmtrain_helpers.checks import Result, Size, cache_per_model, choice, is_array
-from llmtrain_helpers.finetune import RECOMPUTED, tuned_phases
+from llmtrain_helpers.finetune import RECOMPUTED, tuned_stored
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.memory import (
     LOSS_KERNELS,
@@ -30,7 +30,7 @@ from llmtrain_helpers.parameters import embedding_parameters, head_parameters, n
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import model_state_bytes
 from llmtrain_helpers.results import divide, greatest, maximum, minimum, where
-from llmtrain_helpers.tuning import IN_8_BITS, STATES
+from llmtrain_helpers.tuning import IN_8_BITS, STATES, Tuning
 
 RESERVES = {"one GPU": 3.4e9, "several": 5.1e9}
 """Bytes of the card that a plan keeps free: beyond what they allocated, three of four runs had
@@ -78,13 +78,24 @@ def memory_per_gpu(run: Run) -> Memory:
 
 def moments(run: Run) -> tuple[Memory, ...]:
     """What is in memory at each moment of a step, on each GPU of a pipeline that may need most."""
-    if run.tuning is not None:
-        return tuned_moments(run)
     return tuple(moment for stage in stored(run) for moment in stage.moments())
 
 
 def stored(run: Run) -> tuple[Stored, ...]:
     """What a GPU of the first stage stores, and of the last; of the only one, once."""
+    return tuple(on_gpu(run, *both) for both in in_all(run))
+
+
+def on_gpu(run: Run, everything: Stored, at_work: Result) -> Stored:
+    """What of all that is stored for a GPU isn't on the CPU."""
+    kept = bool(run.keep_gradients)
+    return everything.offloaded(run.offload, run.zero_stage, at_work, kept)
+
+
+def in_all(run: Run) -> tuple[tuple[Stored, Result], ...]:
+    """What is stored for a GPU of each stage, here or on the CPU, and the gradients at work."""
+    if run.tuning is not None:
+        return (tuned_in_all(run, run.tuning),)
     (first, last), (first_in_flight, last_in_flight) = ends(run.split), run.split.in_flight
     on_first = stored_on(run, first, first_in_flight)
     if first.head is True:  # the only stage
@@ -92,8 +103,25 @@ def stored(run: Run) -> tuple[Stored, ...]:
     return on_first, stored_on(run, last, last_in_flight)
 
 
-def stored_on(run: Run, stage: Stage, in_flight: Result) -> Stored:
-    """What a GPU of a stage stores, with so many micro-batches in flight."""
+def offload_seconds(run: Run) -> Result:
+    """Seconds that a step takes for what is offloaded, if computing hides none of them."""
+    whole = run.zero_stage < 2 or run.keep_gradients
+    passes = run.split.accumulation_steps
+    on_node = minimum(run.num_gpus, run.accelerator.gpus_per_node)
+    how = run.offload, run.bytes_of, passes, 1 if whole else passes, on_node
+    return greatest(stage.offload_seconds(*how) for stage, _ in in_all(run))
+
+
+def offloaded_bytes(run: Run) -> Result:
+    """Bytes that the host stores for a GPU, of all that is offloaded."""
+    return greatest(x.states - on_gpu(run, x, at_work).states for x, at_work in in_all(run))
+
+
+def stored_on(run: Run, stage: Stage, in_flight: Result) -> tuple[Stored, Result]:
+    """What is stored for a GPU of a stage, with so many micro-batches in flight.
+
+    And the bytes of gradients that are whole while a layer is at work, where nothing is gathered.
+    """
     model, split = run.model, run.split
     c, t, v = split.context_parallel, split.tensor_parallel, value_bytes(run.bytes_of)
     tokens = divide(split.micro_batch_size * model.sequence_length, c)
@@ -113,7 +141,7 @@ def stored_on(run: Run, stage: Stage, in_flight: Result) -> Stored:
     at_once = divide(v * tokens * widest_gradients(model), t)
     output = divide(stage.head * head_parameters(model), t)
     gathered = gathered_bytes(run, stage)
-    return Stored(
+    everything = Stored(
         **states,
         earlier=1 * (split.accumulation_steps > 1),
         of_head=output,
@@ -127,20 +155,17 @@ def stored_on(run: Run, stage: Stage, in_flight: Result) -> Stored:
         ends=gathered[0],
         gathered=gathered[1],
     )
+    if run.offload == "none":
+        return everything, 0
+    at_work = run.bytes_of.gradients * sum(whole_parameters(run, stage))
+    return everything, where(gathered[1] > 0, 0, at_work)
 
 
-def tuned_moments(run: Run) -> tuple[Memory, ...]:
-    """What is in memory at each moment of a tuned step."""
-    assert run.tuning is not None
-    return tuned_phases(
-        run.model,
-        run.tuning,
-        run.micro_batch_size,
-        choice("recompute", run.recompute, RECOMPUTED),
-        accumulation_steps=run.split.accumulation_steps,
-        zero_stage=run.zero_stage,
-        data_parallel=run.split.data_parallel,
-    )
+def tuned_in_all(run: Run, tuning: Tuning) -> tuple[Stored, Result]:
+    """What is stored for a GPU of a tuned run, and the gradients at work."""
+    recompute, split = choice("recompute", run.recompute, RECOMPUTED), run.split
+    how = split.accumulation_steps, run.zero_stage, split.data_parallel, run.attention, run.offload
+    return tuned_stored(run.model, tuning, run.micro_batch_size, recompute, *how)
 
 
 # --- the model's states
@@ -318,10 +343,22 @@ def gathered_bytes(run: Run, stage: Stage) -> tuple[Result, Result]:
     """
     if run.zero_stage < 3:
         return 0, 0
-    model, split = run.model, run.split
-    h, t, v = model.hidden_size, split.tensor_parallel, value_bytes(run.bytes_of)
-    several, e, w = run.sharing > 1, split.expert_parallel, min(v, run.bytes_of.weights)
-    spread = where(run.sharing // e > 1, 1, 0)
+    v = value_bytes(run.bytes_of)
+    gathers = (run.sharing > 1) | (run.offload == "weights")
+    w, (outer, layer) = min(v, run.bytes_of.weights), whole_parameters(run, stage)
+    whole_stage = w * stage_parameters(run.model, stage) - w * outer
+    weights = where(run.split.pipeline_parallel == 1, 2 * w * layer, whole_stage)
+    return gathers * (w + v) * outer, gathers * (weights + v * layer)
+
+
+def whole_parameters(run: Run, stage: Stage) -> tuple[Result, Result]:
+    """Parameters of a stage's embedding and head on a GPU, whole but for tensor parallelism.
+
+    And those of the largest layer, without experts that no other GPU shares.
+    """
+    model, h, e = run.model, run.model.hidden_size, run.split.expert_parallel
+    alone = (run.sharing == e) & (run.sharing > 1) & (run.offload != "weights")
+    spread = where(alone, 0, 1)
     tied = model.tied_embeddings * stage.embedding
     outer = stage.embedding * embedding_parameters(model)
     outer = outer + stage.head * (1 - tied) * head_parameters(model)
@@ -329,8 +366,5 @@ def gathered_bytes(run: Run, stage: Stage) -> tuple[Result, Result]:
         layer.parameters(h) - layer.expert_parameters(h) * (1 - divide(spread, e))
         for layer in model.kinds
     )
-    layer = greatest(of_layers)
-    whole_stage = w * stage_parameters(model, stage) - divide(w * outer, t)
-    weights = where(split.pipeline_parallel == 1, divide(2 * w * layer, t), whole_stage)
-    gathered = several * (weights + divide(v * layer, t))
-    return several * divide((w + v) * outer, t), gathered
+    t = run.split.tensor_parallel
+    return divide(outer, t), divide(greatest(of_layers), t)

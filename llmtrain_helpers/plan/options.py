@@ -26,7 +26,7 @@ from typing import (
 from llmtrain_helpers.activations import Kernel
 from llmtrain_helpers.checks import Number
 from llmtrain_helpers.flops import EveryRecompute
-from llmtrain_helpers.memory import LossKernel
+from llmtrain_helpers.memory import LossKernel, Offload
 from llmtrain_helpers.model.names import Chip, Model
 from llmtrain_helpers.parallelism import Context, Shard, ShardedAs
 from llmtrain_helpers.plan.seconds import Pace
@@ -139,6 +139,15 @@ class Assumptions(TypedDict, total=False):
             "how the loss is computed",
             ' (see `LOSS_KERNELS`); by default "in-place" with Megatron-Core, "transformers" with '
             'FSDP, else "plain"',
+        ),
+    ]
+    offload: Annotated[
+        Offload,
+        Help(
+            "what the CPU stores, and updates",
+            '. "optimizer": AdamW\'s states, main weights and, from ZeRO 2 on, gradients, as '
+            'ZeRO-Offload does it; "weights": these too, with ZeRO 3. What goes over the bus adds '
+            "its time (see `OFFLOAD_BANDWIDTH`), and so does the update (`CPU_ADAM`)",
         ),
     ]
     attention: Annotated[Kernel, Help("the kernels", "; unfused ones keep the scores")]

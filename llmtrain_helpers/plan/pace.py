@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from llmtrain_helpers.checks import Result, quantity
 from llmtrain_helpers.flops import utilization
+from llmtrain_helpers.plan.memory import offload_seconds
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.plan.seconds import StepSeconds
 from llmtrain_helpers.results import Interval
@@ -223,7 +224,8 @@ def seconds_per_step(
     """Seconds of a step, and of a step of a whole run, which includes the stops.
 
     With a given rate or pace both are the same. `work` is a step's FLOPs, `at_peak` the
-    seconds that they take at the peak, including the pipeline's bubble.
+    seconds that they take at the peak, including the pipeline's bubble. What is offloaded
+    comes on top of others' shares, unless they are of the model of a step, which has it.
     """
     if run.flops_per_gpu is not None:
         utilization(run.flops_per_gpu, run.peak)  # refuses a rate above the peak
@@ -234,8 +236,10 @@ def seconds_per_step(
         interval = run.pace.seconds(step, run.split)
         return interval, interval
     quantity("tokens·FLOPs/(num_gpus·peak)", at_peak)
+    of_step = not any(shares is x for x in (*TUNED.values(), *UTILIZATIONS.values()))
+    more = 0 if of_step or run.offload == "none" else offload_seconds(run)
     of_steps, of_runs = (
-        Interval(at_peak / high, at_peak / likely, at_peak / low)
+        Interval(at_peak / high + more, at_peak / likely + more, at_peak / low + more)
         for low, likely, high in (shares.steps, shares.runs)
     )
     return of_steps, of_runs

@@ -18,9 +18,10 @@ from llmtrain_helpers.checks import Number, Result, at_most, instance, refuse, s
 from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
 from llmtrain_helpers.finetune import weight_bytes
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
+from llmtrain_helpers.memory import OFFLOAD_BANDWIDTH
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.plan.advice import OF_MOMENT, advise, check_one
-from llmtrain_helpers.plan.memory import moments
+from llmtrain_helpers.plan.memory import moments, offload_seconds, offloaded_bytes
 from llmtrain_helpers.plan.pace import LONGEST, STOPS, UTILIZATIONS as BY_KIND, WHOLE_RUNS
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import missing_format
@@ -298,6 +299,8 @@ def _machine(plan: Plan) -> list[Line]:
     how = f"peak at the {plan.phase}, {run.loss} loss, {run.update}, {bytes_of}"
     if (run.recompute, run.attention) == ("selective", "flash"):
         how += ", and selective recomputation saves nothing: flash attention stores no scores"
+    if run.offload != "none":
+        how += f", {units.gigabytes(offloaded_bytes(run))} on the CPU for each GPU"
     memory = plan.memory.total
     fused = {None: "", True: ", the MLP fused", False: ", the MLP not fused"}[run.fused_mlp]
     return [
@@ -332,12 +335,22 @@ def _step(plan: Plan) -> list[Line]:
         source = "your step" if plan.measured else f"{plan.shares.evidence} (notebook 08)"
     tokens = units.count(run.global_batch_size * run.model.sequence_length)
     seconds = partial(units.duration, significant=digits)
-    share = f"{_share(plan, plan.step_mfu)}, without stops"
+    share = f"{_share(plan, plan.step_mfu)}, without stops{_offload(plan)}"
     rate = f"{tokens} tokens a step, over {units.plural(plan.split.num_gpus, 'GPU')}"
     return [
         _interval("a step", plan.seconds_per_iteration, seconds, share, source),
         _interval("tokens/s per GPU", plan.gpu_throughput, _plain, rate, source),
     ]
+
+
+def _offload(plan: Plan) -> str:
+    """What offload adds to a step where no rate was given, and at which bandwidth."""
+    run = plan.run
+    if run.offload == "none" or plan.measured or run.utilizations is not None:
+        return ""
+    seconds = units.duration(offload_seconds(run), significant=2)
+    rate = f"{OFFLOAD_BANDWIDTH / 1e9:.0f} GB/s to and from the CPU, and its AdamW"
+    return f"; {seconds} for offload, none of it hidden: {rate}; others' took up to 8 times as long"
 
 
 def _time(plan: Plan) -> list[Line]:
@@ -564,6 +577,7 @@ CHANGED: dict[str, Callable[[Any], str]] = {
     "fused_mlp": lambda _: "the MLP's activation fused",
     "loss_kernel": lambda kernel: f"a {kernel} loss",
     "optimizer": str,
+    "offload": lambda what: f"{'optimizer' if what == 'optimizer' else 'all states'} on the CPU",
     "method": lambda method: "frozen weights in 4 bits",
     "recipe": lambda recipe: f"recipe {recipe}",
 }

@@ -36,7 +36,7 @@ from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.duration import checked_utilizations
 from llmtrain_helpers.finetune import RECOMPUTED
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, EveryRecompute
-from llmtrain_helpers.memory import LOSS_KERNELS, LossKernel
+from llmtrain_helpers.memory import LOSS_KERNELS, LossKernel, Offload, check_offload
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import known_accelerator, known_model
 from llmtrain_helpers.parallelism import (
@@ -117,6 +117,7 @@ class Run:
     recipe: RecipeName | Recipe | None = None
     optimizer: EveryOptimizer | None = None
     loss_kernel: LossKernel | None = None
+    offload: Offload = "none"
     attention: Kernel = "flash"
     fused_mlp: bool | None = None
     dropout: bool = False
@@ -180,6 +181,10 @@ class Run:
         broadcast(**vars(self.accelerator), model=P.total, **arrays)
         if self.tuning is not None:
             self._check_tuning()
+        check_offload(self.offload, stage, self.update, self.bytes_of)
+        if self.offload == "weights" and anywhere(self.pipeline_parallel > 1):
+            problem = "isn't planned with a pipeline, which gathers its whole stage"
+            refuse("offload", self.offload, problem)
         if self.keep_gradients and stage < 2:
             problem = (
                 f"changes nothing with zero_stage={stage}: gradients are sharded from ZeRO 2 on"

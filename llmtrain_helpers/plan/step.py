@@ -23,7 +23,7 @@ from llmtrain_helpers.communication import (
 )
 from llmtrain_helpers.flops import count_flops, expert_flops
 from llmtrain_helpers.parallelism import Split
-from llmtrain_helpers.plan.memory import ends, kept_activations, stage_parameters
+from llmtrain_helpers.plan.memory import ends, kept_activations, offload_seconds, stage_parameters
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.plan.seconds import StepSeconds
 from llmtrain_helpers.results import maximum, minimum, where
@@ -101,6 +101,9 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     # The update: every parameter and its states through memory, a share of them with ZeRO.
     P = stage_parameters(model, ends(split)[0])
     replicas = run.sharing if run.zero_stage else 1
+    update = OPTIMIZER_BYTES * P / replicas / bandwidth
+    if run.offload != "none":  # it is the CPU's, and what it takes goes over the bus
+        update = offload_seconds(run)
     return StepSeconds(
         matmuls=m * matmuls,
         memory=m * memory,
@@ -112,7 +115,7 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
         pipeline=visible["pipeline"],
         bubble=(p - 1) / v * (of_layers + visible["pipeline"] / m),
         data=visible["data"],
-        optimizer=OPTIMIZER_BYTES * P / replicas / bandwidth,
+        optimizer=update,
     )
 
 

@@ -37,7 +37,8 @@ def test_a_docstring_explains_every_argument_once() -> None:
 @pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if option.choices])
 def test_a_run_takes_just_the_choices_of_the_list(name: str) -> None:
     for choice in OPTIONS[name].choices:
-        others = {"sharding": {"zero_stage": 3}, "optimizer": {"global_batch_size": 64}}
+        others = {"optimizer": {"global_batch_size": 64}}
+        others |= {key: {"zero_stage": 3} for key in ("sharding", "offload")}
         assert plan_of(**{name: choice, **others.get(name, {})}).inputs.get(name, choice) == choice
     with pytest.raises(ValueError, match=f"^{name}='nothing' is unknown") as refusal:
         plan_of(**{name: "nothing"})

@@ -10,7 +10,7 @@ import pytest
 
 from llmtrain_helpers import RECIPES, Tuning, advise, plan_run, published, step_timeline
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
-from llmtrain_helpers.memory import LOSS_KERNELS
+from llmtrain_helpers.memory import LOSS_KERNELS, OFFLOAD
 from llmtrain_helpers.parallelism import SHARDS
 from llmtrain_helpers.plan.memory import memory_per_gpu, stored
 from llmtrain_helpers.plan.options import EVERY_OPTIMIZER
@@ -73,6 +73,7 @@ def falls(numbers: Sequence[float], tolerance: float = 1e-9) -> bool:
         ("optimizer", ["adamw_fused", "adamw_8bit", "adamw_paged"]),
         ("optimizer", ["adamw_fused", "adamw_in_backward"]),
         ("fused_mlp", [False, True]),
+        ("offload", OFFLOAD),
     ],
     ids=lambda x: x if isinstance(x, str) else "-".join(map(str, x)),
 )
@@ -121,6 +122,10 @@ def test_a_tunings_ranks_bits_and_recipes_are_ordered(recompute: str, stage: int
     assert falls([*map(memory, bits)])
     assert falls([memory(Tuning.full(x)) for x in ("bf16_both_grads", "amp", "pure_bf16")])
     for tuning in (Tuning.full(), Tuning.lora(8)):
+        run = {"recompute": recompute, "zero_stage": stage, "tuning": tuning}
+        for n in (1, 2, 8):
+            plan = plan_run(LLAMA, "H100", n, 1e9, 64, **run)
+            assert falls(sizes(plan.run, "offload", OFFLOAD))
         assert falls([memory(tuning.replace(loss_kernel=x)) for x in LOSS_KERNELS])
         ways = ("adamw", "adamw_fused", "adamw_8bit", "adamw_paged")
         assert falls([memory(tuning.replace(optimizer=x)) for x in ways])
