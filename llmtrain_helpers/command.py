@@ -67,6 +67,7 @@ FLAGS = {
     "recipe": "--recipe",
     "optimizer": "--optimizer",
     "loss_kernel": "--loss",
+    "offload": "--offload",
     "attention": "--attention",
     "fused_mlp": "--fused-mlp",
     "overlap": "--overlap",
@@ -106,6 +107,7 @@ OTHERWISE = {
     "fused_mlp": "as Megatron-Core alone",
     "optimizer": "adamw_fused, and adamw in tuning",
     "loss_kernel": "as the software does it",
+    "offload": "none",
 }
 """What an option is that isn't given; those of a split that aren't here are searched."""
 

@@ -346,7 +346,7 @@ def test_where_nothing_helps_it_says_by_how_much(printed) -> None:
 
 
 TRIED = {"--gpus", "--micro-batch", "--shard", "--recompute", "--tensor", "--pipeline"}
-TRIED |= {"--experts", "--optimizer", "--loss", "--bits", "--recipe"}
+TRIED |= {"--experts", "--optimizer", "--loss", "--offload", "--bits", "--recipe"}
 NO_HELP = {"MODEL", "--chip", "--tokens", "--days", "--batch", "--format", "--overlap"}
 NO_HELP |= {"--software", "--price", "--step-seconds", "--interleave", "--uneven-stages", "--full"}
 NO_HELP |= {"--attention"}  # whose flash, which is what isn't given, needs least
@@ -358,7 +358,7 @@ def test_an_option_that_could_help_is_tried_or_named(printed) -> None:
     fixed = "--sequence 8192 --tensor 1 --pipeline 1 --experts 1"
     named = set()
     for command in (
-        f"plan mixtral-8x7b --gpus 1 --chip t4 --tokens 1T --batch 1 {fixed}",
+        f"plan deepseek-v2 --gpus 1 --chip t4 --tokens 1T --batch 1 {fixed}",
         "plan llama-3.1-405b --gpus 1 --chip t4 --tokens 1T --lora 4096",
         "plan llama-3.1-405b --gpus 1 --chip t4 --tokens 1T --full",
     ):

@@ -202,7 +202,8 @@ def render(setting: Setting, before: Setting | None = None, layout: Layout = WID
     """Sentence, picture, tables and the call in code; and advice to be taken."""
     plan, days = planned(setting), setting.days
     previous = planned(before) if before else None
-    advice = advise(plan, fixed=("loss_kernel", "optimizer"))  # which it has no controls for
+    # It has no controls for these.
+    advice = advise(plan, fixed=("loss_kernel", "optimizer", "offload"))
     offers = (*_offers_that_fit(advice), *_offers_in_time(plan, days))
     html = "".join(
         [

@@ -18,8 +18,8 @@ from llmtrain_helpers.checks import Result, choice, refuse
 from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.flops import EveryRecompute
-from llmtrain_helpers.memory import LOSS_KERNELS
-from llmtrain_helpers.plan.memory import card_bytes, memory_per_gpu, reserve_bytes
+from llmtrain_helpers.memory import LOSS_KERNELS, Offload
+from llmtrain_helpers.plan.memory import card_bytes, memory_per_gpu, offloaded_bytes, reserve_bytes
 from llmtrain_helpers.plan.options import Changes
 from llmtrain_helpers.plan.run import Run
 
@@ -32,8 +32,8 @@ LEVERS = ("loss_kernel", "zero_stage", "micro_batch_size", "recompute")
 OF_MOMENT = {
     "loss": ("loss_kernel",),
     "last layer": ("recompute",),
-    "first layer": ("zero_stage", "optimizer"),
-    "update": ("zero_stage", "optimizer"),
+    "first layer": ("zero_stage", "optimizer", "offload"),
+    "update": ("zero_stage", "optimizer", "offload"),
 }
 """The levers of each moment of a step: what makes memory less there."""
 
@@ -47,15 +47,19 @@ STRONGER: dict[str, tuple[str, ...]] = {
     "optimizer": ("adamw_8bit", "adamw_paged", "adamw_in_backward"),
     "method": ("qlora",),
     "recipe": ("pure_bf16",),
+    "offload": ("optimizer", "weights"),
 }
 """Changes that round more, send more or can't clip gradients, from the mildest to the strongest.
 
 SGD and Muon never need less than states that are paged. A recipe is changed in tuning alone."""
 
+HOST_MEMORY = 2e12
+"""Bytes of a node's own memory that advice counts on: a DGX H100's (NVIDIA's datasheet)."""
+
 WIDER = (1, 2, 4, 8)
 """How many times as many GPUs as now advice lets share each matrix, at most a node's."""
 
-FIXABLE = (*SAME, "method", "recipe", "tensor_parallel")
+FIXABLE = (*SAME, "method", "recipe", "offload", "tensor_parallel")
 """What advice can be told to leave as it is."""
 
 UNTRIED = (
@@ -168,13 +172,13 @@ def advise(plan: Plan, fixed: Collection[str] = ()) -> tuple[Advice, ...]:
     """The cheapest changes that make the plan fit, reserve included; free ones first.
 
     Looks at the loss's kernel, every smaller micro-batch, higher stage of ZeRO and further
-    recomputation, and takes the set that fits at the lowest price: GPU-hours first, then
-    the lever of the fullest moment alone (`OF_MOMENT`), then bytes sent, then the larger
-    micro-batch. If none fits, more GPUs share each matrix; and then the same with the mildest
-    change of optimizer, and in tuning of method or recipe, with which one does (`STRONGER`).
-    Where that's not enough, more GPUs, as few as will do: more replicas, or else up to eight
-    times the tensor parallelism as well. Of the loss's kernel, optimizer, method, recipe and
-    tensor parallelism, those that are `fixed` stay as they are.
+    recomputation, and takes the set that fits at the lowest price: GPU-hours first, then the
+    lever of the fullest moment alone (`OF_MOMENT`), then bytes sent, then the larger micro-batch.
+    If none fits, more GPUs share each matrix; and then the same with the mildest change of
+    optimizer, in tuning of method or recipe, or offload, with which one does (`STRONGER`; a host
+    has `HOST_MEMORY`). Where that's not enough, more GPUs, as few as will do: more replicas, or
+    else up to eight times the tensor parallelism as well. Of the loss's kernel, optimizer,
+    method, recipe, offload and tensor parallelism, those that are `fixed` stay as they are.
 
     Empty if the plan fits. If nothing makes it fit, the last plan doesn't either, and its
     `free_memory` says by how much; if nothing is left to change, the one advice has no `change`.
@@ -223,14 +227,16 @@ def _same_or_stronger(
     run: Run, fixed: Collection[str]
 ) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Changes of `STRONGER`, the mildest first, each with those of `SAME`, from none to all."""
-    now = vars(run.tuning or run) | {"loss_kernel": run.loss, "optimizer": run.update}
-    names = STRONGER if run.tuning is not None else ("optimizer",)
+    now = {**vars(run), **vars(run.tuning or run)}
+    now |= {"loss_kernel": run.loss, "optimizer": run.update}
+    names = STRONGER if run.tuning is not None else ("optimizer", "offload")
     stronger = {x: [y for y in STRONGER[x] if y != now[x]] for x in names if x not in fixed}
     milder = {x: new.get(now[x]) for x, new in SAME.items() if x not in fixed}
     same = {x: (y,) for x, y in milder.items() if y not in (None, now[x])}
     return [
         (strong, _ways({x: y for x, y in same.items() if x not in strong}))
         for strong in _ways(stronger)
+        if not {"optimizer", "offload"} <= {*strong}  # which don't go together
     ]
 
 
@@ -256,7 +262,7 @@ def _further(run: Run, ways: Sequence[Mapping[str, Any]], ends: bool = False) ->
     Each with these changes; with `ends` only the smallest and the largest micro-batch. (One
     pass of a large one has no gradients of earlier passes.)
     """
-    b = run.split.micro_batch_size
+    b, before = run.split.micro_batch_size, run.offload
     sequences = _divisors(b * run.split.accumulation_steps)  # those of a replica
     sizes = [size for size in sequences if size <= b]
     sizes = sorted({sizes[0], sizes[-1]}) if ends else sizes
@@ -264,8 +270,17 @@ def _further(run: Run, ways: Sequence[Mapping[str, Any]], ends: bool = False) ->
     further = (
         run.if_even(zero_stage=stage, micro_batch_size=size, recompute=recompute, **way)
         for stage, size, recompute, way in choices  # some stages do not go with a pipeline
+        if stage == 3 or way.get("offload") != "weights"
     )
-    return [run for run in further if run is not None]
+    return [run for run in further if run is not None and _is_hosted(run, before)]
+
+
+def _is_hosted(run: Run, before: Offload) -> bool:
+    """Tell whether what a run offloads is what it did before, or no more than its hosts have."""
+    on_node = min(run.num_gpus, run.accelerator.gpus_per_node)
+    if run.offload in ("none", before):
+        return True
+    return bool(on_node * offloaded_bytes(run) <= HOST_MEMORY)
 
 
 def _further_recompute(run: Run) -> list[EveryRecompute]:
@@ -278,7 +293,8 @@ def _further_recompute(run: Run) -> list[EveryRecompute]:
 
 def _on_more_gpus(plan: Plan, ways: Sequence[Mapping[str, Any]], wider: int) -> Plan | None:
     """On the fewest more GPUs that do: replicas with ZeRO, and perhaps a wider split as well."""
-    run, fitting = plan.run, []
+    run = plan.run
+    fitting: list[Run] = []
     t = wider * run.tensor_parallel
     stages = range(run.zero_stage, 4)
     for recompute, stage, way in product(_further_recompute(run), stages, ways):
@@ -292,7 +308,8 @@ def _on_more_gpus(plan: Plan, ways: Sequence[Mapping[str, Any]], wider: int) -> 
         )
         fewest = None if wide is None else _fewest(wide).num_gpus
         if wide is not None and fewest is not None:
-            fitting.append(wide.replace(num_gpus=fewest))
+            on_fewest = wide.replace(num_gpus=fewest)
+            fitting += [on_fewest] if _is_hosted(on_fewest, run.offload) else []
     if not fitting:
         return None
     least = min(run.num_gpus for run in fitting)
@@ -310,7 +327,7 @@ def _price(plan: Plan, original: Plan) -> tuple[float, ...]:
 
 def _changed(plan: Plan, other: Plan) -> dict[str, Any]:
     """What another plan changes, in the order in which advice gives it."""
-    names = (*LEVERS, "optimizer", "method", "recipe", "num_gpus", "tensor_parallel")
+    names = (*LEVERS, *STRONGER, "num_gpus", "tensor_parallel")
     old, new = (vars(x.run) | vars(x.run.tuning or x.run) for x in (plan, other))
     return {x: new[x] for x in names if x in new and new[x] != old[x]}
 

@@ -155,7 +155,7 @@ def test_a_plan_that_fits_needs_no_advice() -> None:
 
 def test_more_gpus_are_the_last_advice() -> None:
     plan = plan_of(model=LARGE, num_gpus=8, recompute="full", zero_stage=3, sequence_parallel=False)
-    [step] = advise(plan)
+    [step] = advise(plan, fixed=("offload",))
     assert step.change == {"num_gpus": 32}
     assert step.plan.fits
 
@@ -179,7 +179,7 @@ def test_advice_brings_zero_and_replicas_together() -> None:
     [step] = advise(plan_of(**run, accelerator=H100))
     assert step.change == {"optimizer": "adamw_paged"}
     plan = plan_of(**run, accelerator=replace(H100, shown_memory=60e9))
-    [step] = advise(plan)
+    [step] = advise(plan, fixed=("offload",))
     assert step.plan.fits
     assert step.change == {"zero_stage": 2, "num_gpus": 32}
     assert step.sent > 0
@@ -270,6 +270,6 @@ def test_advice_tries_every_way_to_tune(
 def test_more_gpus_are_advised_where_no_tuning_fits_and_keep_their_own_reserve() -> None:
     shape = published.architecture("Llama-3.1-70B", 4096)
     run = {"recompute": "full", "zero_stage": 3, "tuning": Tuning.full("pure_bf16")}
-    steps = advise(plan_run(shape, "H100", 1, 1e8, 8, **run))
+    steps = advise(plan_run(shape, "H100", 1, 1e8, 8, **run), fixed=("offload",))
     assert steps[-1].change["num_gpus"] > 1
     assert steps[-1].plan.fits

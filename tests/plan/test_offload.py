@@ -11,6 +11,7 @@ from llmtrain_helpers import (
     Recipe,
     Transformer,
     Tuning,
+    advise,
     best_split,
     longest_sequence,
     plan_run,
@@ -21,6 +22,7 @@ from llmtrain_helpers import (
     tuned_phases,
 )
 from llmtrain_helpers.memory import CPU_ADAM, OFFLOAD, OFFLOAD_BANDWIDTH
+from llmtrain_helpers.plan.advice import HOST_MEMORY
 from llmtrain_helpers.plan.memory import moments, offload_seconds, offloaded_bytes
 from llmtrain_helpers.precision import OPTIMIZERS
 from tests.bad_values import assert_refused
@@ -332,7 +334,34 @@ def test_arrays_pass_through() -> None:
     assert swept.fastest().run.offload == "optimizer"
 
 
-# --- the report
+# --- advice, report
+
+
+def test_offload_is_advised_where_nothing_milder_does() -> None:
+    """The 70B on 8 A100: states go to the CPU; on 4 H100 with the weights too."""
+    run: dict[str, Any] = {"model": LARGE, "recompute": "full", "zero_stage": 3}
+    [step] = advise(plan_of(num_gpus=8, sequence_parallel=False, **run))
+    assert step.change == {"offload": "optimizer"}
+    assert step.extra_cost > 0
+    assert step.plan.fits
+    alone = plan_of(num_gpus=1, global_batch_size=8, loss_kernel="fused", **run)
+    [step] = advise(alone, fixed=("tensor_parallel",))
+    assert step.change == {"offload": "weights"}
+    assert step.plan.memory.weights == 0
+    assert step.plan.fits
+    assert all("offload" not in step.change for step in advise(alone, fixed=("offload",)))
+    paged = advise(plan_of(num_gpus=8, recompute="full", accelerator=H100))
+    assert all("offload" not in step.change for step in paged)
+
+
+def test_no_more_is_advised_than_a_host_has() -> None:
+    large = published.architecture("DeepSeek-V3", 4096)
+    plan = plan_run(large, "H200", 8, 1e12, 64, recompute="full", zero_stage=3)
+    offloaded = plan.replace(offload="weights")
+    assert offloaded.fits
+    assert 8 * offloaded_bytes(offloaded.run) > HOST_MEMORY
+    changed = {name for step in advise(plan) for name in step.change}
+    assert "num_gpus" in changed
 
 
 def test_the_report_says_what_is_on_the_cpu_and_what_it_costs() -> None:

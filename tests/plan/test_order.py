@@ -150,6 +150,7 @@ EVERY_WAY: dict[str, Sequence[Any]] = {
     "tensor_parallel": (2, 4, 8),
     "loss_kernel": [*LOSS_KERNELS],
     "optimizer": EVERY_OPTIMIZER,
+    "offload": OFFLOAD,
     "num_gpus": (2, 4, 8, 16, 64),
     "method": ("qlora",),
     "recipe": ("pure_bf16",),
