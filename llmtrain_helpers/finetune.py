@@ -42,6 +42,7 @@ from llmtrain_helpers.checks import (
     choice,
     is_array,
     refuse,
+    single,
 )
 from llmtrain_helpers.flops import FlopCount, Pairs
 from llmtrain_helpers.memory import (
@@ -303,6 +304,8 @@ def tuned_phases(
     data_parallel: Count[Number] = 1,
     attention: Kernel = "flash",
     offload: Offload = "none",
+    tensor_parallel: Count[Number] = 1,
+    sequence_parallel: bool = False,
 ) -> tuple[Memory, ...]:
     """Bytes on a GPU at the four moments of a step of which one is the peak.
 
@@ -314,8 +317,10 @@ def tuned_phases(
     unpacked one matrix at a time. With ZeRO over d replicas each has its share of what the
     stage shards; stage 3 gathers two layers for backward, with one's gradients if they learn,
     and has embedding and head whole; adapters in 32 bits make what flows between layers 32 bits
-    wide there (read off IBM's rows, on 2 and 4 GPUs). What is offloaded (`Offload`) isn't there,
-    frozen weights among the "weights", which are gathered on one GPU too.
+    wide there (read off IBM's rows, on 2 and 4 GPUs). Of t tensor-parallel GPUs each has a t-th
+    of all that, but norms whole, and half of each adapter (`tuned_parameters`), and without
+    `sequence_parallel` a layer's inputs: nobody has measured that. What is offloaded (`Offload`)
+    isn't there, frozen weights among the "weights", which are gathered on one GPU too.
 
     Source: counted with PyTorch (states, logits, activations); the MLP's gradients follow
     from its products.
@@ -331,7 +336,8 @@ def tuned_phases(
     model = of_length(model, sequence_length)
     check_offload(offload, zero_stage, tuning.optimizer, tuning.bytes_of)
     how = accumulation_steps, zero_stage, data_parallel, attention, offload
-    stored, at_work = tuned_stored(model, tuning, micro_batch_size, recompute, *how)
+    split = tensor_parallel, sequence_parallel
+    stored, at_work = tuned_stored(model, tuning, micro_batch_size, recompute, *how, *split)
     return stored.offloaded(offload, zero_stage, at_work).moments()
 
 
@@ -346,16 +352,28 @@ def tuned_stored(
     data_parallel: Number,
     attention: Kernel = "flash",
     offload: Offload = "none",
+    tensor_parallel: Number = 1,
+    sequence_parallel: bool = False,
 ) -> tuple[Stored, Result]:
     """Return what a GPU stores and gathers in tuning, and the gradients of the layer at work."""
-    P = tuned_parameters(model, tuning)
-    b, d, m = as_sizes(micro_batch_size, data_parallel, accumulation_steps)
+    b, d, m, t = as_sizes(micro_batch_size, data_parallel, accumulation_steps, tensor_parallel)
+    P = tuned_parameters(model, tuning, t)
     stage = zero_stage
     at_most("zero_stage", stage, "ZeRO's last stage", 3)
-    broadcast(micro_batch_size=b, data_parallel=d, accumulation_steps=m, **model.numbers())
+    sizes = {"micro_batch_size": b, "data_parallel": d, "accumulation_steps": m}
+    broadcast(**sizes, tensor_parallel=t, **model.numbers())
     if stage == 3 and not tuning.is_full and tuning.adapter_bytes == 4 and anywhere(d > 1):
         tuning = tuning.replace(stream_bytes=4)
-    saved = tuned_activations(model, tuning, b, recompute, attention=attention)
+    saved = tuned_activations(
+        model,
+        tuning,
+        b,
+        recompute,
+        attention=attention,
+        tensor_parallel=t,
+        sequence_parallel=sequence_parallel,
+    )
+    outside = tokens_outside(model, b, t, sequence_parallel)
     T, V, h, full = b * model.sequence_length, model.vocab_size, model.hidden_size, tuning.is_full
     each, n = tuning.bytes_of, P.learning
 
@@ -364,13 +382,15 @@ def tuned_stored(
         return divide(size, d if stage >= since else 1)
 
     matrices = [x for layer in model.kinds for x in layer.matrices(h)]
-    largest = greatest(x.weights for x in matrices)
-    widest = maximum(largest, h * V) if full else largest
+    largest = greatest(-(-x.weights // t) for x in matrices)
+    of_head = -(-h * V // t)
+    widest = maximum(largest, of_head) if full else largest
     whole = gradients_at_once(tuning.optimizer, n, widest)
 
     # What a layer has while it is computed again, and what its gradients pass through.
-    how = keeping(tuning, attention)
-    working = T * greatest(_worked_on(model, x, how, recompute) for x in model.kinds)
+    how, inside = keeping(tuning, attention), divide(T, t)
+    at_work = (_worked_on(model, x, how, recompute) for x in model.kinds)
+    working = greatest(outside * whole + inside * split for whole, split in at_work)
     working = working + (tuning.method == "qlora") * 2 * largest
     outer: Result = 0 * d
     around = outer
@@ -378,9 +398,10 @@ def tuned_stored(
     a_layer = greatest(map(matrix_weights(model), model.kinds))
     several = (stage == 3) * ((d > 1) | (offload == "weights"))
     if stage == 3:
-        outer = several * (2 + 2 * full) * ends
-        around = several * (2 * minimum(tuning.matrix_bytes, 2) + 2 * full) * a_layer
-    at_once = ends + a_layer if full else divide(n, model.num_layers)
+        each_gathered = 2 * minimum(tuning.matrix_bytes, 2) + 2 * full
+        outer = several * (2 + 2 * full) * divide(ends, t)
+        around = several * each_gathered * divide(a_layer, t)
+    at_once = divide(ends + a_layer, t) if full else divide(n, model.num_layers)
     frozen = tuning.matrix_bytes * P.frozen + tuning.other_bytes * P.wide
     stored = Stored(
         weights=shared(frozen + each.weights * n, 3),
@@ -389,13 +410,13 @@ def tuned_stored(
         main_weights=shared(each.main_weights * n, 1),
         optimizer=shared(tuning.optimizer_bytes * n, 1),
         earlier=where(m > 1, 1, 0),
-        of_head=minimum(full * h * V, whole),
+        of_head=minimum(full * of_head, whole),
         of_all=whole,
         others=0,
         layers=saved.total,  # with the head's, for the code that calls it holds what it reads
         layer=divide(saved.layers, model.num_layers) if recompute == "none" else 0,
         head=0,
-        logits=LOSS_KERNELS[tuning.loss_kernel] * V * T,
+        logits=LOSS_KERNELS[tuning.loss_kernel] * divide(V * T, t),
         working=working,
         ends=outer,
         gathered=around,
@@ -417,6 +438,8 @@ def tuned_memory(
     data_parallel: Count[float] = 1,
     attention: Kernel = "flash",
     offload: Offload = "none",
+    tensor_parallel: Count[float] = 1,
+    sequence_parallel: bool = False,
 ) -> Memory:
     """Bytes on a GPU at the peak of a step of tuning: the largest of `tuned_phases`.
 
@@ -441,16 +464,20 @@ def tuned_memory(
         data_parallel=data_parallel,
         attention=attention,
         offload=offload,
+        tensor_parallel=tensor_parallel,
+        sequence_parallel=sequence_parallel,
     )
     return fullest(phases)
 
 
-def _worked_on(model: Transformer, layer: Layer, how: Keeping, recompute: str) -> Size:
-    """Bytes a token of a layer at work in backward: what it keeps again, its MLP's gradients."""
-    again = kept(model, layer, how) if recompute == "full" else ()
-    return sum(whole + split for _, whole, split in again) + 2 * mlp_gradients(
-        layer, model.hidden_size
-    )
+def _worked_on(model: Transformer, layer: Layer, how: Keeping, recompute: str) -> tuple[Size, Size]:
+    """Bytes a token of a layer at work in backward: what it keeps again, its MLP's gradients.
+
+    First what isn't split by tensor parallelism, then what is.
+    """
+    again = [*kept(model, layer, how)] if recompute == "full" else []
+    gradients = 2 * mlp_gradients(layer, model.hidden_size)
+    return sum(x.whole for x in again), sum(x.split for x in again) + gradients
 
 
 # --- what is asked in practice
@@ -488,11 +515,14 @@ def longest_sequence(
     zero_stage: Whole[int] = 0,
     data_parallel: Count[float] = 1,
     offload: Offload = "none",
+    tensor_parallel: Count[float] = 1,
+    sequence_parallel: bool = False,
 ) -> int:
     """The most tokens a sequence with which tuning fits into a GPU's bytes, less a reserve.
 
-    Whatever the model's own longest sequence is, but at most 2**30. Takes single numbers;
-    ValueError if not even one token fits. Otherwise as `tuned_memory`.
+    Whatever the model's own longest sequence is, but at most 2**30; with `sequence_parallel` a
+    multiple of `tensor_parallel`. Takes single numbers; ValueError if not even one token fits.
+    Otherwise as `tuned_memory`.
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
     >>> prepared, card = Tuning.qlora(32, wide_bytes=4), 24 * 2**30
@@ -503,23 +533,26 @@ def longest_sequence(
     """
     check_tuned(model)
     free = replace(model, num_positions=0) if model.num_positions else model
+    step = single("tensor_parallel", tensor_parallel) if sequence_parallel else 1
 
-    def fits(s: int) -> bool:
+    def fits(steps: int) -> bool:
         peak = tuned_memory(
             free,
             tuning,
             micro_batch_size,
             recompute,
-            s,
+            steps * step,
             zero_stage=zero_stage,
             data_parallel=data_parallel,
             offload=offload,
+            tensor_parallel=tensor_parallel,
+            sequence_parallel=sequence_parallel,
         )
         return bool(peak.total <= memory - reserve)
 
     if not fits(1):
         refuse("memory", memory, "is too small for the model and one token")
-    return int(largest_batch(fits, limit=2**30))
+    return int(largest_batch(fits, limit=2**30 // step)) * step
 
 
 # --- LoRA at a glance

@@ -6,9 +6,11 @@ on GPU Clusters Using Megatron-LM" (arXiv 2104.04473), section 5.1, equation 2.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llmtrain_helpers.checks import Array, Count, Exact, Size, cache_per_model, checked, given
+from llmtrain_helpers.model.layers import Layer
 from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.results import Breakdown
 
@@ -149,3 +151,35 @@ def head_parameters(model: Transformer) -> Size:
     """Parameters of the output matrix, tied or not: it is as wide as the embedding."""
     h, e = model.hidden_size, model.embedding_size
     return model.vocab_size * (e if given(e) else h)
+
+
+def parameters_per_gpu(
+    model: Transformer,
+    tensor_parallel: Size,
+    expert_parallel: Size = 1,
+    layers: Iterable[tuple[Size, Layer]] | None = None,
+    embedding: Size = True,
+    head: Size = True,
+) -> Size:
+    """Count the parameters on each of t GPUs: a t-th of the matrices, and norms whole.
+
+    Of experts a t-th of an e-th. `layers` are those of a pipeline's stage, by default all;
+    `embedding` and `head` say which ends it has. With the head alone it has its own copy of
+    a matrix that is tied to the embedding.
+
+    >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
+    >>> parameters_per_gpu(llama, 1), parameters_per_gpu(llama, 8)
+    (8030261248, 1004015616)
+    """
+    h, V, t = model.hidden_size, model.vocab_size, tensor_parallel
+    norms = head * norm_parameters(model) + embedding * model.embedding_norm * h
+    matrices, experts = embedding * embedding_parameters(model), 0
+    matrices = matrices + head * (1 - model.tied_embeddings * embedding) * head_parameters(model)
+    matrices = matrices + head * model.head_bias * V
+    for how_many, layer in model.layers if layers is None else layers:
+        of_norms, of_experts = layer.norm_parameters(h), layer.expert_parameters(h)
+        norms = norms + how_many * of_norms
+        experts = experts + how_many * of_experts
+        matrices = matrices + how_many * (layer.parameters(h) - of_norms - of_experts)
+    whole = -(-matrices // t) + norms
+    return whole - (-experts // (t * expert_parallel)) if model.num_experts else whole

@@ -13,9 +13,12 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
 
 from llmtrain_helpers.checks import (
     Amount,
+    Count,
+    Number,
     Result,
     Size,
     Whole,
+    as_sizes,
     at_most,
     cache_per_model,
     checked,
@@ -28,7 +31,7 @@ from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.memory import LossKernel
 from llmtrain_helpers.model.layers import Attention, LatentAttention, Layer, Matrix, Mixer, Part
 from llmtrain_helpers.model.transformer import Transformer, over_layers
-from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.parameters import parameters_per_gpu
 from llmtrain_helpers.precision import RECIPES, Recipe, RecipeName
 from llmtrain_helpers.results import Breakdown, greatest, minimum
 
@@ -431,29 +434,37 @@ class TunedParameters(Breakdown[Size]):
 
 @cache_per_model
 @checked
-def tuned_parameters(model: Transformer, tuning: Tuning) -> TunedParameters:
+def tuned_parameters(
+    model: Transformer, tuning: Tuning, tensor_parallel: Count[Number] = 1
+) -> TunedParameters:
     """Parameters that learn and that do not: all of them, or r(m + n) for each adapter.
 
-    An adapter of rank r beside a matrix of m × n; each expert has its own. ValueError for
-    targets of which the model has none, and for a rank above that of all its matrices.
+    An adapter of rank r beside a matrix of m × n; each expert has its own. On each of t
+    tensor-parallel GPUs are a t-th of the matrices (`parameters_per_gpu`) and, as PEFT does
+    it with Megatron's layers, r(m + n/t) of an adapter where the columns are split, and
+    r(m/t + n) where the rows are: of attention's output and of an MLP's down projection.
+    ValueError for targets of which the model has none, and for a rank above that of all its
+    matrices.
 
-    Source: arXiv 2106.09685, section 4; PEFT prints the doctest's number.
+    Source: arXiv 2106.09685, section 4; PEFT prints the doctest's number, and has the split
+    in tuners/lora/tp_layer.py (NeMo and Megatron-Bridge split both halves: less).
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
     >>> tuned_parameters(llama, Tuning.lora(rank=8)).learning
     20971520
     """
     check_tuned(model)
-    P = count_parameters(model).total
+    [t] = as_sizes(tensor_parallel)
+    P = parameters_per_gpu(model, t)
     if tuning.is_full:
         return TunedParameters(frozen=0, wide=0, learning=P)
-    frozen = over_layers(model, matrix_weights(model))
-    learning = over_layers(model, _adapter_parameters(model, tuning))
+    frozen = -(-over_layers(model, matrix_weights(model)) // t)
+    learning = over_layers(model, _adapter_parameters(model, tuning, t))
     h, parts = model.hidden_size, [part for layer in model.kinds for part in layer.parts]
     adapted = [site.matrix for part in parts for site in sites(part, h, tuning) if site.adapted]
     sides = [(matrix.rows, matrix.columns) for matrix in adapted]
     if HEAD in tuning.targets:
-        learning = learning + tuning.rank * (h + model.vocab_size)
+        learning = learning + tuning.rank * (h - (-model.vocab_size // t))
         sides.append((h, model.vocab_size))
     if not sides:
         refuse("targets", tuning.targets, "are in no layer of the model")
@@ -480,12 +491,22 @@ def check_rank(rank: Size, adapted: Iterable[tuple[Size, Size]]) -> None:
     at_most("rank", rank, "the rank of the largest adapted matrix", highest)
 
 
-def _adapter_parameters(model: Transformer, tuning: Tuning) -> Callable[[Layer], Size]:
-    """Count the weights of a layer's adapters."""
-    r, h = tuning.rank, model.hidden_size
+def _adapter_parameters(
+    model: Transformer, tuning: Tuning, tensor_parallel: Size
+) -> Callable[[Layer], Size]:
+    """Count a GPU's weights of a layer's adapters."""
+    r, h, t = tuning.rank, model.hidden_size, tensor_parallel
 
     def of(layer: Layer) -> Size:
         adapted = [s.matrix for p in layer.parts for s in sites(p, h, tuning) if s.adapted]
-        return r * sum(m.copies * (m.rows + m.columns) for m in adapted)
+        return r * sum(m.copies * _both_sides(m, t) for m in adapted)
 
     return of
+
+
+def _both_sides(matrix: Matrix, tensor_parallel: Size) -> Size:
+    """Add a matrix's sides, one of them over t: that by which it's split."""
+    split, whole = matrix.columns, matrix.rows
+    if matrix.reads_parts():
+        split, whole = whole, split
+    return whole - (-split // tensor_parallel)

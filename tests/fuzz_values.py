@@ -397,6 +397,7 @@ UNCHECKED = [
     "finetune.keeping",
     "finetune.tuned_stored",
     "budget.most_flops",
+    "parameters.parameters_per_gpu",
     "parallelism.neighbours",
     "parallelism.replicas_first",
     "parallelism.ring_at",

@@ -34,6 +34,14 @@ class Matrix(NamedTuple):
         """Numbers in one copy, without biases."""
         return self.rows * self.columns
 
+    def reads_parts(self) -> bool:
+        """Whether tensor parallelism splits its rows, as it splits the columns of those before it.
+
+        Those that end a block do: attention's output and an MLP's down projection.
+        """
+        stem = self.name.removeprefix("expert_").removeprefix("shared_")
+        return stem in ("output", "down")
+
     def is_chosen(self) -> bool:
         """Whether a token only uses some of the copies, as with experts."""
         return bool(self.copies != self.active)

@@ -26,7 +26,7 @@ from llmtrain_helpers.memory import (
 )
 from llmtrain_helpers.model import Accelerator, Layer, Transformer
 from llmtrain_helpers.parallelism import Split
-from llmtrain_helpers.parameters import embedding_parameters, head_parameters, norm_parameters
+from llmtrain_helpers.parameters import embedding_parameters, head_parameters, parameters_per_gpu
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import model_state_bytes
 from llmtrain_helpers.results import divide, greatest, maximum, minimum, where
@@ -221,18 +221,9 @@ def stage_parameters(model: Transformer, stage: Stage) -> Size:
     Of experts it has a t-th of an e-th. The stage with the head has the output matrix,
     its own copy where it is tied to an embedding on another stage.
     """
-    h, t = model.hidden_size, stage.layout.tensor_parallel
-    norms, matrices = stage.head * norm_parameters(model), 0
-    for how_many, layer in stage_layers(model, stage):
-        of_norms = layer.norm_parameters(h)
-        norms = norms + how_many * of_norms
-        matrices = matrices + how_many * (
-            layer.parameters(h) - of_norms - layer.expert_parameters(h)
-        )
-    matrices = matrices + stage.embedding * embedding_parameters(model)
-    shares_embedding = model.tied_embeddings * stage.embedding
-    matrices = matrices + stage.head * (1 - shares_embedding) * head_parameters(model)
-    return -(-matrices // t) + norms + stage_experts(model, stage)
+    t, e = stage.layout.tensor_parallel, stage.layout.expert_parallel
+    layers = stage_layers(model, stage)
+    return parameters_per_gpu(model, t, e, layers, stage.embedding, stage.head)
 
 
 def stage_matrices(model: Transformer, stage: Stage) -> Size:

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import fields, replace
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -364,6 +364,55 @@ def test_a_stage_shares_out_what_it_says_and_the_third_gathers() -> None:
     assert shared.transient - whole.transient == gathered
 
 
+MIXED = Tuning.full(), Tuning.lora(16), Tuning.qlora(8, "attention"), Tuning.lora(8, ["o_proj"])
+
+
+@pytest.mark.parametrize(
+    "model", [LLAMA, MIXTRAL, DEEPSEEK, Transformer.gpt(4, 768, 12, 50304, 64)]
+)
+@pytest.mark.parametrize("tuning", MIXED, ids=lambda t: f"{t.method} {len(t.targets)}")
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_more_gpus_for_each_matrix_and_more_replicas_never_need_more(
+    model: Any, tuning: Tuning, recompute: Any
+) -> None:
+    def peaks(**options: Any) -> list[float]:
+        return [memory.total for memory in tuned_phases(model, tuning, 2, recompute, **options)]
+
+    for stage, shares in product(range(4), (False, True)):
+        ways = {"zero_stage": stage, "sequence_parallel": shares}
+        by_width = [peaks(tensor_parallel=t, data_parallel=4, **ways) for t in (1, 2, 4)]
+        by_replicas = [peaks(tensor_parallel=2, data_parallel=d, **ways) for d in (2, 4, 64)]
+        for fewer, more in (*pairwise(by_width), *pairwise(by_replicas)):
+            assert all(x <= y for x, y in zip(more, fewer, strict=True))
+    split = peaks(tensor_parallel=4, sequence_parallel=True)
+    assert all(x < y / 2.5 for x, y in zip(split, peaks(), strict=True))
+
+
+def test_tensor_parallelism_leaves_norms_inputs_and_half_of_each_adapter_whole() -> None:
+    """Of attention's output and of the down projection A is split, of the others B."""
+    r, t, norms = 8, 4, (2 * L + 1) * H
+    tuning = Tuning.lora(r, adapter_bytes=2)
+    n = tuned_parameters(LLAMA, tuning, t)
+    whole, split = 4 * H + 2 * H + H, H + 2 * KV + H + 2 * F + F  # q, k, v, o; gate, up; down
+    assert n.learning == L * r * (whole + split // t)
+    alone, shared = (at("update", LLAMA, tuning, tensor_parallel=x) for x in (1, t))
+    of_adapters = 2 * n.learning
+    assert shared.weights - of_adapters == 2 * ((P8 - norms) // t + norms)
+    assert shared.gradients == of_adapters
+    assert shared.optimizer == 2 * of_adapters
+    kept, inputs = (
+        at("last layer", LLAMA, tuning, tensor_parallel=t, sequence_parallel=x).activations
+        for x in (True, False)
+    )
+    assert 4 * kept == inputs == at("last layer", LLAMA, tuning).activations
+    logits = [at("loss", LLAMA, tuning, tensor_parallel=x).logits for x in (1, t)]
+    assert logits == [14 * 128256 * 4096, 14 * 128256 * 1024]
+    assert alone.weights > 3.9 * shared.weights
+    quantised = Tuning.qlora(r, loss_kernel="fused")
+    two = [at("last layer", LLAMA, quantised, tensor_parallel=x).transient for x in (1, 2)]
+    assert two[0] > two[1] > two[0] / 2  # a layer's inputs stay whole
+
+
 def test_four_bit_kernels_of_2023_kept_what_they_read() -> None:
     now, then = (
         tuned_activations(LLAMA, Tuning.qlora(8, "attention", keeps_inputs=keeps), 1).layers
@@ -427,6 +476,19 @@ def test_the_longest_text_is_what_was_found_on_cards_of_each_size(row: dict[str,
     card = int(row["accelerator"].split()[0]) * 2**30
     length = longest_sequence(model, Tuning.qlora(32, wide_bytes=4), card, "full", reserve=2e9)
     assert 0.94 <= length / row["sequence_length"] <= 1.15
+
+
+def test_shared_texts_come_out_even() -> None:
+    """Three GPUs would share 3n tokens: the longest text is the last of these that fits."""
+    heads = Transformer.llama(8, 768, 12, 3, 2048, 32000, 4096)
+    run = Tuning.lora(8), 8e9, "full"
+    shared = longest_sequence(heads, *run, tensor_parallel=3, sequence_parallel=True)
+    apart = longest_sequence(heads, *run, tensor_parallel=3)
+    assert shared % 3 == 0
+    assert shared >= apart > longest_sequence(heads, *run)
+    ways = {"tensor_parallel": 3, "sequence_parallel": True}
+    assert tuned_memory(heads, run[0], 1, "full", shared, **ways).total <= 8e9  # type: ignore[arg-type]
+    assert tuned_memory(heads, run[0], 1, "full", shared + 3, **ways).total > 8e9  # type: ignore[arg-type]
 
 
 def test_a_fused_loss_lets_texts_be_more_than_twice_as_long() -> None:

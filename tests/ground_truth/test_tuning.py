@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
+from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from llmtrain_course.measure import model as decoder
 from llmtrain_helpers import Attention, Layer, Mlp, Transformer, Tuning, published
 from llmtrain_helpers.activations import Keeping
-from llmtrain_helpers.finetune import tuned_activations, tuned_flops
+from llmtrain_helpers.finetune import tuned_activations, tuned_flops, tuned_phases
 from research import finetunes
 
-from .adapters import adapt
+from .adapters import Adapted, adapt
 from .shapes import SHAPES
 
 aten = torch.ops.aten
@@ -245,3 +251,66 @@ def test_the_table_has_what_is_counted_here(
         below, both = (kept_by(layers, (64, 160, 4, 2), how, batch) for layers in (2, 3))
         count = both - below
     assert count == row["counted"]
+
+
+# --- tensor parallelism
+
+
+def split(net: nn.Module) -> None:
+    """Split a model over a group as Megatron does it, and its adapters as PEFT does.
+
+    Of an adapter the half on the side that's split is split too.
+    """
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    for path, module in [*net.named_modules()]:
+        reads_parts = path.rpartition(".")[2] in ("output", "down")
+        way = RowwiseParallel() if reads_parts else ColwiseParallel()
+        if isinstance(module, Adapted):
+            for half in (module.base, module.a if reads_parts else module.b):
+                parallelize_module(half, mesh, way)
+        elif isinstance(module, nn.Embedding):
+            parallelize_module(module, mesh, RowwiseParallel())
+        elif isinstance(module, nn.Linear) and not path.endswith((".base", ".a", ".b")):
+            parallelize_module(module, mesh, way)
+
+
+def local_bytes(tensor: Any) -> int:
+    """Bytes that the first process of a group has of a tensor."""
+    tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return int(tensor.nbytes)
+
+
+SPLIT = [Tuning.full("pure_bf16"), Tuning.lora(5, "attention"), Tuning.lora(2, "mlp")]
+SPLIT += [Tuning.lora(4, ["all-linear", "lm_head"], adapter_bytes=2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "t"), [("llama", 4), ("llama gqa", 2), ("llama qkv bias", 2), ("llama qk norm", 1)]
+)
+@pytest.mark.parametrize("tuning", SPLIT, ids=lambda t: f"{t.method} {len(t.targets)}")
+def test_a_gpu_has_its_part_of_weights_adapters_and_states(
+    tuning: Tuning, name: str, t: int
+) -> None:
+    """One process stands for a group of t: what it has after an update of AdamW."""
+    shape = replace(SHAPES[name], vocab_size=52)
+    dist.init_process_group("fake", rank=0, world_size=t, store=FakeStore())
+    try:
+        net = decoder.build(shape, "cpu", torch.bfloat16, "flash")
+        if not tuning.is_full:
+            dtype = {2: torch.bfloat16, 4: torch.float32}[tuning.adapter_bytes]
+            adapt(net, tuning.targets, tuning.rank, dtype=dtype)
+        split(net)
+        learning = [p for p in net.parameters() if p.requires_grad]
+        update = torch.optim.AdamW(learning, foreach=False)
+        for parameter in learning:
+            parameter.grad = torch.zeros_like(parameter)
+        update.step()
+        weights = sum(map(local_bytes, net.parameters()))
+        gradients = sum(local_bytes(p.grad) for p in learning)
+        states = sum(
+            local_bytes(x) for each in update.state.values() for x in each.values() if x.dim()
+        )
+    finally:
+        dist.destroy_process_group()
+    *_, memory = tuned_phases(shape, tuning, 1, "none", tensor_parallel=t)
+    assert (weights, gradients, states) == (memory.weights, memory.gradients, memory.optimizer)
