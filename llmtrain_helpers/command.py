@@ -220,7 +220,7 @@ def _parser() -> _Parser:
         if name != "model":
             needed = name in ("num_gpus", "accelerator")
             parser.add_argument(word, dest=name, required=needed, **_reading(name))
-    tuned = parser.add_argument_group("to adapt a model that is there, on one node")
+    tuned = parser.add_argument_group("to adapt a model that is there")
     full = "all of its weights learn; --recipe, else amp: 16 bytes a parameter"
     tuned.add_argument("--full", action="store_const", const=True, help=full)
     for name, kind, metavar, meaning in (

@@ -82,7 +82,7 @@ def test_what_is_left_out_is_chosen_and_the_table_says_what_learns(capsys: Any) 
         ("--loss liger", "--loss 'liger' is unknown"),
         ("--full --optimizer muon", "--optimizer 'muon' is unknown"),
         ("--optimizer adamw_in_backward", "has no step of several passes: here are 64 micro-batch"),
-        ("--lora 8 --tensor 2", "--tensor 2 is not planned with tuning: leave it at 1"),
+        ("--lora 8 --pipeline 2", "--pipeline 2 is not planned with tuning: leave it at 1"),
         ("--lora 8 --recipe amp", "--recipe is of weights that all learn: give --full in place"),
         ("--full --recipe fp8", "--recipe 'fp8' isn't planned with tuning, only amp, pure_bf16"),
     ],
@@ -90,6 +90,25 @@ def test_what_is_left_out_is_chosen_and_the_table_says_what_learns(capsys: Any) 
 def test_what_does_not_go_is_refused_in_options(options: str, sentence: str, capsys: Any) -> None:
     command = "plan llama-3.1-8b --gpus 8 --chip h100 --tokens 72M"
     assert sentence in output_of(f"{command} {options}", capsys, 2)
+
+
+def test_shared_matrices_on_several_gpus_and_nodes_are_planned(capsys: Any) -> None:
+    command = "plan llama-3.1-8b --gpus 16 --chip h100 --tokens 72M --lora 8 --tensor 2"
+    output = " ".join(output_of(f"{command} --sequence 512", capsys).split())
+    assert "tensor 2, pipeline 1, replicas 8" in output
+    assert "That time leaves out what nodes and GPUs that share a matrix send each other" in output
+    assert "nobody has measured tensor parallelism in tuning or tuning across nodes" in output
+
+
+def test_a_search_shares_no_matrix_of_a_tuned_model_unless_that_is_needed(capsys: Any) -> None:
+    command = "plan llama-3.1-70b --gpus 8 --chip h100 --tokens 10M --batch 128"
+    for tuned in ("--lora 16", "--full --recipe pure_bf16 --optimizer adamw_8bit --loss fused"):
+        plan = json.loads(output_of(f"{command} --sequence 4096 {tuned} --json", capsys))
+        assert plan["fits"]
+        assert plan["inputs"]["tensor_parallel"] == 1
+    alone = json.loads(output_of(f"{command} --lora 16 --shard ddp --json", capsys))
+    assert alone["fits"]
+    assert alone["inputs"]["tensor_parallel"] == 4
 
 
 def test_a_70b_in_full_on_a_node_is_told_what_makes_it_fit(capsys: Any) -> None:

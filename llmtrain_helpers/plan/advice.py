@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import groupby, product
 from math import isqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -110,25 +110,25 @@ def _fewest(run: Run) -> Fewest:
     """The fewest GPUs on which a run fits.
 
     More GPUs are more replicas, and more replicas never hold more: so it is searched by
-    halving, among the numbers of replicas that divide the batch and share the experts. One
-    GPU is tried by itself, because it needs a smaller reserve.
+    halving, among the numbers of replicas that divide the batch and share the experts. Those
+    with a smaller reserve are searched by themselves: one GPU, and for tuning those of a node.
     """
     a_replica = run.tensor_parallel * run.pipeline_parallel * run.context_parallel
     divisors = _divisors(run.global_batch_size // run.micro_batch_size)
     replicas = [d for d in divisors if d % run.expert_parallel == 0]
-    if run.tuning is not None:  # which is planned on one node
-        replicas = [d for d in replicas if d <= run.accelerator.gpus_per_node]
+    node = run.accelerator.gpus_per_node
 
-    def free(d: int) -> float:
-        return _free(run.replace(num_gpus=a_replica * d))
+    def fits(n: int) -> bool:
+        return _free(run.replace(num_gpus=n)) >= 0
 
-    smallest, largest = a_replica * replicas[0], a_replica * replicas[-1]
-    first = 0 if free(replicas[0]) >= 0 else None
-    if first is None and free(replicas[-1]) >= 0:
-        first = bisect_left(replicas, True, 1, key=lambda d: free(d) >= 0)
-    least = float(memory_per_gpu(run.replace(num_gpus=largest)).total)
-    fewest = None if first is None else a_replica * replicas[first]
-    return Fewest(fewest, least, smallest, largest)
+    def ways(n: int) -> tuple[bool, bool]:
+        return n > 1, run.tuning is not None and n > node
+
+    numbers = [a_replica * d for d in replicas]
+    alike = [[*group] for _, group in groupby(numbers, ways)]
+    fewest = next((x[bisect_left(x, True, key=fits)] for x in alike if fits(x[-1])), None)
+    least = float(memory_per_gpu(run.replace(num_gpus=numbers[-1])).total)
+    return Fewest(fewest, least, numbers[0], numbers[-1])
 
 
 def _free(run: Run) -> float:
@@ -176,9 +176,10 @@ def advise(plan: Plan, fixed: Collection[str] = ()) -> tuple[Advice, ...]:
     lever of the fullest moment alone (`OF_MOMENT`), then bytes sent, then the larger micro-batch.
     If none fits, more GPUs share each matrix; and then the same with the mildest change of
     optimizer, in tuning of method or recipe, or offload, with which one does (`STRONGER`; a host
-    has `HOST_MEMORY`). Where that's not enough, more GPUs, as few as will do: more replicas, or
-    else up to eight times the tensor parallelism as well. Of the loss's kernel, optimizer,
-    method, recipe, offload and tensor parallelism, those that are `fixed` stay as they are.
+    has `HOST_MEMORY`). In tuning matrices are shared last, for nobody has measured that. Where
+    that's not enough, more GPUs, as few as will do: more replicas, or else up to eight times the
+    tensor parallelism as well. Of the loss's kernel, optimizer, method, recipe, offload and
+    tensor parallelism, those that are `fixed` stay as they are.
 
     Empty if the plan fits. If nothing makes it fit, the last plan doesn't either, and its
     `free_memory` says by how much; if nothing is left to change, the one advice has no `change`.
@@ -203,8 +204,10 @@ def advise(plan: Plan, fixed: Collection[str] = ()) -> tuple[Advice, ...]:
         return ()
     leanest = plan.run, _free(plan.run)
     ways = _same_or_stronger(plan.run, fixed)
-    wider_ways = WIDER if "tensor_parallel" not in fixed else (1,)
-    for (strong, same), wider in product(ways, wider_ways):
+    trials = [*product(ways, WIDER if "tensor_parallel" not in fixed else (1,))]
+    if plan.run.tuning is not None:
+        trials.sort(key=lambda trial: trial[1] > 1)
+    for (strong, same), wider in trials:
         wide = _wider(plan.run, wider)
         if wide is None:
             continue
@@ -218,7 +221,7 @@ def advise(plan: Plan, fixed: Collection[str] = ()) -> tuple[Advice, ...]:
             return _in_steps(plan, min(plans, key=lambda other: _price(other, plan)))
     on_more = (
         _on_more_gpus(plan, [{**way, **strong} for way in same], wider)
-        for (strong, same), wider in product(ways, wider_ways)
+        for (strong, same), wider in trials
     )
     return _in_steps(plan, next(filter(None, on_more), None) or plan.of(leanest[0]))
 

@@ -34,8 +34,11 @@ from llmtrain_helpers.tuning import IN_8_BITS, STATES, Tuning
 
 RESERVES = {"one GPU": 3.4e9, "several": 5.1e9}
 """Bytes of the card that a plan keeps free: beyond what they allocated, three of four runs had
-more there (IBM's 41 and 58, as their driver showed it), half of them 5.1 and 7.8e9. A part is
-cache that the allocator gives back before it fails (`research.memory`)."""
+more there (IBM's 41 and 58, as their driver showed it). A part is cache that the allocator gives
+back before it fails (`research.memory`)."""
+
+WIDE_RESERVES = {"one GPU": 5.1e9, "several": 7.8e9}
+"""The same where nobody measured (`unmeasured`): what half of these runs had more there."""
 
 
 def card_bytes(chip: Accelerator) -> Result:
@@ -44,10 +47,21 @@ def card_bytes(chip: Accelerator) -> Result:
 
 
 def reserve_bytes(run: Run) -> Result:
-    """Bytes of the card that a run leaves free: its own reserve, or those of `RESERVES`."""
+    """Bytes of the card that a run leaves free: its own, or those of one of the two tables."""
     if run.reserve is not None:
         return run.reserve
-    return where(run.num_gpus > 1, RESERVES["several"], RESERVES["one GPU"])
+    reserves = WIDE_RESERVES if unmeasured(run) else RESERVES
+    return where(run.num_gpus > 1, reserves["several"], reserves["one GPU"])
+
+
+def unmeasured(run: Run) -> tuple[str, ...]:
+    """Name what a run does that no measured peak of data/ has: its reserve is the wider one."""
+    tuned = run.tuning is not None
+    ways = {
+        "tensor parallelism in tuning": tuned and run.tensor_parallel > 1,
+        "tuning across nodes": tuned and run.num_gpus > run.accelerator.gpus_per_node,
+    }
+    return tuple(name for name, done in ways.items() if done)
 
 
 class Stage(NamedTuple):
@@ -164,8 +178,9 @@ def stored_on(run: Run, stage: Stage, in_flight: Result) -> tuple[Stored, Result
 def tuned_in_all(run: Run, tuning: Tuning) -> tuple[Stored, Result]:
     """What is stored for a GPU of a tuned run, and the gradients at work."""
     recompute, split = choice("recompute", run.recompute, RECOMPUTED), run.split
-    how = split.accumulation_steps, run.zero_stage, split.data_parallel, run.attention, run.offload
-    return tuned_stored(run.model, tuning, run.micro_batch_size, recompute, *how)
+    how = split.accumulation_steps, run.zero_stage, run.sharing, run.attention, run.offload
+    ways = run.tensor_parallel, run.sequence_parallel
+    return tuned_stored(run.model, tuning, run.micro_batch_size, recompute, *how, *ways)
 
 
 # --- the model's states

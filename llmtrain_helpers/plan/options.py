@@ -205,7 +205,7 @@ class Assumptions(TypedDict, total=False):
         Help(
             "how a model is adapted",
             " (`Tuning`); None: trained from nothing. Then bytes, optimizer, dropout and kernels "
-            "are those of `tuning`, on the GPUs of one node, and what isn't known of it is refused",
+            "are those of `tuning`, and what isn't known of it is refused",
         ),
     ]
 

@@ -6,7 +6,7 @@ for the pipeline's bubble, interleaved or not. Its seconds are those of `pace`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Unpack, cast
 
 from llmtrain_helpers import units
@@ -18,6 +18,7 @@ from llmtrain_helpers.checks import (
     as_sizes,
     broadcast,
     choice,
+    divides,
     instance,
     is_array,
     numpy,
@@ -432,15 +433,25 @@ def run_traffic(run: Run) -> Traffic:
 
 
 def _tuned_traffic(run: Run, tuning: Tuning) -> Traffic:
-    """What replicas of a tuned model send: gradients of what learns, and gathered weights."""
-    d, m = run.split.data_parallel, run.split.accumulation_steps
-    P, stage = tuned_parameters(run.model, tuning), run.zero_stage
-    each = tuning.bytes_of
+    """What GPUs send that tune a model: gradients of what learns, gathered weights, activations."""
+    model, split, q, t = run.model, run.split, run.sharing, run.tensor_parallel
+    d, m, each = split.data_parallel, split.accumulation_steps, tuning.bytes_of
+    divides("data_parallel", d, "GPUs of a node that share states", q)
+    P, stage = tuned_parameters(model, tuning, t), run.zero_stage
     gradients, learning = each.gradients * P.learning, each.weights * P.learning
     weights = tuning.matrix_bytes * P.frozen + tuning.other_bytes * P.wide + learning
     sent = {2: (m + 1) * gradients, 3: m * (2 * weights + gradients)}.get(stage, 2 * gradients)
-    none = dict.fromkeys(("tensor", "sequence", "context", "expert", "pipeline"), 0)
-    return Traffic(**none, data=sent * (d - 1) / d)
+    in_layers = unchecked(step_traffic)(
+        model,
+        P.total,
+        split.micro_batch_size,
+        m,
+        recompute=run.recompute,
+        tensor_parallel=t,
+        sequence_parallel=run.sequence_parallel,
+    )
+    across = 2 * gradients * (d - q) / (d * q)  # 0 where all replicas share the states
+    return replace(in_layers, data=sent * (q - 1) / q + across)
 
 
 def step_seconds(plan: Plan) -> StepSeconds | None:

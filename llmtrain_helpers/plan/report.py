@@ -21,7 +21,12 @@ from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside
 from llmtrain_helpers.memory import OFFLOAD_BANDWIDTH
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.plan.advice import OF_MOMENT, advise, check_one
-from llmtrain_helpers.plan.memory import moments, offload_seconds, offloaded_bytes
+from llmtrain_helpers.plan.memory import (
+    moments,
+    offload_seconds,
+    offloaded_bytes,
+    unmeasured,
+)
 from llmtrain_helpers.plan.pace import LONGEST, STOPS, UTILIZATIONS as BY_KIND, WHOLE_RUNS
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import missing_format
@@ -149,6 +154,7 @@ def report(
         missing = " and ".join(plan.unknown)
         warning = f" Beware: of the chip the {missing} is not known, so the days have "
         warning += "nothing extra for what this split sends. Measure a step."
+    warning += _unsent(plan)
     verb, time = "train", f"{units.digits(days.likely, 2)} days"
     if run.tuning is not None:
         verb, time = "tune", units.duration(days.likely * units.DAY)
@@ -167,6 +173,23 @@ def report(
     parameters = units.count(plan.parameters.total)
     title = f"{name[:1].upper()}{name[1:]}: {parameters} parameters"
     return Report(title, summary, lines, LEFT_OUT)
+
+
+def _unsent(plan: Plan) -> str:
+    """That a tuned run's time leaves out what travels in ways that no measured speed has."""
+    run, senders = plan.run, []
+    if run.tuning is None or plan.measured or run.utilizations is not None:
+        return ""
+    if run.num_gpus > run.accelerator.gpus_per_node:
+        senders.append("nodes")
+    if run.tensor_parallel > 1:
+        senders.append("GPUs that share a matrix")
+    left_out = f" That time leaves out what {' and '.join(senders)} send each other: "
+    return (
+        f"{left_out}the speeds behind them were measured on one node, with whole matrices."
+        if senders
+        else ""
+    )
 
 
 def verdict(plan: Plan, say: Callable[[str, str], str] | None = None) -> str:
@@ -301,7 +324,10 @@ def _machine(plan: Plan) -> list[Line]:
         how += ", and selective recomputation saves nothing: flash attention stores no scores"
     if run.offload != "none":
         how += f", {units.gigabytes(offloaded_bytes(run))} on the CPU for each GPU"
-    memory = plan.memory.total
+    memory, nobody = plan.memory.total, " or ".join(unmeasured(run))
+    wider = ""
+    if nobody and run.reserve is None:
+        wider = f"; the reserve is the wider one, because nobody has measured {nobody}"
     fused = {None: "", True: ", the MLP fused", False: ", the MLP not fused"}[run.fused_mlp]
     return [
         Line("GPUs", f"{units.exact(split.num_gpus)} {chip.name}", "chosen", ways, "yours"),
@@ -309,7 +335,7 @@ def _machine(plan: Plan) -> list[Line]:
             "memory of a GPU",
             units.gigabytes(memory),
             f"to {units.gigabytes(memory + plan.reserve)} with the reserve",
-            f"of {_card(plan)}; {how}{fused}, sequences at once: {split.micro_batch_size}",
+            f"of {_card(plan)}; {how}{fused}, sequences at once: {split.micro_batch_size}{wider}",
             sources,
         ),
     ]

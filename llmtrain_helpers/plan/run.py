@@ -76,9 +76,17 @@ NUMBERS = ("num_gpus", "tokens", "global_batch_size", *SIZES)
 """The arguments that are whole numbers, or arrays of them in a sweep."""
 
 UNTUNED = (
-    *("tensor_parallel", "pipeline_parallel", "context_parallel", "interleave"),
-    *("expert_parallel", "imbalance", "keep_gradients", "attention", "fused_mlp", "dropout"),
-    *("uneven_stages", "software", "overlap", "pace"),
+    *("pipeline_parallel", "context_parallel", "interleave", "expert_parallel", "imbalance"),
+    *(
+        "keep_gradients",
+        "attention",
+        "fused_mlp",
+        "dropout",
+        "uneven_stages",
+        "software",
+        "overlap",
+        "pace",
+    ),
 )
 """Arguments that a tuned run leaves as they are: what they say is not known of it, or
 `Tuning` says it (bytes, dropout, fused kernels)."""
@@ -226,10 +234,6 @@ class Run:
         choice("recompute", self.recompute, RECOMPUTED)
         if self.number_format not in ("bf16", "fp16"):
             refuse("format", self.number_format, "is not planned with tuning: only 16 bits are")
-        node = self.accelerator.gpus_per_node
-        if self.num_gpus > node:
-            problem = f"is more than the {node} GPUs of a node, and tuning is planned inside one"
-            refuse("num_gpus", self.num_gpus, f"{problem} node")
 
     def _check_speed(self) -> None:
         """Refuse two sources of a run's speed, and a step that was measured elsewhere."""

@@ -20,7 +20,7 @@ from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
 from llmtrain_helpers.parameters import count_parameters
-from llmtrain_helpers.plan.memory import memory_per_gpu
+from llmtrain_helpers.plan.memory import memory_per_gpu, reserve_bytes
 from llmtrain_helpers.plan.options import SearchOptions
 from llmtrain_helpers.plan.pace import UTILIZATIONS
 from llmtrain_helpers.plan.plan import Plan, plan_run, run_flops, run_traffic
@@ -92,6 +92,7 @@ def best_split(
     `shard`, `micro_batch_size`, `tensor_parallel`, `pipeline_parallel`,
     `expert_parallel`) is obeyed, and the others are searched.
 
+    A tuned model's matrices are shared by as few GPUs as will do.
     Where seconds do not tell splits apart, the model of a step does, or, if it does not
     know the chip, what is sent between replicas; then the plainest goes first. Where
     none fits, the one that holds least. ValueError where no split comes out even.
@@ -111,27 +112,33 @@ def best_split(
     _check_single(model, accelerator, run)
     tried = layouts(n, _of_layout(fixed), model.num_experts)
     first = _first_even(model, accelerator, tried, run)
-    most = first.card - first.reserve
 
     @cache
-    def memory(layout: Layout) -> float:
-        """Bytes on a GPU; infinite where the layout does not come out even."""
+    def needed(layout: Layout) -> float:
+        """Bytes on a GPU with the reserve; infinite where the layout does not come out even."""
         run = first.run.if_even(**layout._asdict())
-        return math.inf if run is None else float(memory_per_gpu(run).total)
+        if run is None:
+            return math.inf
+        return float(memory_per_gpu(run).total + reserve_bytes(run))
 
-    best: Plan | None = None
-    price: tuple[float, ...] = (math.inf,)
-    bounds = zip(least_prices(first, tried), tried, strict=True)
-    for bound, layout in sorted(bounds, key=lambda pair: pair[0]):
-        if bound > price[: len(bound)]:
-            break
-        if memory(layout) <= most:
-            plan = first.replace(**layout._asdict())
-            if step_price(plan, first) < price:
-                best, price = plan, step_price(plan, first)
-    if best is None:
-        return first.replace(**min(tried, key=memory)._asdict())
-    return best
+    groups = [tried]
+    if first.run.tuning is not None:  # whose seconds don't say what sharing a matrix costs
+        widths = sorted({layout.tensor_parallel for layout in tried})
+        groups = [[layout for layout in tried if layout.tensor_parallel == t] for t in widths]
+    for group in groups:
+        best: Plan | None = None
+        price: tuple[float, ...] = (math.inf,)
+        bounds = zip(least_prices(first, group), group, strict=True)
+        for bound, layout in sorted(bounds, key=lambda pair: pair[0]):
+            if bound > price[: len(bound)]:
+                break
+            if needed(layout) <= first.card:
+                plan = first.replace(**layout._asdict())
+                if step_price(plan, first) < price:
+                    best, price = plan, step_price(plan, first)
+        if best is not None:
+            return best
+    return first.replace(**min(tried, key=needed)._asdict())
 
 
 def _of_layout(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """A plan of a model that is tuned: what it shows, what it refuses, what it keeps."""
 
+import re
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,9 @@ from llmtrain_helpers import (
     units,
 )
 from llmtrain_helpers.model.names import known_model
+from llmtrain_helpers.plan.memory import RESERVES, WIDE_RESERVES, moments, unmeasured
+from llmtrain_helpers.tuning import FULL_RECIPES
+from research import finetunes
 
 MODEL = published.architecture("Llama-3.1-8B", sequence_length=2048)
 LORA, QLORA = Tuning.lora(16, loss_kernel="fused"), Tuning.qlora(16, loss_kernel="fused")
@@ -55,7 +60,6 @@ def test_without_tuning_nothing_changes() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"tensor_parallel": 2, "num_gpus": 2},
         {"pipeline_parallel": 2, "num_gpus": 2},
         {"context_parallel": 2, "num_gpus": 2},
         {"recipe": "pure_bf16"},
@@ -77,10 +81,91 @@ def test_what_is_not_known_of_tuning_is_refused_by_name(options: dict[str, Any])
         plan(**options)
 
 
-def test_more_than_a_node_is_refused() -> None:
-    sentence = "num_gpus=16 is more than the 8 GPUs of a node, and tuning is planned inside one"
-    with pytest.raises(ValueError, match=sentence):
-        plan(num_gpus=16)
+@pytest.mark.parametrize("recipe", FULL_RECIPES)
+@pytest.mark.parametrize("name", ["Llama-3.1-8B", "gpt2", "Mixtral-8x7B", "phi-2"])
+def test_in_full_the_states_are_those_of_training_from_nothing(name: str, recipe: Any) -> None:
+    """Two doors, one number: with the same bytes, split and optimizer."""
+    model = finetunes.shape(name, 1024) if name == "phi-2" else known_model(name, 1024)
+    for t, stage, update in product((1, 2, 4), range(4), ("adamw", "adamw_8bit", "sgd")):
+        run = {"tensor_parallel": t, "zero_stage": stage, "recompute": "full", "num_gpus": 4 * t}
+        same = model, "H100", run.pop("num_gpus"), 1e9, 4
+        trained = plan_run(*same, recipe=recipe, optimizer=update, **run)  # type: ignore[arg-type]
+        tuned = plan_run(*same, tuning=Tuning.full(recipe, optimizer=update), **run)  # type: ignore
+        ours, theirs = (moments(x.run)[-1].parts() for x in (tuned, trained))
+        assert ours == pytest.approx(theirs, rel=1e-12)
+
+
+def test_more_than_a_node_says_what_its_days_leave_out_and_keeps_more_free() -> None:
+    inside, across = plan(num_gpus=8), plan(num_gpus=16)
+    assert across.memory == inside.memory
+    assert inside.reserve == RESERVES["several"]
+    assert across.reserve == WIDE_RESERVES["several"]
+    assert plan(num_gpus=16, reserve=1e9).reserve == 1e9
+    assert across.seconds.likely == inside.seconds.likely / 2
+    left_out = (
+        "That time leaves out what nodes send each other: the speeds behind them were measured"
+    )
+    nobody = "the reserve is the wider one, because nobody has measured tuning across nodes"
+    for sentence in (left_out, nobody):
+        assert sentence in unescaped(across.report().markdown)
+        assert sentence not in unescaped(inside.report().markdown)
+    assert left_out not in unescaped(across.calibrated(30).report().markdown)
+    assert nobody not in unescaped(plan(num_gpus=16, reserve=1e9).report().markdown)
+    assert (unmeasured(inside.run), unmeasured(across.run)) == ((), ("tuning across nodes",))
+
+
+def test_shared_matrices_say_so_too_and_send_what_training_from_nothing_sends() -> None:
+    apart, shared = (plan(FULL, num_gpus=8, tensor_parallel=t, micro_batch_size=4) for t in (1, 4))
+    assert unmeasured(shared.run) == ("tensor parallelism in tuning",)
+    assert shared.reserve == WIDE_RESERVES["several"]
+    assert "leaves out what GPUs that share a matrix send each other" in shared.report().summary
+    assert shared.memory.total < apart.memory.total / 3
+    trained = plan(None, num_gpus=8, tensor_parallel=4, micro_batch_size=4)
+    assert shared.sent.sequence == trained.sent.sequence > 0
+    assert apart.sent.sequence == apart.sent.tensor == 0
+    n = tuned_parameters(MODEL, FULL, 4).learning
+    assert shared.traffic == 2 * 4 * n / 2
+    both = plan(num_gpus=16, tensor_parallel=2)
+    assert "what nodes and GPUs that share a matrix send each other" in both.report().summary
+    assert "measured tensor parallelism in tuning or tuning across nodes" in both.report().markdown
+
+
+def test_hybrid_sharding_keeps_the_states_in_each_node() -> None:
+    fsdp, hybrid, node = (
+        plan(FULL, num_gpus=n, shard=shard)
+        for n, shard in ((32, "fsdp"), (32, "hsdp"), (8, "fsdp"))
+    )
+    assert hybrid.memory == node.memory
+    assert fsdp.memory.total < hybrid.memory.total
+    n, m = tuned_parameters(MODEL, FULL).learning, hybrid.split.accumulation_steps
+    assert hybrid.traffic == pytest.approx(4 * n * (3 * m * 7 / 8 + 2 * 3 / 32))
+
+
+def test_nobody_measured_what_is_said_not_to_be_measured() -> None:
+    rows = [row for row in published.rows("finetune_measured") if row.get("judged")]
+    assert len(rows) > 200
+    assert max(row["num_gpus"] for row in rows) <= 8
+    assert not [row for row in rows if re.search(r"TP[2-9]|tensor", row.get("parallelism", ""))]
+
+
+@pytest.mark.parametrize("tuning", [Tuning.full("pure_bf16"), FULL, LORA])
+@pytest.mark.parametrize("shard", ["zero1", "fsdp"])
+@pytest.mark.parametrize("card", [20e9, 40e9, 70e9, 85e9])
+def test_the_fewest_gpus_are_found_inside_a_node_and_beyond(
+    tuning: Tuning, shard: str, card: float
+) -> None:
+    """More GPUs than a node's need a wider reserve: what fits on a node may not fit on two."""
+    model = published.architecture("Llama-3.1-8B", 2048)
+    chip = replace(published.accelerator("H100"), shown_memory=card)
+    run = {"recompute": "full", "shard": shard, "tuning": tuning, "micro_batch_size": 1}
+    plan = plan_run(model, chip, 1, 1e9, 96, **run)  # type: ignore[arg-type]
+    every = (plan.replace(num_gpus=n) for n in range(1, 97) if 96 % n == 0)
+    fitting = [x.split.num_gpus for x in every if x.fits]
+    if fitting:
+        assert fewest_gpus(plan).split.num_gpus == fitting[0]
+    else:
+        with pytest.raises(ValueError, match="fits on no number of GPUs"):
+            fewest_gpus(plan)
 
 
 def test_a_word_is_no_tuning() -> None:
