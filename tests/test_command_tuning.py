@@ -92,12 +92,16 @@ def test_what_does_not_go_is_refused_in_options(options: str, sentence: str, cap
     assert sentence in output_of(f"{command} {options}", capsys, 2)
 
 
-def test_shared_matrices_on_several_gpus_and_nodes_are_planned(capsys: Any) -> None:
+def test_attention_matrices_on_several_gpus_and_nodes_are_planned(capsys: Any) -> None:
     command = "plan llama-3.1-8b --gpus 16 --chip h100 --tokens 72M --lora 8 --tensor 2"
-    output = " ".join(output_of(f"{command} --sequence 512", capsys).split())
+    output = " ".join(output_of(f"{command} --attention eager --sequence 512", capsys).split())
+    assert "eager attention" in output
     assert "tensor 2, pipeline 1, replicas 8" in output
     assert "That time leaves out what nodes and GPUs that share a matrix send each other" in output
     assert "nobody has measured tensor parallelism in tuning or tuning across nodes" in output
+    stored = f"{command} --attention eager --sequence 8192 --recompute none --micro-batch 1"
+    offered = output_of(stored, capsys).split("What would make it fit, one after the other:\n")[1]
+    assert offered.split()[:2] == ["--attention", "flash"]
 
 
 def test_a_search_shares_no_matrix_of_a_tuned_model_unless_that_is_needed(capsys: Any) -> None:

@@ -203,7 +203,7 @@ def render(setting: Setting, before: Setting | None = None, layout: Layout = WID
     plan, days = planned(setting), setting.days
     previous = planned(before) if before else None
     # It has no controls for these.
-    advice = advise(plan, fixed=("loss_kernel", "optimizer", "offload"))
+    advice = advise(plan, fixed=("loss_kernel", "attention", "optimizer", "offload"))
     offers = (*_offers_that_fit(advice), *_offers_in_time(plan, days))
     html = "".join(
         [

@@ -14,6 +14,7 @@ from math import isqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llmtrain_helpers import units
+from llmtrain_helpers.activations import KERNELS
 from llmtrain_helpers.checks import Result, choice, refuse
 from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.deprecated import OldName
@@ -26,12 +27,12 @@ from llmtrain_helpers.plan.run import Run
 if TYPE_CHECKING:  # a plan has its report, and a report has advice
     from llmtrain_helpers.plan.plan import Plan
 
-LEVERS = ("loss_kernel", "zero_stage", "micro_batch_size", "recompute")
+LEVERS = ("loss_kernel", "attention", "zero_stage", "micro_batch_size", "recompute")
 """What advice changes first, in the order in which it is given: what is free leads."""
 
 OF_MOMENT = {
-    "loss": ("loss_kernel",),
-    "last layer": ("recompute",),
+    "loss": ("loss_kernel", "attention"),
+    "last layer": ("attention", "recompute"),
     "first layer": ("zero_stage", "optimizer", "offload"),
     "update": ("zero_stage", "optimizer", "offload"),
 }
@@ -39,6 +40,7 @@ OF_MOMENT = {
 
 SAME: dict[str, dict[str, str]] = {
     "loss_kernel": dict.fromkeys(LOSS_KERNELS, "fused"),
+    "attention": dict.fromkeys(KERNELS, "flash"),
     "optimizer": {"adamw": "adamw_fused"},
 }
 """Changes after which a model learns the same, by option and by what it was."""
@@ -171,15 +173,15 @@ class Advice:
 def advise(plan: Plan, fixed: Collection[str] = ()) -> tuple[Advice, ...]:
     """The cheapest changes that make the plan fit, reserve included; free ones first.
 
-    Looks at the loss's kernel, every smaller micro-batch, higher stage of ZeRO and further
-    recomputation, and takes the set that fits at the lowest price: GPU-hours first, then the
-    lever of the fullest moment alone (`OF_MOMENT`), then bytes sent, then the larger micro-batch.
-    If none fits, more GPUs share each matrix; and then the same with the mildest change of
-    optimizer, in tuning of method or recipe, or offload, with which one does (`STRONGER`; a host
-    has `HOST_MEMORY`). In tuning matrices are shared last, for nobody has measured that. Where
-    that's not enough, more GPUs, as few as will do: more replicas, or else up to eight times the
-    tensor parallelism as well. Of the loss's kernel, optimizer, method, recipe, offload and
-    tensor parallelism, those that are `fixed` stay as they are.
+    Looks at the loss's kernel, attention's, every smaller micro-batch, higher stage of ZeRO and
+    further recomputation, and takes the set that fits at the lowest price: GPU-hours first, then
+    the lever of the fullest moment alone (`OF_MOMENT`), then bytes sent, then the larger
+    micro-batch. If none fits, more GPUs share each matrix; and then the same with the mildest
+    change of optimizer, in tuning of method or recipe, or offload, with which one does
+    (`STRONGER`; a host has `HOST_MEMORY`). In tuning matrices are shared last, for nobody has
+    measured that. Where that's not enough, more GPUs, as few as will do: more replicas, or else
+    up to eight times the tensor parallelism as well. Of the loss's kernel, attention, optimizer,
+    method, recipe, offload and tensor parallelism, those that are `fixed` stay as they are.
 
     Empty if the plan fits. If nothing makes it fit, the last plan doesn't either, and its
     `free_memory` says by how much; if nothing is left to change, the one advice has no `change`.

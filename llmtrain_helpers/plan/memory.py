@@ -60,6 +60,7 @@ def unmeasured(run: Run) -> tuple[str, ...]:
     ways = {
         "tensor parallelism in tuning": tuned and run.tensor_parallel > 1,
         "tuning across nodes": tuned and run.num_gpus > run.accelerator.gpus_per_node,
+        "offload": run.offload != "none",
     }
     return tuple(name for name, done in ways.items() if done)
 

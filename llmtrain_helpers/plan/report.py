@@ -322,6 +322,8 @@ def _machine(plan: Plan) -> list[Line]:
     how = f"peak at the {plan.phase}, {run.loss} loss, {run.update}, {bytes_of}"
     if (run.recompute, run.attention) == ("selective", "flash"):
         how += ", and selective recomputation saves nothing: flash attention stores no scores"
+    if run.attention != "flash":
+        how += f", {run.attention} attention"
     if run.offload != "none":
         how += f", {units.gigabytes(offloaded_bytes(run))} on the CPU for each GPU"
     memory, nobody = plan.memory.total, " or ".join(unmeasured(run))
@@ -602,6 +604,7 @@ CHANGED: dict[str, Callable[[Any], str]] = {
     "tensor_parallel": lambda t: f"tensor {t}",
     "fused_mlp": lambda _: "the MLP's activation fused",
     "loss_kernel": lambda kernel: f"a {kernel} loss",
+    "attention": lambda kernel: f"{kernel} attention",
     "optimizer": str,
     "offload": lambda what: f"{'optimizer' if what == 'optimizer' else 'all states'} on the CPU",
     "method": lambda method: "frozen weights in 4 bits",

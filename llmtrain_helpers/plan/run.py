@@ -77,16 +77,7 @@ NUMBERS = ("num_gpus", "tokens", "global_batch_size", *SIZES)
 
 UNTUNED = (
     *("pipeline_parallel", "context_parallel", "interleave", "expert_parallel", "imbalance"),
-    *(
-        "keep_gradients",
-        "attention",
-        "fused_mlp",
-        "dropout",
-        "uneven_stages",
-        "software",
-        "overlap",
-        "pace",
-    ),
+    *("keep_gradients", "fused_mlp", "dropout", "uneven_stages", "software", "overlap", "pace"),
 )
 """Arguments that a tuned run leaves as they are: what they say is not known of it, or
 `Tuning` says it (bytes, dropout, fused kernels)."""

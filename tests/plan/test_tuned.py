@@ -63,7 +63,6 @@ def test_without_tuning_nothing_changes() -> None:
         {"pipeline_parallel": 2, "num_gpus": 2},
         {"context_parallel": 2, "num_gpus": 2},
         {"recipe": "pure_bf16"},
-        {"attention": "unfused"},
         {"dropout": True},
         {"fused_mlp": True},
         {"overlap": True},
@@ -139,6 +138,34 @@ def test_hybrid_sharding_keeps_the_states_in_each_node() -> None:
     assert fsdp.memory.total < hybrid.memory.total
     n, m = tuned_parameters(MODEL, FULL).learning, hybrid.split.accumulation_steps
     assert hybrid.traffic == pytest.approx(4 * n * (3 * m * 7 / 8 + 2 * 3 / 32))
+
+
+@pytest.mark.parametrize("tuning", [FULL, LORA, QLORA])
+def test_attention_that_stores_its_scores_is_planned(tuning: Tuning) -> None:
+    for kernel in ("eager", "unfused"):
+        stored, flash = (
+            plan(tuning, attention=x, recompute="none", micro_batch_size=8)
+            for x in (kernel, "flash")
+        )
+        peak = tuned_memory(MODEL, tuning, 8, "none", accumulation_steps=8, attention=kernel)  # type: ignore[arg-type]
+        assert stored.memory == peak
+        assert stored.memory.total > flash.memory.total + 0.9 * 32 * 32 * 8 * 2048**2 * 2
+        assert f"{kernel} attention" in stored.report().markdown
+        assert "attention" not in flash.report().markdown.replace("attention counted", "")
+
+
+def test_scores_that_are_too_large_are_not_stored() -> None:
+    """`flash` changes nothing of what's learned, so it's offered where the scores are large."""
+    for tuning in (None, LORA, FULL.replace(loss_kernel="fused")):
+        chip = {"num_gpus": 8, "shard": "fsdp", "loss_kernel": None if tuning else "fused"}
+        stored = plan(tuning, attention="eager", recompute="none", micro_batch_size=4, **chip)
+        assert not stored.fits
+        changes = {name: x for step in advise(stored) for name, x in step.change.items()}
+        assert changes == {"attention": "flash"}
+        assert "It would fit with" in stored.report().summary
+        assert "flash attention" in stored.report().summary
+        fixed = advise(stored, fixed=["attention"])
+        assert all("attention" not in step.change for step in fixed)
 
 
 def test_nobody_measured_what_is_said_not_to_be_measured() -> None:
