@@ -77,7 +77,8 @@ STATES: dict[Optimizer, int] = {
 PyTorch's own AdamW (`adamw`) updates all parameters at once, through a copy of them
 (counted); `adamw_in_backward` updates each matrix as soon as its gradient is there, which
 then goes; `adamw_paged` keeps its states where they can move to the host, outside of
-PyTorch's memory; `adamw_8bit` keeps two in a byte each, with 4 bytes for every 256."""
+PyTorch's memory, and the time that they take on the bus isn't counted; `adamw_8bit` keeps two
+in a byte each, with 4 bytes for every 256."""
 
 IN_8_BITS = 2 * (1 + 4 / 256)
 """Bytes of both states of an 8-bit AdamW, for each number that learns."""

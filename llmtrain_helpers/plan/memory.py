@@ -196,6 +196,8 @@ def state_bytes(run: Run, stage: Stage) -> dict[str, Result]:
         some = maximum(E, 1)
         of_experts = sharded_states(run, some, some, run.sharing // split.expert_parallel)
         states = {x: size + where(E > 0, of_experts[x], 0) for x, size in states.items()}
+    if run.update == "muon":
+        states["copy"] = states["copy"] + newton_schulz_bytes(run)
     at_once = divide(gradients_at_once(run.update, P, largest_matrix(run)), P)
     for name in ("gradients", "main_gradients"):
         states[name] = at_once * states[name]
@@ -221,6 +223,24 @@ def sharded_states(run: Run, parameters: Size, matrices: Size, replicas: Size) -
         states["optimizer"] = 0
     copied = copied_bytes(update, each.weights, each.main_weights)
     return {**states, "copy": divide(copied * parameters, ways)}
+
+
+def newton_schulz_bytes(run: Run) -> Size:
+    """Bytes that Muon's iteration has at once for a GPU's part of the largest matrix of m × n.
+
+    (g + 4)mn + 4·min(m, n)²: the update in the g bytes of a gradient, and in 16 bits before
+    and after a turn, and two squares. Replicas don't share it: each has whole matrices.
+
+    Source: torch.optim.Muon, which follows Keller Jordan's, counted on PyTorch 2.13.
+    """
+    h, t, each = run.model.hidden_size, run.split.tensor_parallel, run.bytes_of
+    g = max(each.gradients, each.main_gradients)
+    sizes = []
+    for matrix in (x for layer in run.model.kinds for x in layer.matrices(h)):
+        m, n = matrix.rows, matrix.columns
+        m, n = (-(-m // t), n) if matrix.reads_parts() else (m, -(-n // t))
+        sizes.append((g + 4) * m * n + 4 * minimum(m, n) ** 2)
+    return greatest(sizes)
 
 
 def largest_matrix(run: Run) -> Size:

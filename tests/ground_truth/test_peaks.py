@@ -7,12 +7,14 @@ from statistics import median
 from typing import Any
 
 import pytest
+import torch
 from torch.utils.checkpoint import set_checkpoint_early_stop
 
 from llmtrain_course.measure.ledger import Entry, Ledger
 from llmtrain_course.measure.model import build, tokens
 from llmtrain_course.measure.training import DTYPES, Trainer
-from llmtrain_helpers import Transformer, step_timeline
+from llmtrain_helpers import Transformer, plan_run, step_timeline
+from llmtrain_helpers.plan.memory import newton_schulz_bytes
 from llmtrain_helpers.precision import RECIPES
 
 SHAPES = {
@@ -84,3 +86,23 @@ def test_the_account_is_within_six_percent_of_every_true_peak_and_one_in_the_med
 def test_experts_that_store_copies_of_their_tokens_need_up_to_a_sixth_more(recipe: str) -> None:
     """The account leaves the copies out, and what weighs the experts' results."""
     assert all(-0.16 <= error <= 0.06 for error in errors(ROUTED, recipe))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "dtype"), [("fp32", torch.float32), ("pure_bf16", torch.bfloat16)]
+)
+@pytest.mark.parametrize("f", [64, 256, 1024])
+def test_muons_iteration_has_so_much_at_once(f: int, recipe: Any, dtype: torch.dtype) -> None:
+    """PyTorch's own, on the largest matrix of a layer; its norm and other scalars aside."""
+    model = Transformer.llama(2, 256, 4, 4, f, 300, 64)
+    ledger = Ledger()
+    ledger.live = alive = Alive()
+    with ledger:
+        matrix = torch.nn.Parameter(torch.randn(256, max(f, 256), dtype=dtype))
+        matrix.grad = torch.randn_like(matrix)
+        update = torch.optim.Muon([matrix])
+        update.step()
+        alive.most = before = alive.now
+        update.step()
+    plan = plan_run(model, "H100", 1, 1e9, 1, recompute="none", recipe=recipe, optimizer="muon")
+    assert alive.most - before == pytest.approx(newton_schulz_bytes(plan.run), rel=0.002)

@@ -306,6 +306,8 @@ def test_an_optimizer_has_its_states_and_adamw_a_copy(stage, recipe, weights, st
     h = LLAMA.hidden_size
     matrices = 32 * sum(m.weights for m in LLAMA.layers[0][1].matrices(h))
     assert at["muon"].optimizer == (states * (P - matrices) + states / 2 * matrices) / ways
+    g, f = {"bf16": 2, "amp": 4}[recipe], 14336  # the iteration on an h × f matrix
+    assert at["muon"].transient == (g + 4) * h * f + 4 * h**2
     largest = h * LLAMA.vocab_size  # the gradient of one matrix at a time
     for name in ("gradients", "main_gradients"):
         one, all_of_them = (getattr(at[x], name) for x in ("adamw_in_backward", "adamw_fused"))

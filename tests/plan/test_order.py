@@ -12,7 +12,7 @@ from llmtrain_helpers import RECIPES, Tuning, advise, plan_run, published, step_
 from llmtrain_helpers.flops import EVERY_RECOMPUTE
 from llmtrain_helpers.memory import LOSS_KERNELS, OFFLOAD
 from llmtrain_helpers.parallelism import SHARDS
-from llmtrain_helpers.plan.memory import memory_per_gpu, stored
+from llmtrain_helpers.plan.memory import memory_per_gpu, newton_schulz_bytes, stored
 from llmtrain_helpers.plan.options import EVERY_OPTIMIZER
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.run import Run
@@ -69,7 +69,8 @@ def falls(numbers: Sequence[float], tolerance: float = 1e-9) -> bool:
         ("zero_stage", [0, 1, 2]),
         ("recompute", ["none", "selective"]),
         ("recompute", ["none", "alternate", "full"]),
-        ("optimizer", ["adamw", "adamw_fused", "muon", "sgd"]),
+        ("optimizer", ["adamw", "adamw_fused", "sgd"]),
+        ("optimizer", ["muon", "sgd"]),
         ("optimizer", ["adamw_fused", "adamw_8bit", "adamw_paged"]),
         ("optimizer", ["adamw_fused", "adamw_in_backward"]),
         ("fused_mlp", [False, True]),
@@ -96,6 +97,17 @@ def test_full_recomputation_needs_more_than_selective_only_by_a_layer_at_work() 
         assert full <= selective + again
         if plan.run.attention == "flash":
             assert falls(sizes(plan.run, "recompute", ["selective", "full"]), 0.001)
+
+
+def test_muon_needs_more_than_adam_only_by_what_its_iteration_has_at_once() -> None:
+    """Replicas share the states, of which it has fewer, but not that."""
+    more = 0
+    for plan in PLANS:
+        both = sizes(plan.run, "optimizer", ["adamw_fused", "muon"])
+        if len(both) == 2:
+            assert both[1] <= both[0] + newton_schulz_bytes(plan.run)
+            more += both[1] > both[0]
+    assert more
 
 
 def test_zero_3_needs_more_than_zero_2_only_by_what_it_gathers() -> None:
