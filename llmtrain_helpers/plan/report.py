@@ -21,12 +21,7 @@ from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside
 from llmtrain_helpers.memory import OFFLOAD_BANDWIDTH
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.plan.advice import OF_MOMENT, advise, check_one
-from llmtrain_helpers.plan.memory import (
-    moments,
-    offload_seconds,
-    offloaded_bytes,
-    unmeasured,
-)
+from llmtrain_helpers.plan.memory import moments, offload_seconds, offloaded_bytes, unmeasured
 from llmtrain_helpers.plan.pace import LONGEST, STOPS, UTILIZATIONS as BY_KIND, WHOLE_RUNS
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import missing_format
