@@ -320,62 +320,68 @@ def fit_law(
     d = one("delta", delta, quantity)
     # The sum has many hollows: α and β start low, middling and high, and E at so large
     # a share of the least loss.
-    starts = product((0.2, 0.35, 0.5), (0.2, 0.35, 0.5), (0.2, 0.5, 0.7, 0.85, 0.95))
-    fits = [_nearest(x, y, L, d, *start) for start in starts]
-    _, (a, alpha, b, beta, e) = min(fits, key=lambda fit: fit[0])
+    starts = [*product((0.2, 0.35, 0.5), (0.2, 0.35, 0.5), (0.2, 0.5, 0.7, 0.85, 0.95))]
+    a, alpha, b, beta, e = _nearest(x, y, L, d, np.array(starts))
     sizes = {"parameters": x, "tokens": y, "flops": x + y + math.log(6)}
     ranges = {key: (math.exp(v.min()), math.exp(v.max())) for key, v in sizes.items()}
     E, A, B = (math.exp(value) for value in (e, a, b))
     return Law(name, "fitted here", E, A, B, float(alpha), float(beta), fitted=ranges)
 
 
-def _nearest(
-    x: Floats, y: Floats, L: Floats, delta: float, alpha: float, beta: float, share: float
-) -> tuple[float, Floats]:
-    """The least sum that one start leads to, and its ln A, α, ln B, β and ln E.
+def _nearest(x: Floats, y: Floats, L: Floats, delta: float, starts: Floats) -> Floats:
+    """The ln A, α, ln B, β and ln E of the least sum that any of the starts leads to.
 
-    Takes ln N, ln D and ln L of the runs. The steps are those of Gauss and Newton for
-    the residuals of ln L, damped as by Levenberg and Marquardt: less after a step that
-    helps, more after one that does not.
+    Takes ln N, ln D and ln L of the runs, and for each start α, β and E as a share of the
+    least loss. The steps are those of Gauss and Newton for the residuals of ln L, damped as
+    by Levenberg and Marquardt: less after a step that helps, more after one that does not.
+    All starts take them side by side, each with its own damping, until it has arrived.
     """
     np = numpy()
 
     def residuals(theta: Floats) -> tuple[Floats, Floats]:
         """ln of the law's loss less that of the run's, and each term's share of it."""
-        a, alpha, b, beta, e = theta
+        a, alpha, b, beta, e = theta.T[:, :, None]
         terms = np.array([a - alpha * x, b - beta * y, 0 * x + e])
         top = terms.max(axis=0)  # taken out, lest the exponentials overflow
         parts = np.exp(terms - top)
         whole = parts.sum(axis=0)
         return top + np.log(whole) - L, parts / whole
 
-    def huber(theta: Floats) -> float:
-        if not (0.01 < theta[1] < 3 and 0.01 < theta[3] < 3 and abs(theta).max() < 90):
-            return math.inf  # no exponents that make sense
-        r = abs(residuals(theta)[0])
-        return float(np.where(r <= delta, r * r / 2, delta * (r - delta / 2)).sum())
+    def huber(theta: Floats) -> Floats:
+        exponents = theta[:, 1::2]
+        limits = np.hstack([exponents > 0.01, exponents < 3, abs(theta) < 90])
+        sensible: Floats = np.asarray(limits.all(axis=1))
+        r = abs(residuals(np.where(sensible[:, None], theta, 1))[0])
+        sums = np.where(r <= delta, r * r / 2, delta * (r - delta / 2)).sum(axis=1)
+        result: Floats = np.where(sensible, sums, math.inf)
+        return result
 
     # To begin with, the two other terms share evenly what is above E.
-    e = math.log(share) + L.min()
-    rest = np.log(np.exp(L) - math.exp(e)) - math.log(2)
-    theta = np.array([(rest + alpha * x).mean(), alpha, (rest + beta * y).mean(), beta, e])
-    damping, least = 1e-2, huber(theta)
+    alpha, beta, share = starts.T[:, :, None]
+    e = np.log(share) + L.min()
+    rest = np.log(np.exp(L) - np.exp(e)) - math.log(2)
+    a, b = ((rest + slope).mean(axis=1, keepdims=True) for slope in (alpha * x, beta * y))
+    theta = np.hstack([a, alpha, b, beta, e])
+    damping, least = np.full(len(starts), 1e-2), huber(theta)
+    going = np.arange(len(starts))
     for _ in range(300):
-        r, (u, v, w) = residuals(theta)
-        J = np.array([u, -u * x, v, -v * y, w])  # how ln of the loss changes with theta
-        weight = delta / np.maximum(abs(r), delta)  # runs far off count linearly
-        H = (J * weight) @ J.T
+        r, (u, v, w) = residuals(theta[going])
+        J = np.stack([u, -u * x, v, -v * y, w], axis=1)  # how ln of the loss changes with theta
+        weighted = J * (delta / np.maximum(abs(r), delta))[:, None]  # runs far off count linearly
+        H = weighted @ J.swapaxes(1, 2)
+        ridge = damping[going, None] * (np.einsum("sii->si", H) + 1e-12)
         try:
-            damped = H + damping * np.diag(H.diagonal() + 1e-12)
-            step = -np.linalg.solve(damped, (J * weight) @ r)
-            reached = huber(theta + step)
-        except np.linalg.LinAlgError:
-            reached = math.inf
-        gained = least - reached
-        if reached < least:
-            theta, least, damping = theta + step, reached, max(damping / 4, 1e-12)
-        else:
-            damping *= 4
-        if damping > 1e9 or 0 < gained < 1e-13 * least or least < 1e-18:
+            damped = H + ridge[:, :, None] * np.eye(5)
+            tried = theta[going] - np.linalg.solve(damped, weighted @ r[:, :, None])[:, :, 0]
+            reached = huber(tried)
+        except np.linalg.LinAlgError:  # with more damping there is a step
+            tried, reached = theta[going], np.full(len(going), math.inf)
+        gained, better = least[going] - reached, reached < least[going]
+        theta[going[better]], least[going[better]] = tried[better], reached[better]
+        damping[going] = np.where(better, np.maximum(damping[going] / 4, 1e-12), 4 * damping[going])
+        small = (gained > 0) & (gained < 1e-13 * least[going])
+        going = going[~(small | (damping[going] > 1e9) | (least[going] < 1e-18))]
+        if not len(going):
             break
-    return least, theta
+    nearest: Floats = theta[least.argmin()]
+    return nearest
