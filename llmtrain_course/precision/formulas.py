@@ -165,20 +165,21 @@ def train_small_network(
     dice = np.random.default_rng(0)
     x = dice.normal(size=(256, 8))
     target = np.tanh(x @ dice.normal(size=(8, 16)) / 3) @ dice.normal(size=(16, 1))
-    master = [dice.normal(size=(8, 16)) / 3, dice.normal(size=(16, 1)) / 4]
+    master = np.concatenate([dice.normal(size=8 * 16) / 3, dice.normal(size=16) / 4])
     tokens, rate = 64 * len(x), 64 * 0.05  # gradients as small as large models have
     losses = []
     for _ in range(steps):
-        first, second = (weights.round(w) for w in master)
+        rounded = np.asarray(weights.round(master))
+        first, second = rounded[:128].reshape(8, 16), rounded[128:].reshape(16, 1)
         hidden = np.tanh(x @ first)
         error = hidden @ second - target
         losses.append(float((error**2).mean()))
-        back = error @ np.transpose(second) * (1 - hidden**2)
-        exact = [x.T @ back / tokens, hidden.T @ error / tokens]
-        stored = [gradients.round(g * loss_scale) / loss_scale for g in exact]
-        master = [w - rate * g for w, g in zip(master, stored, strict=True)]
+        back = error @ second.T * (1 - hidden**2)
+        exact = np.concatenate([(x.T @ back).ravel(), (hidden.T @ error).ravel()]) / tokens
+        stored = gradients.round(exact * loss_scale) / loss_scale
+        master = master - rate * stored
         if not master_copy:  # then the rounded weights are all there is
-            master = [weights.round(w) for w in master]
+            master = np.asarray(weights.round(master))
     return losses
 
 
