@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 
 from llmtrain_course.activations.formulas import bytes_kept, largest_micro_batch, resident_layers
 from llmtrain_course.activations.pictures import (
@@ -17,6 +17,7 @@ from llmtrain_course.activations.pictures import (
 )
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.cards import capacity_of, memory_of
+from llmtrain_course.kit.formulas import published_model
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
     Kernel,
@@ -26,9 +27,7 @@ from llmtrain_helpers.activations import (
     step_timeline,
 )
 from llmtrain_helpers.flops import EveryRecompute
-from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.precision import RecipeName
-from llmtrain_helpers.published import architecture
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Setting:
 
         Models with a table of learned positions take no longer sequence than that.
         """
-        rows = int(_shape(self.model).num_positions)
+        rows = int(published_model(self.model).num_positions)
         return min(self.sequence_length, rows) if rows else self.sequence_length
 
     @property
@@ -62,18 +61,13 @@ class Setting:
     def timeline(self) -> Timeline:
         """The first two steps, of two passes at most: the others are like the second."""
         return step_timeline(
-            _shape(self.model, self.length),
+            published_model(self.model, self.length),
             self.micro_batch_size,
             self.recipe,
             self.recompute,
             accumulation_steps=min(self.accumulation_steps, 2),
             attention=self.attention,
         )
-
-
-@cache
-def _shape(model: str, sequence_length: int | None = None) -> Transformer:
-    return architecture(model, sequence_length)
 
 
 _SETTINGS = {
@@ -148,7 +142,7 @@ def _sentence(setting: Setting, peak: Moment, old: Moment | None) -> str:
     )
     try:
         most = largest_micro_batch(
-            _shape(setting.model, setting.length),
+            published_model(setting.model, setting.length),
             capacity,
             setting.recipe,
             setting.recompute,

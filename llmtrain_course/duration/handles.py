@@ -18,7 +18,7 @@ from llmtrain_course.duration.pictures import (
     days_against_gpus,
 )
 from llmtrain_course.kit import controls, panel as common
-from llmtrain_course.kit.formulas import rate_at, trainable_tokens
+from llmtrain_course.kit.formulas import published_model, rate_at, trainable_tokens
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import accumulation_steps, data_parallel_size
 from llmtrain_helpers.duration import (
@@ -33,7 +33,7 @@ from llmtrain_helpers.duration import (
 from llmtrain_helpers.flops import Recompute, achieved_flops_per_gpu, gpt_flops, utilization
 from llmtrain_helpers.model import Accelerator
 from llmtrain_helpers.parameters import count_parameters, gpt_parameters
-from llmtrain_helpers.published import PEAKS, accelerator, architecture, rows, run, share_of_run
+from llmtrain_helpers.published import PEAKS, accelerator, rows, run, share_of_run
 from llmtrain_helpers.results import Interval
 
 
@@ -53,7 +53,7 @@ class Setting:
     @cached_property
     def parameters(self) -> int:
         """Parameters of the model that a token meets."""
-        return int(count_parameters(architecture(self.model)).active)
+        return int(count_parameters(published_model(self.model)).active)
 
     @cached_property
     def rate(self) -> float:

@@ -21,6 +21,7 @@ from llmtrain_course.finetune.pictures import (
 )
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.cards import RESERVE, capacity_of, memory_of
+from llmtrain_course.kit.formulas import published_model
 from llmtrain_helpers import units
 from llmtrain_helpers.finetune import (
     TunedRecompute,
@@ -32,7 +33,6 @@ from llmtrain_helpers.finetune import (
 )
 from llmtrain_helpers.memory import Memory
 from llmtrain_helpers.plan.plan import Plan, plan_run
-from llmtrain_helpers.published import architecture
 from llmtrain_helpers.tuning import Tuning, sites
 from research.finetunes import speed_ratios, times_as_long_in_4_bits
 from research.memory import litgpt_held
@@ -89,10 +89,10 @@ class Setting:
     micro_batch_size: int = 1
     price: float = 0.5
 
-    @property
+    @cached_property
     def length(self) -> int:
         """The tokens of a row: what was asked for, or all that the model has positions for."""
-        most = int(architecture(self.model).num_positions)
+        most = int(published_model(self.model).num_positions)
         return min(self.sequence_length, most) if most else self.sequence_length
 
     @property
@@ -125,7 +125,7 @@ class Setting:
     def plan_for(self, way: str) -> Plan:
         """The plan of this way."""
         return plan_run(
-            architecture(self.model, self.length),
+            published_model(self.model, self.length),
             self.chip,
             self.num_gpus,
             self.tokens,
@@ -146,7 +146,7 @@ class Setting:
     def attention_excess(self) -> float:
         """The FLOPs counted with attention over rows, relative to attention within texts."""
         each = min(self.tokens_each, self.length)
-        model, tuning = architecture(self.model, self.length), self.tuning(self.way)
+        model, tuning = published_model(self.model, self.length), self.tuning(self.way)
         rows, texts = (
             float(tuned_flops(model, tuning, 1, self.recompute, sequence_length=length).total)
             / length
@@ -369,7 +369,7 @@ class AdapterRank:
 
 
 def _draw_ways(setting: AdapterRank, before: AdapterRank | None, width: int = WIDE) -> str:
-    model = architecture(setting.model)
+    model = published_model(setting.model)
     tunings = {way: tuning_of(way, setting.rank) for way in WAYS}
     states = {
         way: {name: float(size) for name, size in tuned_states(model, tuning).items()}
@@ -442,16 +442,16 @@ class Learning:
 
 def layer_activations(tuning: Tuning) -> dict[str, float]:
     """The bytes that the layers of Llama 3.1 8B keep of a text of 2,048 tokens, by part."""
-    activations = tuned_activations(architecture("Llama-3.1-8B", _TEXT), tuning, 1)
+    activations = tuned_activations(published_model("Llama-3.1-8B", _TEXT), tuning, 1)
     parts = activations.parts()
     return {name: float(parts[name]) for name in ("norms", "attention", "mlp", "adapters")}
 
 
 def _draw_layer(setting: Learning, before: Learning | None, width: int = WIDE) -> str:
     tuning = setting.tuning
-    matrices = saved_inputs(architecture("Llama-3.1-8B", _TEXT), tuning)
-    h = architecture("Llama-3.1-8B").hidden_size
-    _, layer = architecture("Llama-3.1-8B").layers[0]
+    matrices = saved_inputs(published_model("Llama-3.1-8B", _TEXT), tuning)
+    h = published_model("Llama-3.1-8B").hidden_size
+    _, layer = published_model("Llama-3.1-8B").layers[0]
     all_sites = (site for part in layer.parts for site in sites(part, h, tuning))
     learning = {site.matrix.name for site in all_sites if site.adapted or tuning.is_full}
     current, full = layer_activations(tuning), layer_activations(Tuning.full())
@@ -501,7 +501,7 @@ class Spike:
         """The four moments of a step of Llama 3.1 8B, its layers recomputed."""
         way = IN_4_BITS if self.bits == "4 bits" else ADAPTERS
         tuning = tuning_of(way, loss_kernel=_LOSSES[self.loss])
-        model = architecture("Llama-3.1-8B", self.tokens)
+        model = published_model("Llama-3.1-8B", self.tokens)
         return tuned_phases(model, tuning, 1, "full", accumulation_steps=PASSES)
 
 
@@ -568,7 +568,7 @@ class Comparison:
 
 def flops_ratio(recompute: TunedRecompute) -> float:
     """The FLOPs of training all weights of Llama 3.1 8B, relative to its adapters'."""
-    model = architecture("Llama-3.1-8B", 1)
+    model = published_model("Llama-3.1-8B", 1)
     full, adapters = (
         tuned_flops(model, tuning, 1, recompute).total
         for tuning in (Tuning.full(), Tuning.lora(16))

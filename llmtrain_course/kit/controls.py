@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypedDict
 
+from llmtrain_course.kit.formulas import published_model
 from llmtrain_course.kit.panel import Control, Value
 from llmtrain_helpers import published
 from llmtrain_helpers.flops import RECOMPUTE, EveryRecompute
@@ -67,7 +68,7 @@ def doublings(first: int, last: int) -> tuple[int, ...]:
 
 def _has_only_attention(name: str) -> bool:
     """Whether all mixers of a model are attention: of others no activations are counted."""
-    layers = published.architecture(name).layers
+    layers = published_model(name).layers
     mixers = [mixer for _, layer in layers for mixer in layer.mixers]
     return all(isinstance(mixer, Attention | LatentAttention) for mixer in mixers)
 
@@ -205,7 +206,7 @@ class Split:
     @property
     def shape_has_experts(self) -> bool:
         """Whether the model is a mixture of experts."""
-        return bool(published.architecture(self.model).num_experts)
+        return bool(published_model(self.model).num_experts)
 
     @property
     def experts(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from llmtrain_helpers.budget import named_shapes
 from llmtrain_helpers.checks import Count, Quantity, Rate, Share, checked, refuse, unchecked
@@ -10,6 +11,20 @@ from llmtrain_helpers.duration import training_seconds
 from llmtrain_helpers.flops import Recompute
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.published import architecture
+
+
+@lru_cache(256)
+def published_model(name: str, sequence_length: int | None = None) -> Transformer:
+    """A published model's shape, read once: one picture asks for it many times.
+
+    The same object each time, so that what is cached for a model (`cache_per_model`) is
+    counted once. ValueError as in `architecture`.
+
+    >>> published_model("Llama-3.1-8B") is published_model("Llama-3.1-8B")
+    True
+    """
+    return architecture(name, sequence_length)
 
 
 @checked

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.drawing import STEP_PARTS
+from llmtrain_course.kit.formulas import published_model
 from llmtrain_course.parallelism.formulas import Schedule, SharedMlp, pipeline_schedule
 from llmtrain_course.parallelism.four_gpus import AVERAGE, PAGE, TELEPHONE, UPDATE, Clock, four_gpus
 from llmtrain_course.parallelism.grid import Layout as GpuLayout, gpu_grid, idle_gpus, too_few
@@ -141,7 +142,7 @@ _CONTROLS = {
 
 def planned(setting: Setting) -> Plan:
     """The plan of a setting; a ValueError in words where it makes none."""
-    model = published.architecture(setting.model, setting.sequence_length)
+    model = published_model(setting.model, setting.sequence_length)
     setting.check_replicas(model)
     return plan_run(
         model,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import Any, Unpack
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.drawing import STEP_PARTS
+from llmtrain_course.kit.formulas import published_model
 from llmtrain_course.parallelism.formulas import idle_share
 from llmtrain_course.plan import pictures as drawings
 from llmtrain_course.plan.formulas import in_time, rounded_down, share_of_peak
@@ -22,12 +23,9 @@ from llmtrain_helpers.plan.options import SOFTWARE, Changes, Software
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.report import STACKS, rests_on
 from llmtrain_helpers.precision import RecipeName
-from llmtrain_helpers.published import accelerator, architecture, read_config
+from llmtrain_helpers.published import accelerator, read_config
 from llmtrain_helpers.results import Interval
 from research.utilizations import others_days
-
-_published = lru_cache(64)(architecture)
-"""Shapes of the shelf: one redraw asks for the same one many times."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Setting(controls.Split):
         path = self.config.strip()
         if path:
             return read_config(path, self.sequence_length)
-        return _published(self.model, self.sequence_length)
+        return published_model(self.model, self.sequence_length)
 
     @property
     def shape_has_experts(self) -> bool:

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.cards import memory_of
+from llmtrain_course.kit.formulas import published_model
 from llmtrain_course.precision.formulas import (
     UpdatedWeight,
     fate_shares,
@@ -39,7 +40,7 @@ from llmtrain_helpers.precision import (
     model_state_bytes,
     smallest_data_parallel,
 )
-from llmtrain_helpers.published import accelerator, architecture
+from llmtrain_helpers.published import accelerator
 
 _A100 = "A100 80GB SXM"
 
@@ -57,7 +58,7 @@ class Setting:
     @cached_property
     def parameters(self) -> int:
         """All parameters of the model."""
-        return int(count_parameters(architecture(self.model)).total)
+        return int(count_parameters(published_model(self.model)).total)
 
     @cached_property
     def states(self) -> ModelStateBytes:

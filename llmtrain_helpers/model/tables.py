@@ -103,20 +103,29 @@ _TEXTS = ("name", "release", "model")
 
 def find_row(kind: str, name: str, *tables: str) -> Row:
     """The row of this name or alias, out of the first of these tables that has it."""
-    choices = [row for table in reversed(tables) for row in rows(table)]
-    spellings = [";".join([row["name"], row.get("aliases", "")]) for row in choices]
-    places = {_plain(x): i for i, text in enumerate(spellings) for x in text.split(";")}
-    places.pop("", None)
-    place = places.get(_plain(name)) if isinstance(name, str) else None
-    if place is None:
+    by_spelling = _by_spelling(tables)
+    row = by_spelling.get(_plain(name)) if isinstance(name, str) else None
+    if row is None:
         from difflib import get_close_matches  # only errors need it
 
         letters = _plain(show(name))
-        near = get_close_matches(letters, places, n=6, cutoff=0.5)
-        near = near or [x for x in places if letters and letters in x][:3]
-        offers = dict.fromkeys(choices[places[spelling]]["name"] for spelling in near)
+        near = get_close_matches(letters, by_spelling, n=6, cutoff=0.5)
+        near = near or [x for x in by_spelling if letters and letters in x][:3]
+        offers = dict.fromkeys(by_spelling[spelling]["name"] for spelling in near)
         refuse(kind, name, _offer([*offers][:3], names(tables[0])))
-    return Row(choices[place])
+    return Row(row)
+
+
+@cache
+def _by_spelling(tables: tuple[str, ...]) -> dict[str, Row]:
+    """The rows of these tables by each of their names; the first table's go before others'."""
+    spellings = {
+        _plain(spelling): row
+        for table in reversed(tables)
+        for row in rows(table)
+        for spelling in (row["name"], *row.get("aliases", "").split(";"))
+    }
+    return {spelling: row for spelling, row in spellings.items() if spelling}
 
 
 def _plain(name: str) -> str:

@@ -145,7 +145,10 @@ def test_the_columns_of_every_table_are_listed() -> None:
 @pytest.fixture
 def damaged(tmp_path: Path, monkeypatch):
     """A copy of a table in which something was changed, as the package reads it."""
-    caches = published.rows, names._links, names._matmul_shares, published._read_table
+    caches = (
+        *(published.rows, tables._by_spelling, published._read_table),
+        *(names._links, names._matmul_shares),
+    )
     shutil.copytree(published.data_folder(), tmp_path / "data")
     for module in (tables, published):
         monkeypatch.setattr(module, "data_folder", lambda: tmp_path / "data")
