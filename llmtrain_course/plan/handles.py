@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, Unpack
 
 from llmtrain_course.kit import controls, panel as common
@@ -25,7 +25,7 @@ from llmtrain_helpers.plan.report import STACKS, rests_on
 from llmtrain_helpers.precision import RecipeName
 from llmtrain_helpers.published import accelerator, read_config
 from llmtrain_helpers.results import Interval
-from research.utilizations import others_days
+from research.utilizations import OtherRun, others_days
 
 
 @dataclass(frozen=True)
@@ -498,8 +498,14 @@ class Promise:
         return self.estimate.calibrated(self.seconds) if self.seconds else self.estimate
 
 
+@cache
+def _others() -> tuple[OtherRun, ...]:
+    """What the page's plan would have taken at the rates of published runs."""
+    return tuple(others_days(planned(Setting())))
+
+
 def _draw_promise(now: Promise, before: Promise | None, layout: Layout = WIDE) -> str:
-    plan, others = now.plan, others_days(planned(Setting()))
+    plan, others = now.plan, _others()
     if now.seconds:
         text = (
             f"The run's steps take {units.duration(plan.days.likely * units.DAY)}, with "
