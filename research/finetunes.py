@@ -107,6 +107,7 @@ TARGETS = {
 """The targets of judged rows."""
 
 
+@cache
 def shape(model: str, sequence_length: int) -> Transformer:
     """The model that a row names, with the row's sequences."""
     if model in CONFIGS:
@@ -288,6 +289,7 @@ def speed_ratios(method: str, than: str) -> tuple[SpeedRatio, ...]:
     'Mistral-7B-v0.1: 1.05'
     """
     rows = [row for row in published.rows("finetune_measured") if _says_how(row)]
+    ours, others = ([row for row in rows if row["method"] == name] for name in (method, than))
     return tuple(
         SpeedRatio(
             row["publication"],
@@ -295,9 +297,9 @@ def speed_ratios(method: str, than: str) -> tuple[SpeedRatio, ...]:
             row["sequence_length"] * row["micro_batch_size"],
             _seconds_a_token(other) / _seconds_a_token(row),
         )
-        for row in rows
-        for other in rows
-        if (row["method"], other["method"]) == (method, than) and _alike(row, other)
+        for row in ours
+        for other in others
+        if _alike(row, other)
     )
 
 

@@ -20,8 +20,10 @@ from llmtrain_helpers import published
 from llmtrain_helpers.finetune import tuned_memory
 from llmtrain_helpers.memory import Memory
 from llmtrain_helpers.model.transformer import Transformer
-from llmtrain_helpers.plan.memory import RESERVES
+from llmtrain_helpers.plan.memory import RESERVES, card_bytes, memory_per_gpu, reserve_bytes
+from llmtrain_helpers.plan.options import Changes
 from llmtrain_helpers.plan.plan import Plan, plan_run
+from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import Recipe
 from llmtrain_helpers.tuning import Tuning
 from research import finetunes, splits
@@ -148,11 +150,11 @@ class Case:
         return "fits" if free >= self.reserve else "edge" if free >= 0 else "no"
 
 
-def of_plan(plan: Plan, name: str, source: str, peak: float | None, **options: Any) -> Case:
+def of_run(run: Run, name: str, source: str, peak: float | None, **options: Any) -> Case:
     """The case of a step of pre-training."""
-    card, memory = float(plan.card), plan.memory
-    ways = "several" if plan.split.num_gpus > 1 else "one GPU"
-    return Case(name, source, memory, float(plan.reserve), card, peak, ways=ways, **options)
+    card, reserve = float(card_bytes(run.accelerator)), float(reserve_bytes(run))
+    ways = "several" if run.num_gpus > 1 else "one GPU"
+    return Case(name, source, memory_per_gpu(run), reserve, card, peak, ways=ways, **options)
 
 
 def pretraining() -> Iterator[Case]:
@@ -161,15 +163,15 @@ def pretraining() -> Iterator[Case]:
     Gradients are sharded in each pass, as FSDP does it.
     """
     for step in splits.measured_splits().to_dict("records"):
-        plan = step["plan"].replace(keep_gradients=False)
+        changes: Changes = {"keep_gradients": False}
         if step["software"] == "megatron-core":  # whose gradients are in 32 bits
-            plan = plan.replace(software="megatron-core", recipe="bf16_fp32_grads")
+            changes |= {"software": "megatron-core", "recipe": "bf16_fp32_grads"}
         if step["source"] == "llmfoundry_benchmarks":  # flash-attn's, on 16-bit logits
-            plan = plan.replace(loss_kernel="chunked")
+            changes |= {"loss_kernel": "chunked"}
         if step["section"] == "Rebalancing layers":
-            plan = in_bf16(plan)
-        yield of_plan(
-            plan,
+            changes |= {"recipe": BLOOM}
+        yield of_run(
+            step["plan"].run.replace(**changes),
             step["name"],
             step["publication"],
             step["peak"] if step["peak"] > 0 else None,
@@ -178,29 +180,25 @@ def pretraining() -> Iterator[Case]:
         )
     for row in published.rows("measured_memory"):
         if "tensor_parallel" in row:
-            plan = torchtitan(row)
-            yield of_plan(
-                plan, row["name"], "torchtitan, memory", row["peak_bytes"], kind="reserved"
-            )
+            run = torchtitan(row).run
+            yield of_run(run, row["name"], "torchtitan, memory", row["peak_bytes"], kind="reserved")
     for row in published.rows("bloom_sweeps"):
         if row.get("out_of_memory"):
             constants = splits.SOURCES["bloom_sweeps"][1]
             plan = splits.plan_of(constants | {"num_heads": 112} | row)  # as its neighbours have
-            yield of_plan(in_bf16(plan), row["name"], "bloom_sweeps", None, ran=False)
+            run = plan.run.replace(recipe=BLOOM)
+            yield of_run(run, row["name"], "bloom_sweeps", None, ran=False)
 
 
 def public() -> Iterator[Case]:
     """Cases that others described in a bug report or a pull request."""
     for name, each in PUBLIC.items():
-        yield of_plan(each.plan, name, "public cases", each.peak, kind=each.kind, ran=each.ran)
+        yield of_run(each.plan.run, name, "public cases", each.peak, kind=each.kind, ran=each.ran)
 
 
-def in_bf16(plan: Plan) -> Plan:
-    """The plan of a sweep of BLOOM's from March 2022 on: in bf16, with DeepSpeed's optimizer.
-
-    It keeps a copy of all gradients in 32 bits, whole on each GPU, beside those in 16.
-    """
-    return plan.replace(recipe=Recipe("BLOOM, bf16", 2, 6, 0, 4, 8))
+BLOOM = Recipe("BLOOM, bf16", 2, 6, 0, 4, 8)
+"""Of BLOOM's sweeps from March 2022 on: DeepSpeed's optimizer keeps a copy of all gradients in
+32 bits, whole on each GPU, beside those in 16."""
 
 
 def torchtitan(row: Mapping[str, Any]) -> Plan:
@@ -236,22 +234,26 @@ def torchtitan(row: Mapping[str, Any]) -> Plan:
 def tuning() -> Iterator[Case]:
     """Each judged row of data/finetune_measured.csv."""
     for row in published.rows("finetune_measured"):
-        if "judged" not in row:
-            continue
-        ways = "one GPU" if row["num_gpus"] == 1 else "several"
-        yield Case(
-            row["name"],
-            source_of(row),
-            estimate(row),
-            RESERVES[ways],
-            CARDS.get(row["accelerator"]),
-            row.get("peak_bytes"),
-            row.get("shown_bytes"),
-            kind=row.get("memory_kind", "not stated"),
-            ran=row["status"] == "ok",
-            ways=ways,
-            logits="fused" if "liger" in row.get("kernels", "") else "whole",
-        )
+        if "judged" in row:
+            yield of_tuning(row)
+
+
+def of_tuning(row: Mapping[str, Any]) -> Case:
+    """The case of a row of data/finetune_measured.csv."""
+    ways = "one GPU" if row["num_gpus"] == 1 else "several"
+    return Case(
+        row["name"],
+        source_of(row),
+        estimate(row),
+        RESERVES[ways],
+        CARDS.get(row["accelerator"]),
+        row.get("peak_bytes"),
+        row.get("shown_bytes"),
+        kind=row.get("memory_kind", "not stated"),
+        ran=row["status"] == "ok",
+        ways=ways,
+        logits="fused" if "liger" in row.get("kernels", "") else "whole",
+    )
 
 
 def estimate(row: Mapping[str, Any]) -> Memory:
@@ -370,15 +372,14 @@ def litgpt_held(method: str, several: bool) -> float:
     >>> f"{litgpt_held('qlora', False):.1f}, {litgpt_held('lora', True):.1f}"
     '1.2, 2.2'
     """
-    rows = {row["name"]: row for row in published.rows("finetune_measured")}
-    ways = "several" if several else "one GPU"
-    alike = [
-        case
-        for case in tuned_cases()
-        if case.peak and case.source.startswith("litgpt")
-        if rows[case.name]["method"] == method and case.ways == ways
-    ]
-    return float(median(case.peak / case.estimate.total for case in alike if case.peak))
+    return float(
+        median(
+            row["peak_bytes"] / estimate(row).total  # of a few rows: a panel waits for it
+            for row in published.rows("finetune_measured")
+            if "judged" in row and "peak_bytes" in row and source_of(row).startswith("litgpt")
+            if row["method"] == method and (row["num_gpus"] > 1) == several
+        )
+    )
 
 
 def main() -> None:
