@@ -112,6 +112,33 @@ def test_a_refusal_speaks_the_panels_language_and_offers_what_does(word: str) ->
                 assert panel.answer({**values, **change}).html
 
 
+MOST_CALLS = 30_000
+"""Calls of Python functions in a redraw, 35 ms or less. Unlike seconds they're the same on a busy
+machine; the panels here had 220,000 before they read each model once."""
+
+
+@pytest.mark.parametrize(
+    ("word", "left_out"),
+    [("finetune", ()), ("communication", ()), ("budget", ("money", "days", "chip"))],
+)
+def test_a_stop_that_was_there_before_is_drawn_in_few_calls(word: str, left_out) -> None:
+    """A third of each control's; on other GPUs page 10 searches for splits, once for each."""
+    panel, calls = PANELS[word], 0
+
+    def count(frame: object, event: str, arg: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    for name, control in panel.controls.items():
+        for value in () if name in left_out else (control.stops or control.options)[::3]:
+            values, calls = {**panel.default, name: value}, 0
+            panel.answer(values)
+            sys.setprofile(count)
+            panel.answer(values)
+            sys.setprofile(None)
+            assert 100 < calls < MOST_CALLS, f"{control.label}: {value}"
+
+
 @every_panel
 def test_a_slider_of_the_default_never_runs_into_a_dead_end(word: str) -> None:
     """Each stop gives a picture, or a refusal with a way out."""
