@@ -100,7 +100,7 @@ class Plan:
         at_peak = work * (1 + split.bubble) / (split.num_gpus * run.peak)
         shares = others_shares(run, at_peak, step)
         of_steps, of_runs = seconds_per_step(run, flops.total, at_peak, shares, step)
-        _check_size(run, flops.total * steps, of_runs.greatest * steps)
+        check_size(run, flops.total * steps, of_runs.greatest * steps)
         return cls(
             run=run,
             parameters=count_parameters(model),
@@ -381,7 +381,7 @@ def plan_run(
     return Plan.of(Run(shape, chip, n, T, B, recompute, **spelt_out(named)))
 
 
-def _check_size(run: Run, flops: Result, seconds: Result) -> None:
+def check_size(run: Run, flops: Result, seconds: Result) -> None:
     """Refuse a run whose FLOPs or cost are beyond any number that's printed or counted with."""
     if anywhere(flops > MOST):
         refuse("tokens", run.tokens, f"is too many: a run has at most {MOST:.0e} FLOPs")

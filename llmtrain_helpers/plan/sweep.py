@@ -6,6 +6,7 @@ Sources: those of `plan`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
     Number,
+    T,
     at_most,
     choice,
     count,
@@ -24,15 +26,19 @@ from llmtrain_helpers.checks import (
     numpy,
     refuse,
     single,
+    unchecked,
 )
+from llmtrain_helpers.duration import iterations
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, EveryRecompute
-from llmtrain_helpers.model import Transformer
+from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
-from llmtrain_helpers.parallelism import CONTEXT, split_rules
+from llmtrain_helpers.parallelism import CONTEXT, Split, split_rules
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.options import Assumptions
-from llmtrain_helpers.plan.plan import Plan, plan_run
-from llmtrain_helpers.plan.run import NUMBERS, spelt_out
+from llmtrain_helpers.plan.pace import Shares
+from llmtrain_helpers.plan.plan import Plan, check_size, plan_run
+from llmtrain_helpers.plan.run import NUMBERS, Run, spelt_out
+from llmtrain_helpers.results import Breakdown, Interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -163,12 +169,16 @@ def sweep(
     pairs = dict.fromkeys(product(recomputes, stages))  # each once
     size = prod(map(len, axes.values())) * len(pairs)
     at_most("plans in the sweep", size, "what one call takes", 10_000_000)
-    mesh = dict(zip(axes, map(np.ravel, np.meshgrid(*axes.values())), strict=True))
-    even = reduce(and_, _rules(model, mesh, fixed))
+    lengths = axes.pop("tokens")
+    mesh = np.meshgrid(*axes.values(), indexing="ij")
+    layouts = dict(zip(axes, map(np.ravel, mesh), strict=True))
+    rules = [*_rules(model, layouts, lengths, fixed)]
+    even = reduce(and_, rules)  # of so many tokens (rows) and such a layout (columns)
     if not even.any():
-        rules = [*_rules(model, mesh, fixed)]
-        nearest = np.sum(rules, axis=0).argmax()  # breaks fewest
-        split = {name: column[nearest].item() for name, column in mesh.items()}
+        kept = np.sum(np.broadcast_arrays(*rules), axis=0)
+        row, nearest = np.unravel_index(kept.argmax(), kept.shape)  # breaks fewest
+        split = {name: column[nearest].item() for name, column in layouts.items()}
+        split["tokens"] = lengths[row].item()
         try:
             plan_run(model, accelerator, **split, recompute=recomputes[0], **fixed)
         except ValueError as error:
@@ -180,16 +190,73 @@ def sweep(
     for r, z in pairs:
         # A pipeline with sharded gradients must be told what becomes of them.
         decided = z < 2 or fixed.get("keep_gradients") is not None
-        possible = even & ((mesh["pipeline_parallel"] == 1) | decided)
+        possible = even & ((layouts["pipeline_parallel"] == 1) | decided)
         if possible.any():
-            grid = {name: column[possible] for name, column in mesh.items()}
-            run = {**fixed, **grid, "recompute": r, "zero_stage": z}
+            run = {**fixed, "recompute": r, "zero_stage": z}
             if z < 2 <= max(stages):  # what's said of sharded gradients is for the others
                 run["keep_gradients"] = None
-            plans.append(plan_run(model, accelerator, **run))
+            plans.append(_plans(model, accelerator, layouts, lengths, possible, run))
     if not plans:
         refuse("zero_stage", stages, "with pipelines alone: see keep_gradients in plan_run")
     return Sweep(tuple(plans))
+
+
+def _plans(
+    model: Transformer,
+    accelerator: Accelerator,
+    layouts: Mapping[str, NDArray[Any]],
+    lengths: NDArray[Any],
+    possible: NDArray[Any],
+    options: Mapping[str, Any],
+) -> Plan:
+    """The plans of the possible pairs of so many tokens and a layout.
+
+    Each layout is planned once, for a run of one step, and then for all its tokens.
+    """
+    np = numpy()
+    used = possible.any(axis=0)
+    grid: dict[str, Any] = {name: column[used] for name, column in layouts.items()}
+    rows, places = np.nonzero(possible[:, used])
+    others = (*options.values(), *vars(accelerator).values())
+    if len(lengths) == 1 or any(map(is_array, others)):  # an array may have a number for each plan
+        grid = {name: column[places] for name, column in grid.items()}
+        return plan_run(model, accelerator, tokens=lengths[rows], **grid, **options)
+    batch = grid["global_batch_size"] * model.sequence_length
+    step = plan_run(model, accelerator, tokens=batch, **grid, **options)
+    return _longer(step, lengths[rows], places)
+
+
+def _longer(step: Plan, tokens: NDArray[Any], places: NDArray[Any]) -> Plan:
+    """Plans of so many tokens, each with the layout at a place in plans of one step."""
+    np, arrays = numpy(), dict[int, Any]()  # by identity: a run and its split have the same ones
+
+    def spread(value: Any) -> Any:
+        if id(value) in arrays:
+            return arrays[id(value)]
+        if is_array(value):
+            one = value[:1]
+            alike = (value == one).all()  # then it needs no room for each plan
+            column = np.broadcast_to(one, places.shape) if alike else value.take(places)
+            return arrays.setdefault(id(value), column)
+        if isinstance(value, tuple):
+            return tuple(map(spread, value))
+        if isinstance(value, (Plan, Run, Split, Shares, Interval, Breakdown)):
+            return _with(value, {name: spread(part) for name, part in vars(value).items()})
+        return value
+
+    plan: Plan = spread(step)
+    run = _with(plan.run, {"tokens": tokens})
+    steps = unchecked(iterations)(run.tokens, run.global_batch_size, run.model.sequence_length)
+    check_size(run, plan.flops.total * steps, plan.seconds.greatest * steps)
+    longer = {"run": run, "iterations": steps, "seconds": plan.seconds.times(steps)}
+    return _with(plan, longer)
+
+
+def _with(value: T, changes: Mapping[str, Any]) -> T:
+    """A copy of a frozen value whose changes need no check."""
+    changed = copy(value)
+    vars(changed).update(changes)
+    return changed
 
 
 def _several(name: str, values: Any) -> list[Any]:
@@ -209,9 +276,15 @@ def _axis(name: str, values: Choices) -> NDArray[Any]:
 
 
 def _rules(
-    model: Transformer, mesh: Mapping[str, NDArray[Any]], options: Mapping[str, Any]
+    model: Transformer,
+    layouts: Mapping[str, NDArray[Any]],
+    tokens: NDArray[Any],
+    options: Mapping[str, Any],
 ) -> Iterator[NDArray[Any]]:
-    """For each thing that `plan_run` would refuse, which of the splits it would let pass."""
+    """For each thing that `plan_run` would refuse, which layouts it would let pass.
+
+    The last one is of tokens (rows) and layouts (columns), the others of layouts alone.
+    """
     np = numpy()
     if is_array(count_parameters(model).total):
         refuse("model", model, "is many shapes: here it must be one")
@@ -220,8 +293,8 @@ def _rules(
     sequence_parallel = flag("sequence_parallel", options.get("sequence_parallel", True))
     context = choice("context", options.get("context", "ring"), CONTEXT)
     uneven_stages = flag("uneven_stages", options.get("uneven_stages", False))
-    sizes: dict[str, Any] = {name: column for name, column in mesh.items() if name != "tokens"}
-    yield mesh["tokens"] >= mesh["global_batch_size"] * model.sequence_length
+    sizes: dict[str, Any] = {**layouts}
+    batch = layouts["global_batch_size"]
     for rule in split_rules(
         model,
         **sizes,
@@ -229,4 +302,5 @@ def _rules(
         sequence_parallel=sequence_parallel,
         uneven_stages=uneven_stages,
     ):
-        yield np.broadcast_to(rule.holds, mesh["tokens"].shape)
+        yield np.broadcast_to(rule.holds, batch.shape)
+    yield tokens[:, None] >= batch * model.sequence_length

@@ -1,12 +1,14 @@
 """Plans of all combinations at once, and the fastest of them."""
 
+from importlib import import_module
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from llmtrain_helpers import Accelerator, sweep
+from llmtrain_helpers import Accelerator, Plan, plan_run, sweep
 from llmtrain_helpers.flops import RECOMPUTE
 from tests.bad_values import assert_refused
 from tests.plan.cases import A100, H100, LARGE, LLAMA, plan_of
@@ -108,6 +110,44 @@ def test_a_sweep_makes_each_plan_once() -> None:
     many = [0, 0, 1] * 1000
     swept = sweep(LLAMA, A100, 64, 1e12, 512, recompute=["none"] * 9, zero_stage=many)
     assert len(swept.plans) == 2
+
+
+def test_a_sweep_plans_each_layout_once_for_all_lengths(monkeypatch) -> None:
+    """And to the last bit: a short run has fewer layouts, those whose batch it fills."""
+    lengths, batches = [1e7, 1e12, 3e12], [512, 4096]
+    run = {"recompute": ["none", "full"], "zero_stage": [1, 3], "price_per_gpu_hour": 2.5}
+    planned = []
+
+    def count_layouts(*arguments, **options) -> Plan:
+        planned.append(options["num_gpus"].size)
+        return plan_run(*arguments, **options)
+
+    module = import_module("llmtrain_helpers.plan.sweep")  # the function has the same name
+    monkeypatch.setattr(module, "plan_run", count_layouts)
+    together = sweep(LLAMA, A100, 64, lengths, batches, **run)
+    layouts = sum(planned)
+    alone = [sweep(LLAMA, A100, 64, length, batches, **run) for length in lengths]
+    assert layouts == len(alone[1]) == len(alone[2]) > len(alone[0])
+    assert len(together) == sum(map(len, alone))
+    for i, plans in enumerate(together.plans):
+        single = [swept.plans[i] for swept in alone]
+        for name in ("seconds.greatest", "cost.least", "memory.moment", "step.total", "mfu"):
+            values = np.concatenate([attrgetter(name)(plan) for plan in single])
+            assert np.array_equal(attrgetter(name)(plans), values), name
+        assert np.array_equal(plans.replace().seconds.likely, plans.seconds.likely)
+
+
+def test_options_with_a_number_for_each_plan_are_not_spread() -> None:
+    prices = np.array([1.0, 2.0])
+    axes = {"micro_batch_size": 1, "tensor_parallel": 1, "pipeline_parallel": 1}
+    run = {"recompute": "full", "price_per_gpu_hour": prices, **axes}
+    [plans] = sweep(LLAMA, A100, 64, [1e12, 2e12], 512, **run).plans
+    assert plans.cost.likely == pytest.approx(plans.gpu_hours.likely * prices)
+
+
+def test_a_sweep_of_more_flops_than_any_run_has_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^tokens=.* is too many: a run has at most"):
+        sweep(LLAMA, A100, 64, [1e12, 1e30], 512, recompute="none")
 
 
 def test_of_equal_plans_the_one_that_splits_least_is_first() -> None:
