@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import NoReturn
-
-from llmtrain_helpers.command import chips, models, plan
 
 USAGE = """python -m llmtrain_helpers COMMAND
 
@@ -31,11 +30,17 @@ def refused(sentence: str) -> int:
     return 2
 
 
-COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
-    "plan": plan,
-    "models": models,
-    "chips": chips,
-}
+def of_plans(name: str) -> Callable[[Sequence[str]], int]:
+    """A command of `command`, which is imported once the command runs: its help needs no plan."""
+
+    def command(arguments: Sequence[str]) -> int:
+        status: int = getattr(import_module("llmtrain_helpers.command"), name)(arguments)
+        return status
+
+    return command
+
+
+COMMANDS = {name: of_plans(name) for name in ("plan", "models", "chips")}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

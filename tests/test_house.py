@@ -470,6 +470,25 @@ def test_importing_the_package_only_needs_the_standard_library(scripts: Path) ->
         assert not foreign(run(isolated(python, "-c", code)).split())
 
 
+LAZY = {
+    "import llmtrain_helpers": ("plan", "model"),
+    "from llmtrain_helpers.__main__ import main; main(['--help'])": ("plan", "model"),
+    "from llmtrain_helpers import plan_run; "
+    "plan_run('gpt2', 'A100', 8, 1e10, 512, recompute='none', zero_stage=1)": (
+        *("plan.report", "plan.advice", "plan.search", "laws"),
+        *("model.huggingface", "model.recurrences"),
+    ),
+}
+"""Code that starts fast, and modules of ours that it does without, as it does without NumPy."""
+
+
+@pytest.mark.parametrize(("code", "unused"), LAZY.items(), ids=["import", "--help", "a plan"])
+def test_what_is_not_needed_is_not_imported(code: str, unused: tuple[str, ...]) -> None:
+    modules = run([sys.executable, "-c", f"{code}; import sys; print(*sys.modules)"]).split()
+    assert "llmtrain_helpers" in modules
+    assert not {"numpy", *(f"llmtrain_helpers.{name}" for name in unused)} & {*modules}
+
+
 def isolated(python: Path | str, *arguments: str) -> list[str]:
     """The command that runs Python without the folder and the variables of this process."""
     return [str(python), "-I", *arguments]

@@ -24,7 +24,6 @@ from llmtrain_helpers.checks import (
     instance,
     single,
 )
-from llmtrain_helpers.model.huggingface import configs
 from llmtrain_helpers.model.layers import Experts, Layer, Stack, numbers
 from llmtrain_helpers.model.one_kind import (
     changed,
@@ -340,6 +339,8 @@ class Transformer:
         >>> model.hidden_size, model.num_positions, model.sequence_length
         (768, 1024, 512)
         """
+        from llmtrain_helpers.model.huggingface import configs  # a table of many families
+
         shape: dict[str, Any] = configs.shape(mapping)
         longest = shape.pop("sequence_length")
         s = longest if sequence_length is None else sequence_length

@@ -7,7 +7,7 @@ for the pipeline's bubble, interleaved or not. Its seconds are those of `pace`.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import (
@@ -38,7 +38,6 @@ from llmtrain_helpers.duration import (
 )
 from llmtrain_helpers.finetune import RECOMPUTED, tuned_flops
 from llmtrain_helpers.flops import EveryRecompute, FlopCount, count_flops
-from llmtrain_helpers.laws import Law
 from llmtrain_helpers.memory import Memory
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
 from llmtrain_helpers.parallelism import Split
@@ -53,12 +52,15 @@ from llmtrain_helpers.plan.memory import (
 )
 from llmtrain_helpers.plan.options import Changes, Inputs, Options, check_names, with_options
 from llmtrain_helpers.plan.pace import STOPS, Shares, highest_share, others_shares, seconds_per_step
-from llmtrain_helpers.plan.report import Report, report
 from llmtrain_helpers.plan.run import DEFAULTS, Run, spelt_out
 from llmtrain_helpers.plan.seconds import Pace, StepSeconds
 from llmtrain_helpers.plan.step import excess_flops, step_parts, unknown_figures
 from llmtrain_helpers.results import Interval, maximum
 from llmtrain_helpers.tuning import Tuning, tuned_parameters
+
+if TYPE_CHECKING:
+    from llmtrain_helpers.laws import Law
+    from llmtrain_helpers.plan.report import Report
 
 MOST = 1e36
 """The most FLOPs of a run, and the most that it costs: all that follows is still a number."""
@@ -320,6 +322,8 @@ class Plan:
         self, name: str = "the model", law: str | Law | None = "besiroglu", trained_on: Number = 0
     ) -> Report:
         """One page to take to whoever pays: `markdown` and `html` (see `plan.report.report`)."""
+        from llmtrain_helpers.plan.report import report  # not every plan needs one
+
         return report(self, name, law, trained_on)
 
     def is_many(self) -> bool:
