@@ -59,6 +59,9 @@ LARGEST, SMALLEST = 1e40, 1e-40
 _PLAIN = frozenset([int, float])
 """The types of most numbers. They're checked first, because a plan checks thousands."""
 
+_SINGLE = frozenset([int, float, str, bool, NoneType])
+"""Types that are never arrays, so nobody has to look closer."""
+
 
 def refuse(name: str, value: object, problem: str) -> NoReturn:
     """Raise the ValueError `name=value problem`, with a long value cut short."""
@@ -334,7 +337,7 @@ def instance(name: str, value: T, kind: type) -> T:
 
 def is_array(value: object) -> TypeGuard[NDArray[Any]]:
     """Tell whether this is an array (or a column of a table) rather than one number."""
-    return type(value) not in _PLAIN and getattr(value, "shape", ()) != ()
+    return type(value) not in _SINGLE and getattr(value, "shape", ()) != ()
 
 
 def given(size: Number) -> bool:
@@ -386,9 +389,6 @@ Array = TypeVar("Array", Never, "NDArray[Any]")
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _Check: TypeAlias = Callable[[str, Any], Any]
-
-_SINGLE = frozenset([int, float, str, bool, NoneType])
-"""Types that are never arrays, so nobody has to look closer."""
 
 
 def checked(function: _F) -> _F:
@@ -478,35 +478,39 @@ def cache_per_model(function: _F) -> _F:
     Many plans of one model ask for the same counts. The cache goes by identity, because
     equal models can differ in what a count depends on (an attention window).
     """
-    memory: dict[int, tuple[object, dict[Any, Any]]] = {}
 
     @wraps(function)
     def answer(model: Any, *arguments: Any, **named: Any) -> Any:
         values = (*arguments, *named.values())
-        key = (values, (*named,), (*map(type, values),))
+        key = (function, values, (*named,), (*map(type, values),))
         try:
-            answers = _answers_of(model, memory)
-            if key not in answers:
-                answers[key] = function(model, *arguments, **named)
-            return answers[key]
+            answers = _answers_of(model)
+            count = answers.get(key)  # looked up once: to hash a split takes its time
+            if count is None:
+                count = answers[key] = function(model, *arguments, **named)
+            return count
         except TypeError:  # an array has no hash
             return function(model, *arguments, **named)
 
     return cast(_F, answer)
 
 
-_MODELS, _ANSWERS = 256, 4096
+_MODELS, _ANSWERS = 256, 16_384
 """How many models are cached, and how many answers for each."""
 
+_cache: dict[int, tuple[object, dict[Any, Any]]] = {}
+"""The cached models by identity, each with its answers."""
 
-def _answers_of(model: object, memory: dict[int, tuple[object, dict[Any, Any]]]) -> dict[Any, Any]:
+
+def _answers_of(model: object) -> dict[Any, Any]:
     """Return a model's cached answers; the oldest model makes room for a new one."""
-    if id(model) not in memory:
+    cached = _cache.get(id(model))
+    if cached is None:
         hash(model)  # fails if it holds arrays
-        if len(memory) >= _MODELS:
-            memory.pop(next(iter(memory)))
-        memory[id(model)] = model, {}
-    answers = memory[id(model)][1]
+        if len(_cache) >= _MODELS:
+            _cache.pop(next(iter(_cache)))
+        cached = _cache[id(model)] = model, {}
+    answers = cached[1]
     if len(answers) >= _ANSWERS:
         answers.clear()
     return answers

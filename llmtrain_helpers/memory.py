@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from functools import reduce
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from llmtrain_helpers.checks import Result, Size, choice, refuse
+from llmtrain_helpers.checks import Result, Size, cache_per_model, choice, refuse
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.model.layers import Layer
 from llmtrain_helpers.model.transformer import Transformer
@@ -267,6 +267,7 @@ def mlp_gradients(layer: Layer, hidden_size: Size) -> Size:
     return widths * sum(m.active * m.rows for m in matrices if m.name.endswith("down"))
 
 
+@cache_per_model
 def widest_gradients(model: Transformer) -> Size:
     """Count the most of these values that any layer of a model has."""
     return greatest(mlp_gradients(kind, model.hidden_size) for kind in model.kinds)

@@ -88,7 +88,8 @@ class Breakdown(Generic[Exact]):
 
     def parts(self) -> dict[str, Exact]:
         """Return each part by its name, in order."""
-        return {name: getattr(self, name) for name in _parts_of(cast(Any, type(self)))}
+        values = vars(self)
+        return {name: values[name] for name in _parts_of(cast(Any, type(self)))}
 
     @property
     def total(self) -> Exact:

@@ -245,9 +245,15 @@ def newton_schulz_bytes(run: Run) -> Size:
 
 def largest_matrix(run: Run) -> Size:
     """Weights of a GPU's part of the largest matrix: of a layer, or the embedding or the head."""
-    model, h = run.model, run.model.hidden_size
+    return -(-most_weights(run.model) // run.split.tensor_parallel)
+
+
+@cache_per_model
+def most_weights(model: Transformer) -> Size:
+    """Weights of the largest matrix of a model, its embedding and its head among them."""
+    h = model.hidden_size
     inside = greatest(x.weights for layer in model.kinds for x in layer.matrices(h))
-    return -(-maximum(inside, h * model.vocab_size) // run.split.tensor_parallel)
+    return maximum(inside, h * model.vocab_size)
 
 
 @cache_per_model
@@ -262,6 +268,7 @@ def stage_parameters(model: Transformer, stage: Stage) -> Size:
     return parameters_per_gpu(model, t, e, layers, stage.embedding, stage.head)
 
 
+@cache_per_model
 def stage_matrices(model: Transformer, stage: Stage) -> Size:
     """Weights of the matrices of layers on a GPU of a stage, without those of experts."""
     each = (
@@ -273,6 +280,7 @@ def stage_matrices(model: Transformer, stage: Stage) -> Size:
     return sum(each) // stage.layout.tensor_parallel
 
 
+@cache_per_model
 def stage_experts(model: Transformer, stage: Stage) -> Size:
     """Parameters of experts on a GPU of a stage: e GPUs share them, and t GPUs each one."""
     if not model.num_experts:
@@ -338,8 +346,8 @@ def layer_activations(run: Run, kept: Result, stage: Stage) -> Result:
     if len(layers) == 1:
         return divide(kept, model.num_layers) * layers[0][0]
     by_kind = {
-        layer: kept_activations(run, replace(model, layers=((1, layer),)), run.recompute).layers
-        for _, layer in layers
+        layer: kept_activations(run, one, run.recompute).layers
+        for layer, one in single_layers(model).items()
     }
     return sum(how_many * by_kind[layer] for how_many, layer in layers)
 
@@ -350,12 +358,18 @@ def largest_layer(run: Run, kept: Result) -> tuple[Result, Result]:
     if len(model.layers) == 1:
         everything = kept_activations(run, model, "none").layers
         return divide(kept, model.num_layers), divide(everything - kept, model.num_layers)
-    ones = [replace(model, layers=((1, layer),)) for layer in model.kinds]
+    ones = single_layers(model).values()
     every, some = (
         [kept_activations(run, one, recompute).layers for one in ones]
         for recompute in ("none", run.recompute)
     )
     return greatest(some), greatest(x - y for x, y in zip(every, some, strict=True))
+
+
+@cache_per_model
+def single_layers(model: Transformer) -> dict[Layer, Transformer]:
+    """A model of one layer for each kind that a model has: the same ones for all its plans."""
+    return {layer: replace(model, layers=((1, layer),)) for layer in model.kinds}
 
 
 # --- what is gathered
