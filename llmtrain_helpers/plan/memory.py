@@ -225,7 +225,7 @@ def sharded_states(run: Run, parameters: Size, matrices: Size, replicas: Size) -
     return {**states, "copy": divide(copied * parameters, ways)}
 
 
-def newton_schulz_bytes(run: Run) -> Size:
+def newton_schulz_bytes(run: Run) -> Result:
     """Bytes that Muon's iteration has at once for a GPU's part of the largest matrix of m × n.
 
     (g + 4)mn + 4·min(m, n)²: the update in the g bytes of a gradient, and in 16 bits before
@@ -239,7 +239,8 @@ def newton_schulz_bytes(run: Run) -> Size:
     for matrix in (x for layer in run.model.kinds for x in layer.matrices(h)):
         m, n = matrix.rows, matrix.columns
         m, n = (-(-m // t), n) if matrix.reads_parts() else (m, -(-n // t))
-        sizes.append((g + 4) * m * n + 4 * minimum(m, n) ** 2)
+        side = minimum(m, n)
+        sizes.append((g + 4) * m * n + 4 * side * side)
     return greatest(sizes)
 
 
