@@ -198,14 +198,17 @@ class Assumptions(TypedDict, total=False):
         Help("a measured rate with the bubble in it: t = T/(Bs) · F/(nX)", symbol="X"),
     ]
     pace: Annotated[Pace | None, Help("what `Plan.calibrated` makes of a measured step")]
-    reserve: Annotated[Number | None, Help("bytes that must stay free", "; by default `RESERVES`")]
+    reserve: Annotated[
+        Number | None,
+        Help("bytes that must stay free", "; by default `RESERVES`, wider where nobody measured"),
+    ]
     price_per_gpu_hour: Annotated[Number | None, Help("for the cost", ", in any currency")]
     tuning: Annotated[
         Tuning | None,
         Help(
             "how a model is adapted",
-            " (`Tuning`); None: trained from nothing. Then bytes, optimizer, dropout and kernels "
-            "are those of `tuning`, and what isn't known of it is refused",
+            " (`Tuning`); None: trained from nothing. Then bytes, optimizer, dropout and the "
+            "other kernels are those of `tuning`, and what isn't known of it is refused",
         ),
     ]
 
