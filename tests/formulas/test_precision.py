@@ -264,8 +264,8 @@ def test_training_goes_astray_and_recovers() -> None:
     assert train_small_network(bf16, fp8)[-1] > 10 * good
     scaled = train_small_network(bf16, fp8, loss_scale=1024)
     assert scaled[-1] == pytest.approx(good, rel=0.02)
-    assert math.isnan(train_small_network(bf16, fp8, loss_scale=2**20)[-1])
-    assert scaled == train_small_network(bf16, fp8, loss_scale=1024)
+    assert math.isnan(train_small_network(bf16, fp8, loss_scale=2**20, steps=200)[-1])
+    assert scaled[:200] == train_small_network(bf16, fp8, loss_scale=1024, steps=200)
 
 
 SMALL = {"weights": FORMATS["bf16"], "gradients": FORMATS["fp32"], "steps": 2}
