@@ -346,10 +346,9 @@ def test_where_nothing_helps_it_says_by_how_much(printed) -> None:
 
 
 TRIED = {"--gpus", "--micro-batch", "--shard", "--recompute", "--tensor", "--pipeline"}
-TRIED |= {"--experts", "--optimizer", "--loss", "--offload", "--bits", "--recipe"}
+TRIED |= {"--experts", "--optimizer", "--loss", "--attention", "--offload", "--bits", "--recipe"}
 NO_HELP = {"MODEL", "--chip", "--tokens", "--days", "--batch", "--format", "--overlap"}
 NO_HELP |= {"--software", "--price", "--step-seconds", "--interleave", "--uneven-stages", "--full"}
-NO_HELP |= {"--attention"}  # whose flash, which is what isn't given, needs least
 """Options that are tried, and options with which the same GPU wouldn't need less."""
 
 

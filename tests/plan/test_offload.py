@@ -85,14 +85,14 @@ def test_offloaded_weights_are_gathered_on_one_gpu_too() -> None:
     many = parts_at("last layer", **run | {"num_gpus": 64, "offload": "weights"})
     assert many["transient"] == alone["transient"]
     mixture = published.architecture("Mixtral-8x7B", 4096)
-    held, spread = (
+    on_gpu, on_host = (
         parts_at(
             "last layer", model=mixture, num_gpus=8, expert_parallel=8, zero_stage=3, offload=x
         )
         for x in ("none", "weights")
     )
     experts = 3 * 4096 * 14336
-    assert spread["transient"] - held["transient"] == pytest.approx((2 * 2 + 2) * experts)
+    assert on_host["transient"] - on_gpu["transient"] == pytest.approx((2 * 2 + 2) * experts)
 
 
 class Measured(NamedTuple):

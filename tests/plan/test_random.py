@@ -133,7 +133,7 @@ def test_what_is_advised_fits_and_is_no_dearer_than_anything_tried() -> None:
         fitting = [other for other in map(Plan.of, filter(None, runs)) if other.fits]
         last = steps[-1].plan if steps else plan
         changed = {name for name, x in plan.inputs.items() if last.inputs[name] != x}
-        assert changed <= {*LEVERS, "optimizer", "num_gpus", "tensor_parallel"}
+        assert changed <= {*LEVERS, "optimizer", "offload", "num_gpus", "tensor_parallel"}
         assert last.run.recompute in {now, *recompute}
         assert last.run.zero_stage >= plan.run.zero_stage
         assert last.split.micro_batch_size <= plan.split.micro_batch_size

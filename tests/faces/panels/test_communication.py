@@ -16,7 +16,7 @@ PLAN = plan_run(LLAMA, published.accelerator("H100"), 64, 1e12, 256, **SPLIT)
     ("control", "value", "text"),
     [
         ("tensor_parallel", 4, "A step takes <b>38 s</b> (dashed: 49 s)"),
-        ("tensor_parallel", 16, "The model's 8 key-value heads aren't divisible"),
+        ("tensor_parallel", 16, "8 key-value heads aren&#x27;t divisible"),
         ("pipeline_parallel", 2, "waiting"),
         ("num_gpus", 128, "DP 16"),
         ("num_gpus", 100, "GPUs 100 make no whole number of replicas: each takes Tensor"),
