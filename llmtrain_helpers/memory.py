@@ -51,7 +51,7 @@ OFFLOAD: list[Offload] = [*get_args(Offload)]
 OFFLOAD_BANDWIDTH = 25e9
 """Bytes/s that a GPU sends to its host, or gets: the most that was measured of the 31e9 of 16
 lanes of PCIe 4 (ZaidQureshi/bam#54), from memory that's pinned. DeepSpeed's wasn't by default
-until 2026 (its #8207): a 7B's offload took others 7 to 8 times as long as this says."""
+until 2026 (its #8207): a 7B's offload took others 8 to 9 times as long as this says."""
 
 CPU_ADAM = 0.257e-9
 """Seconds a parameter of an AdamW step on a node's two CPUs: the middle of five, 0.22 to 0.30 for

@@ -373,7 +373,7 @@ def _offload(plan: Plan) -> str:
         return ""
     seconds = units.duration(offload_seconds(run), significant=2)
     rate = f"{OFFLOAD_BANDWIDTH / 1e9:.0f} GB/s to and from the CPU, and its AdamW"
-    return f"; {seconds} for offload, none of it hidden: {rate}; others' took up to 8 times as long"
+    return f"; {seconds} for offload, none of it hidden: {rate}; others' took up to 9 times as long"
 
 
 def _time(plan: Plan) -> list[Line]:

@@ -96,7 +96,7 @@ def test_offloaded_weights_are_gathered_on_one_gpu_too() -> None:
 
 
 class Measured(NamedTuple):
-    """Peaks in GiB and sequences/s of a LLaMA-7B on eight A800, without offload and with it."""
+    """Peaks in GiB and throughput of a LLaMA-7B on eight A800, without offload and with it."""
 
     stage: int
     micro_batch_size: int
@@ -109,8 +109,9 @@ CHENYAOFO = (
     Measured(3, 2, {"none": 20.4, "optimizer": 9.4}, {"none": 4.45, "optimizer": 2.05}),
 )
 """gist.github.com/chenyaofo/d4cd6a20ab4b95cb3a49491747e2139a: 4,096 tokens, 64 sequences a step,
-recomputed, DeepSpeed 0.14.2, whose buckets (about 1 GiB) aren't counted. Left out: its row of
-offloaded weights, whose 7.9 GiB aren't those of the four sequences that it names."""
+recomputed, DeepSpeed 0.14.2, whose buckets (about 1 GiB) aren't counted; its throughput is taken
+for sequences/s. Left out: its row of offloaded weights, whose 7.9 GiB aren't those of the four
+sequences that it names."""
 
 
 def of_chenyaofo(row: Measured, offload: str) -> Plan:
@@ -281,11 +282,11 @@ def test_the_constants_are_the_published_ones() -> None:
 
 
 @pytest.mark.parametrize("row", CHENYAOFO)
-def test_a_measured_7b_took_7_to_8_times_as_long_for_its_offload(row: Measured) -> None:
+def test_a_measured_7b_took_8_to_9_times_as_long_for_its_offload(row: Measured) -> None:
     """Which is what `OFFLOAD_BANDWIDTH` says, and the report: copies weren't pinned."""
     bare, offloaded = (64 / row.sequences[x] for x in ("none", "optimizer"))
     times = (offloaded - bare) / float(offload_seconds(of_chenyaofo(row, "optimizer").run))
-    assert 7 < times < 9
+    assert 8 < times < 9
 
 
 def test_where_no_model_of_a_step_is_they_come_on_top_of_both_ends() -> None:
