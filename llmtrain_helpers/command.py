@@ -72,6 +72,7 @@ FLAGS = {
     "fused_mlp": "--fused-mlp",
     "overlap": "--overlap",
     "software": "--software",
+    "compiled": "--compiled",
     "price_per_gpu_hour": "--price",
     "seconds_per_iteration": "--step-seconds",
 }
@@ -108,6 +109,7 @@ OTHERWISE = {
     "optimizer": "adamw_fused, and adamw in tuning",
     "loss_kernel": "as the software does it",
     "offload": "none",
+    "compiled": "either, or as Megatron-Core does it",
 }
 """What an option is that isn't given; those of a split that aren't here are searched."""
 
@@ -142,7 +144,7 @@ For example: how many tokens does Llama 3.1 8B see on eight H100 in two weeks?
 
   python -m llmtrain_helpers plan llama-3.1-8b --gpus 8 --chip h100 --days 14
 
-  With --days 14 it likely sees 69 billion tokens, 60 billion to 81 billion; a first run 50 billion.
+  With --days 14 it likely sees 70 billion tokens, 60 billion to 81 billion; a first run 50 billion.
 """
 """What the help of a plan ends with; a test holds its last line to the command's."""
 

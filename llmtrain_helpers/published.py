@@ -274,7 +274,14 @@ def judged_steps() -> list[Row]:
     """
     needed = {"kind", "sequence_length"}
     judged = (row for row in rows("software_steps") if row["usable"] and needed <= row.keys())
-    return [Row(row | {"shape": shape_of_row(row)}) for row in judged]
+    return [Row(row | {"shape": _shape_of_step(row)}) for row in judged]
+
+
+def _shape_of_step(row: Row) -> Transformer:
+    """The shape in a row of `software_steps`: the named model's, or its own."""
+    if "model" in row:
+        return config_model(row["model"], row["sequence_length"])
+    return shape_of_row(row)
 
 
 def hours_of(row: Row) -> float:

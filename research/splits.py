@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers import published
@@ -18,7 +19,7 @@ from llmtrain_helpers.flops import EVERY_RECOMPUTE, count_flops
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.options import SOFTWARE
 from llmtrain_helpers.plan.plan import Plan, plan_run
-from llmtrain_helpers.plan.step import KERNEL_LAUNCH
+from llmtrain_helpers.plan.step import KERNEL_LAUNCH, SUSTAINED
 from research import utilizations
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ FITTED = "vtrain_a100_single_node"
 """The table to which `KERNEL_LAUNCH` is fitted: it judges no seconds."""
 
 
-COVERED = 0.8
-"""The share of known steps that an interval of paces is made to hold."""
+COVERED = 0.9
+"""The share of known steps that an interval of paces is made to hold, publications alike."""
 
 
 def paces() -> dict[tuple[str, str], tuple[utilizations.Span, str]]:
@@ -101,7 +102,8 @@ def steps_by_software() -> dict[tuple[str, str], DataFrame]:
     """
     table = judged_steps()
     experts = table["kind"] == "experts"
-    own = table.assign(utilization=(table["by_software"] / table["seconds"]).astype(float))
+    pace = (table["by_software"] / table["seconds"]).astype(float)
+    own = table.assign(utilization=pace, compiled=1.0)
     named: dict[tuple[str, str], DataFrame] = {
         ("dense", software): own[~experts & (own["software"] == software)]
         for software in SOFTWARE
@@ -114,12 +116,14 @@ def spread(rows: DataFrame) -> utilizations.Span:
     """Low, likely and high pace, each publication weighed alike.
 
     Likely is the median of the publications' own medians; low and high are a factor
-    below and above, the least that holds `COVERED` of the weight of all rows.
+    below and above, the least that holds `COVERED` of the weight of all rows. Where the
+    kernels aren't named, a step may be as fast as with compiled ones.
     """
     pace = rows["utilization"]
     by_witness = pace.groupby(rows["witness"])
     likely = by_witness.median().median()
-    factors = (pace / likely).combine(likely / pace, max)
+    above, below = pace * rows["compiled"] / likely, likely / pace
+    factors = above.combine(below, max)
     order = factors.sort_values(kind="stable").index
     weight = (1 / by_witness.transform("size"))[order].cumsum() / by_witness.ngroups
     factor = factors[order][weight >= COVERED - 1e-9].iloc[0]
@@ -133,12 +137,31 @@ SPREADS: dict[str, Callable[[DataFrame], utilizations.Span]] = {
 """Who has a voice in an interval: a publication, or, of one publication, a row."""
 
 
+SMALL = 3e9
+"""Parameters of a model under which it's small."""
+
+GENERATIONS: tuple[tuple[str, ...], ...] = (("A100",), *SUSTAINED)
+"""Chips by how their names begin, the oldest first."""
+
+
 def by_kind(
     rows: DataFrame, spread_of: Callable[[DataFrame], utilizations.Span]
 ) -> Iterator[tuple[str, dict[str, float]]]:
-    """How well others predict each kind of step in rows that make an interval together."""
-    for kind, own in utilizations.judged(rows, spread_of).groupby("kind"):
-        yield str(kind), utilizations.verdicts(own)
+    """How well others predict each kind of step in rows that make an interval together.
+
+    By format or experts, by chip, and by the model's size.
+    """
+    judged = utilizations.judged(rows, spread_of)
+    plans = judged["plan"]
+    chip = plans.map(lambda plan: plan.run.accelerator.name)
+    kinds = {kind: judged["kind"] == kind for kind in sorted(set(judged["kind"]))}
+    for chips, name in zip(GENERATIONS, ("A100", "Hopper", "Blackwell"), strict=True):
+        kinds[name] = chip.str.startswith(chips)
+    small = plans.map(lambda plan: plan.parameters.total < SMALL)
+    kinds |= {"small models": small, "large models": ~small}
+    for kind, these in kinds.items():
+        if these.sum() > 0:
+            yield kind, utilizations.verdicts(judged[these])
 
 
 def _bits(plan: Plan) -> str:
@@ -238,21 +261,45 @@ def own_pace(covered: float = 0.85) -> float:
 def fit_kernel_launch() -> float:
     """The seconds of `step.KERNEL_LAUNCH`, fitted to the single-node layouts of vTrain.
 
-    The step is a + L·k: k passes over layers, on the slowest stage with its wait. The
-    L whose median error over the layouts is least, by looking at all that make one of
-    them exact.
+    The step is a + √(C² + (L·k)²): C seconds of computing and k passes over layers, on the
+    slowest stage with its wait. The L, in steps of 10 µs, with which the paces of the
+    layouts differ least: the standard deviation of their logarithms.
     """
     import numpy as np
 
     table = measured_splits(FITTED)
     steps = [plan.step for plan in table["plan"]]
     waits = [1 + plan.split.bubble for plan in table["plan"]]
-    k = np.array([s.kernel_launch * w for s, w in zip(steps, waits, strict=True)]) / KERNEL_LAUNCH
-    a = table["modelled"].to_numpy(float) - KERNEL_LAUNCH * k
+    C = np.array([(s.matmuls + s.memory) * w for s, w in zip(steps, waits, strict=True)])
+    visible = np.array([s.kernel_launch * w for s, w in zip(steps, waits, strict=True)])
+    k = np.sqrt((C + visible) ** 2 - C**2) / KERNEL_LAUNCH
+    a = table["modelled"].to_numpy(float) - C - visible
     t = table["seconds"].to_numpy(float)
-    candidates = (t - a) / k
-    errors = [np.median(np.abs((a + L * k) / t - 1)) for L in candidates]
-    return float(candidates[np.argmin(errors)])
+    candidates = np.arange(10, 101) * 1e-5
+    spreads = [np.std(np.log((a + np.hypot(C, L * k)) / t)) for L in candidates]
+    return float(candidates[np.argmin(spreads)])
+
+
+def by_generation() -> dict[tuple[str, str], float]:
+    """How much of its best product a newer chip reaches, over the older of the same publication.
+
+    By publication and the newer generation: the median pace on it, without `step.SUSTAINED`,
+    over that on the generation before. Dense models alone, by whose software they were.
+    """
+    table = judged_steps()
+    table = table[table["kind"] != "experts"]
+    pace = table["by_software"] / table["seconds"]
+    chip = table["plan"].map(lambda plan: plan.run.accelerator.name)
+    ratios: dict[tuple[str, str], float] = {}
+    for name, (older, newer) in zip(("Hopper", "Blackwell"), pairwise(GENERATIONS), strict=True):
+        medians = [
+            SUSTAINED.get(chips, 1) * pace[rows].groupby(table["publication"][rows]).median()
+            for chips in (older, newer)
+            for rows in [chip.str.startswith(chips)]
+        ]
+        ratio = (medians[1] / medians[0]).dropna()
+        ratios |= {(str(publication), name): float(x) for publication, x in ratio.items()}
+    return ratios
 
 
 def ranked(table: DataFrame) -> DataFrame:
@@ -294,7 +341,8 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
             continue
         batch = row["global_batch_size"] / plan.run.global_batch_size
         software = utilizations.whose(row["software"])
-        own = plan.replace(software=software) if software != "other" else plan  # then they agree
+        compiled = None if software == "megatron-core" else row.get("layers_fused") == "yes"
+        own = plan.replace(software=software, compiled=compiled)
         assert own.step is not None  # as little as the plan's own
         steps.append(
             {
@@ -305,6 +353,7 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
                 "group": tuple(row.get(column) for column in GROUP),
                 "seconds": row["seconds_per_iteration"] / batch,
                 "modelled": plan.step.total,
+                "compiled": plan.step.compiled,
                 "software": software,
                 "by_software": own.step.total,
                 "plan": plan,
@@ -389,14 +438,15 @@ def _foundry(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _bridge(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Pre-training rows of models whose shape is known; nothing is recomputed."""
-    name = _BRIDGE.get(row["model"])
+    name = utilizations.BRIDGE.get(row["model"])
     if name and row["task"] == "pre-training":
         tokens = row["tokens_per_s_per_gpu"] * row["num_gpus"]
         yield {
             **row,
             "shape": published.config_model(name, row["sequence_length"]),
             "zero_stage": 3 if row.get("fsdp") else 1,
-            "num_layers": row["model"],  # keeps one model's splits in a group of their own
+            "model": name,
+            "num_layers": name,  # keeps one model's splits in a group of their own
             "seconds_per_iteration": row["global_batch_size"] * row["sequence_length"] / tokens,
         }
 
@@ -433,6 +483,7 @@ def _of_software(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         "recompute": _nearest(row.get("recompute"), row["recompute_share"]),
         "stated": "recompute" in row,
         "overlapped": False if "no overlap of tensor" in row.get("note", "") else None,
+        "context": "all-to-all" if "Ulysses" in row["software"] else "ring",
     }
     yield {**step, "seconds_per_iteration": _seconds(step)}
 
@@ -458,13 +509,6 @@ def _seconds(row: Mapping[str, Any]) -> float:
     flops_per_token = count_flops(row["shape"], 1, "none").total / row["sequence_length"]
     return float(tokens * flops_per_token / row["published_value"])
 
-
-_BRIDGE = {
-    "LLAMA3_70B": "Llama-3.1-70B",
-    "DeepSeekV3": "DeepSeek-V3",
-    "GPT OSS 120B": "gpt-oss-120b",
-    "Qwen3_30B_a3B": "Qwen3-30B-A3B",
-}
 
 _FULL = {"recompute": "full", "vocab_size": 51200}
 _BEFORE_2022 = {"sequence_parallel": False}  # it came with arXiv 2205.05198
@@ -516,8 +560,7 @@ def main() -> None:
         verdicts = utilizations.verdicts(utilizations.judged(rows, spread_of))
         print(f"{layers + ', ' + software:28}{' to '.join(map(str, span)):20}", end="")
         print(_in_columns(verdicts))
-        kinds = dict(by_kind(rows, spread_of))
-        for kind, verdicts in kinds.items() if len(kinds) > 1 else ():
+        for kind, verdicts in by_kind(rows, spread_of):
             print(f"{'  ' + kind + ', ' + software:48}{_in_columns(verdicts)}")
 
 

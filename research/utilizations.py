@@ -33,11 +33,21 @@ COLUMNS = ["source", "team", "witness", "kind", "software", "share", "bubble", "
 MEGATRON_CORE = (
     "Megatron-Core",
     "Megatron-Bridge (Megatron-Core + TE)",
+    "NeMo/Megatron-Bridge (Megatron-Core + TE)",
     "Megatron-LM (Megatron-Core + TE)",
     "NeMo + Megatron-Core + TE",
     "NeMo",
 )
 """The software that is Megatron-Core's, as the tables call it; all else is other."""
+
+
+BRIDGE = {
+    "LLAMA3_70B": "Llama-3.1-70B",
+    "DeepSeekV3": "DeepSeek-V3",
+    "GPT OSS 120B": "gpt-oss-120b",
+    "Qwen3_30B_a3B": "Qwen3-30B-A3B",
+}
+"""What Megatron-Bridge calls models, and what `configs` does."""
 
 
 def whose(software: str) -> Software:
@@ -67,7 +77,7 @@ def measured_steps() -> DataFrame:
         rate = _flops_per_gpu(table).astype(float)
         table["share"] = rate / table["peak_flops"].astype(float)
         table["utilization"] = table["share"] * (1 + table["bubble"])
-        table["witness"] = table["model"].where(_has_experts(table), name)
+        table["witness"] = table["model"].replace(BRIDGE).where(_has_experts(table), name)
         table["software"] = table["software"].map(whose)
         tables.append(table[COLUMNS])
     return concat(tables, ignore_index=True)
@@ -80,8 +90,8 @@ def _by_software() -> DataFrame:
     steps = []
     for row in published.judged_steps():
         counted = count_flops(row["shape"], 1, "none")
-        layers = (counted.total - counted.head) / 3  # of a forward pass
-        flops = counted.total + row["recompute_share"] * layers
+        forward = (counted.total - counted.head) / 3  # through the layers
+        flops = counted.total + row["recompute_share"] * forward
         s, n = row["sequence_length"], row["num_gpus"]
         if "tokens_per_s_per_gpu" in row:
             rate = row["tokens_per_s_per_gpu"] / s * flops
@@ -92,13 +102,14 @@ def _by_software() -> DataFrame:
         p, t, c = (row[f"{way}_parallel"] for way in ("pipeline", "tensor", "context"))
         sequences = row.get("global_batch_size", n) * t * p * c / n  # of a replica
         m = max(sequences / row.get("micro_batch_size", 1), 1)
-        bits = "fp8" if row["format"] == "fp8" else "16-bit"
+        bits = row["format"] if row["format"] in ("fp8", "fp4") else "16-bit"
+        layers = "experts" if row["shape"].num_experts else "dense"
         steps.append(
             {
                 "source": row["source_id"],
                 "team": row["team"],
-                "witness": row["source_id"],
-                "kind": f"{bits} dense{of_family(row['accelerator'])}",
+                "witness": row.get("model", row["source_id"]),
+                "kind": f"{bits} {layers}{of_family(row['accelerator'])}",
                 "software": whose(row["software"]),
                 "accelerator": row["accelerator"],
                 "share": rate / row["peak_flops"],
@@ -294,6 +305,8 @@ def judged(table: DataFrame, spread_of: Callable[[DataFrame], Span] = spread) ->
     spans = {name: spread_of(table[witness != name]) for name in witness.unique()}
     low, likely, high = zip(*table["witness"].map(spans), strict=True)
     table = table.assign(low=low, likely=likely, high=high)
+    if "compiled" in table:  # of a step whose kernels nobody named
+        table["high"] /= table["compiled"]
     table["inside"] = table["utilization"].between(table["low"], table["high"])
     return table
 
@@ -315,7 +328,7 @@ def verdicts(judged: DataFrame) -> dict[str, float]:
         "witnesses": by_witness.ngroups,
         "inside": judged["inside"].mean(),
         "inside, alike": by_witness["inside"].mean().mean(),
-        "width": by_witness["width"].first().median(),
+        "width": by_witness["width"].median().median(),
         "error": error.median(),
         "error, alike": by_witness["error"].median().median(),
     }
@@ -372,8 +385,8 @@ def shares() -> dict[str, Shares]:
     """What `plan.pace.PUBLISHED_SHARES` holds, computed from data/.
 
     Experts are pooled over 16 bits and fp8, where their shares are alike. A kind that
-    one team alone has measured, or nobody, is untested: it takes the widest factor of
-    the tested ones on top of its own. Whole runs are known of one kind; elsewhere they
+    one team's software alone has measured, or nobody, is untested: it takes the widest factor
+    of the tested ones on top of its own. Whole runs are known of one kind; elsewhere they
     reach as much less than steps as there, and at best as much.
     """
     steps, of_runs = _spans_of_steps(), spread(whole_runs())
@@ -389,7 +402,7 @@ def shares() -> dict[str, Shares]:
         "16-bit dense": f"{_in_words(table.loc['steps, 16-bit dense'], 'publications')}; "
         f"{whole_runs_row['inside']:.0f} of {whole_runs_row['rows']:.0f} whole runs",
         "fp8 dense": _in_words(table.loc["steps, fp8 dense"], "publications"),
-        "fp4 dense": f"untested: {few:.0f} steps, all of one team",
+        "fp4 dense": f"untested: {few:.0f} steps, all of NVIDIA's software",
         **{
             kind: _in_words(table.loc[f"steps, {kind}"], "publications")
             for kind in steps

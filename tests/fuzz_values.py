@@ -298,6 +298,7 @@ GOOD: dict[str, list[Any]] = {
     "uneven_stages": [False, True],
     "software": ["any", "megatron-core", "other"],
     "overlap": [None, False, True],
+    "compiled": [None, False, True],
     "dropout": [False, True],
     "first_run": [False, True],
     "fused_mlp": [None, False, True],

@@ -90,8 +90,8 @@ class Setting:
 
 _SETTINGS = {
     "16,384 H100 for eight weeks": Setting(16384, 4.2, 30, 46, 40),
-    "1,024 A100 for two months": Setting(1024, 5, 30, 37, 40),
-    "64 H100 for a month": Setting(64, 5, 30, 21, 40),
+    "1,024 A100 for two months": Setting(1024, 5, 30, 36, 40),
+    "64 H100 for a month": Setting(64, 5, 30, 20, 40),
     "Restarted by hand": Setting(992, 15, 300, 34, 40, "3 hours"),
     "A hundred thousand GPUs": Setting(100_000, 4.2, 10, 50, 5),
 }

@@ -174,6 +174,13 @@ class Assumptions(TypedDict, total=False):
             'Megatron-Bridge; "any" is the widest',
         ),
     ]
+    compiled: Annotated[
+        bool | None,
+        Help(
+            "whether kernels are compiled, or fused by hand",
+            "; by default the interval covers both, and with Megatron-Core or experts as NVIDIA's",
+        ),
+    ]
     overlap: Annotated[
         bool | None,
         Help(

@@ -67,7 +67,7 @@ def for_every_family(shares: Mapping[str, Shares]) -> dict[str, Shares]:
 
 PUBLISHED_SHARES = {
     "16-bit dense on AMD": Shares(
-        (0.22, 0.41, 0.75), (0.18, 0.34, 0.75), "untested: 4 steps, all of one publication"
+        (0.22, 0.41, 0.77), (0.18, 0.34, 0.77), "untested: 4 steps, all of one publication"
     ),
     "16-bit dense on TPU": Shares(
         (0.52, 0.66, 0.83),
@@ -75,45 +75,45 @@ PUBLISHED_SHARES = {
         "10 of 47 steps of 2 publications, each judged by the other",
     ),
     "16-bit dense on Trainium": Shares(
-        (0.16, 0.32, 0.63), (0.13, 0.26, 0.63), "untested: 24 steps, all of one publication"
+        (0.16, 0.32, 0.64), (0.13, 0.26, 0.64), "untested: 24 steps, all of one publication"
     ),
     "fp8 dense on Gaudi": Shares(
-        (0.3, 0.51, 0.84), (0.25, 0.42, 0.84), "untested: 3 steps, all of one publication"
+        (0.3, 0.51, 0.86), (0.24, 0.41, 0.86), "untested: 3 steps, all of one publication"
     ),
     "fp8 dense on TPU": Shares(
         (0.23, 0.51, 1.0), (0.19, 0.42, 1.0), "untested: 4 steps, all of one publication"
     ),
     "16-bit dense": Shares(
-        (0.39, 0.52, 0.71),
+        (0.38, 0.53, 0.72),
         (0.37, 0.43, 0.5),
-        "400 of 472 steps of 17 publications, each judged by the others; 9 of 10 whole runs",
+        "422 of 491 steps of 20 publications, each judged by the others; 9 of 10 whole runs",
     ),
     "fp8 dense": Shares(
-        (0.23, 0.37, 0.59),
-        (0.19, 0.3, 0.59),
-        "55 of 67 steps of 7 publications, each judged by the others",
+        (0.29, 0.38, 0.49),
+        (0.24, 0.31, 0.49),
+        "106 of 121 steps of 9 publications, each judged by the others",
     ),
     "fp4 dense": Shares(
-        (0.13, 0.22, 0.37), (0.1, 0.18, 0.37), "untested: 8 steps, all of one team"
+        (0.1, 0.2, 0.38), (0.08, 0.16, 0.38), "untested: 12 steps, all of NVIDIA's software"
     ),
     "32-bit dense": Shares(
-        (0.24, 0.52, 1.0), (0.2, 0.43, 1.0), "untested: nobody has published such steps"
+        (0.23, 0.53, 1.0), (0.19, 0.43, 1.0), "untested: nobody has published such steps"
     ),
     "16-bit experts": Shares(
-        (0.11, 0.17, 0.26),
-        (0.09, 0.14, 0.26),
-        "80 of 99 steps of 4 models, each judged by the others",
+        (0.1, 0.17, 0.28),
+        (0.08, 0.14, 0.28),
+        "92 of 110 steps of 4 models, each judged by the others",
     ),
     "fp8 experts": Shares(
-        (0.11, 0.17, 0.26),
-        (0.09, 0.14, 0.26),
-        "80 of 99 steps of 4 models, each judged by the others",
+        (0.1, 0.17, 0.28),
+        (0.08, 0.14, 0.28),
+        "92 of 110 steps of 4 models, each judged by the others",
     ),
     "fp4 experts": Shares(
-        (0.04, 0.1, 0.25), (0.03, 0.08, 0.25), "untested: nobody has published such steps"
+        (0.03, 0.09, 0.24), (0.03, 0.07, 0.24), "untested: nobody has published such steps"
     ),
     "32-bit experts": Shares(
-        (0.07, 0.17, 0.42), (0.06, 0.14, 0.42), "untested: nobody has published such steps"
+        (0.06, 0.17, 0.46), (0.05, 0.14, 0.46), "untested: nobody has published such steps"
     ),
 }
 """What others reached, by kind: the number format, dense or experts. A share of the
@@ -126,13 +126,13 @@ WHOLE_RUNS = UTILIZATIONS["16-bit dense"].evidence.rpartition("; ")[2]
 """What any interval of days is based on: whole runs are only known for this kind."""
 
 HIGHEST = {
-    "16-bit dense": 0.79,
+    "16-bit dense": 0.87,
     "16-bit dense on AMD": 0.47,
     "16-bit dense on TPU": 0.89,
     "16-bit dense on Trainium": 0.39,
-    "16-bit experts": 0.21,
+    "16-bit experts": 0.43,
     "fp4 dense": 0.22,
-    "fp8 dense": 0.47,
+    "fp8 dense": 0.52,
     "fp8 dense on Gaudi": 0.5,
     "fp8 dense on TPU": 0.58,
     "fp8 experts": 0.33,
@@ -142,20 +142,20 @@ above it, have a second look."""
 
 PACES = {
     ("dense", "any"): (
-        (0.54, 0.8, 1.19),
-        "456 of 504 steps of 21 publications, each judged by the others",
+        (0.6, 0.83, 1.15),
+        "509 of 558 steps of 24 publications, each judged by the others",
     ),
     ("dense", "megatron-core"): (
-        (0.65, 0.77, 0.91),
-        "44 of 59 steps of 6 publications, each judged by the others",
+        (0.75, 0.88, 1.03),
+        "83 of 99 steps of 7 publications, each judged by the others",
     ),
     ("dense", "other"): (
-        (0.6, 0.78, 1.02),
-        "413 of 445 steps of 16 publications, each judged by the others",
+        (0.56, 0.79, 1.1),
+        "424 of 459 steps of 18 publications, each judged by the others",
     ),
     ("experts", "any"): (
-        (0.42, 0.6, 0.86),
-        "57 of 63 steps of 4 models, each judged by the others",
+        (0.54, 0.77, 1.1),
+        "59 of 70 steps of 4 models, each judged by the others",
     ),
 }
 
@@ -177,7 +177,7 @@ Weights in 4 bits are slower with a few hundred tokens on a GPU, which no row he
 
 LONGEST = 65_536
 """Tokens of the longest text for which a measured step lies in the interval of its plan;
-with 131,072 and 262,144 the steps took 1.8 and 1.9 times the likely seconds (torchtitan,
+with 131,072 and 262,144 the steps took 1.6 and 1.7 times the likely seconds (torchtitan,
 the scores through a ring), and nothing is fitted to them."""
 
 STOPS = (1.08, 1.2, 1.5)
@@ -189,7 +189,8 @@ def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares
     """Shares of the peak that others reached with such a format, dense or with experts.
 
     With a model of the step, shifted by the split: what the model gives of the peak,
-    times the pace of others' steps; whole runs in the same ratio. The run's own
+    times the pace of others' steps; whole runs in the same ratio. If nobody says whether
+    its kernels are compiled, the high end is that of a step where they are. The run's own
     `utilizations` replace all that.
     """
     if run.utilizations is not None:
@@ -203,6 +204,7 @@ def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares
         return shares
     paces, evidence = PACES.get((layers, run.software), PACES[layers, "any"])
     low, likely, high = (at_peak / step.total * pace for pace in paces)
+    high = high / step.compiled
     runs = [u * likely / shares.steps[1] for u in shares.runs]
     return Shares((low, likely, high), (runs[0], runs[1], runs[2]), evidence)
 

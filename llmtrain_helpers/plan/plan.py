@@ -315,7 +315,7 @@ class Plan:
         if self.step is None:
             return Plan.of(measured.replace(flops_per_gpu=X))
         slowdown = t / self.step.total
-        size = run.model, run.accelerator, run.number_format, run.software
+        size = run.model, run.accelerator, run.number_format, run.software, run.compiled
         return Plan.of(measured.replace(pace=Pace(slowdown, self.split, self.step, *size)))
 
     def report(

@@ -437,6 +437,8 @@ def _notes(run: Run) -> list[str]:
         notes.append(f"products with weights in {run.number_format}")
     if run.overlap is not None:
         notes.append(f"what layers send {'hides behind' if run.overlap else 'adds to'} products")
+    if run.compiled is not None:
+        notes.append(f"kernels that are {'compiled' if run.compiled else 'launched one by one'}")
     return notes
 
 

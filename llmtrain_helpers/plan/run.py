@@ -77,7 +77,8 @@ NUMBERS = ("num_gpus", "tokens", "global_batch_size", *SIZES)
 
 UNTUNED = (
     *("pipeline_parallel", "context_parallel", "interleave", "expert_parallel", "imbalance"),
-    *("keep_gradients", "fused_mlp", "dropout", "uneven_stages", "software", "overlap", "pace"),
+    *("keep_gradients", "fused_mlp", "dropout", "uneven_stages", "software", "compiled"),
+    *("overlap", "pace"),
 )
 """Arguments that a tuned run leaves as they are: what they say is not known of it, or
 `Tuning` says it (bytes, dropout, fused kernels)."""
@@ -122,6 +123,7 @@ class Run:
     dropout: bool = False
     uneven_stages: bool = False
     software: Software = "any"
+    compiled: bool | None = None
     overlap: bool | None = None
     format: str | None = None
     utilizations: tuple[float, float, float] | None = None
@@ -169,6 +171,7 @@ class Run:
             "flops_per_gpu": rate,
             "reserve": amount,
             "keep_gradients": flag,
+            "compiled": flag,
             "overlap": flag,
             "fused_mlp": flag,
         }
@@ -241,6 +244,8 @@ class Run:
             refuse("pace", pace, f"was measured in {pace.format}, not in {self.number_format}")
         if pace.software != self.software:
             refuse("pace", pace, f"is of software={pace.software!r}, not {self.software!r}")
+        if pace.compiled is not self.compiled:
+            refuse("pace", pace, f"is of compiled={pace.compiled}, not {self.compiled}")
         for name in ("model", "accelerator"):
             then, current = getattr(pace, name), getattr(self, name)
             if then is not current and then != current:
@@ -304,14 +309,6 @@ class Run:
     def layer_passes(self) -> int:
         """A layer's work on a micro-batch, in forward passes: backward is two of them."""
         return 4 if self.recompute == "full" else 3
-
-    @property
-    def launches_ahead(self) -> bool:
-        """Whether kernels wait in line before the GPU needs them.
-
-        With experts nobody's do: how many tokens each gets must be known first.
-        """
-        return self.software == "megatron-core" and not self.model.num_experts
 
     @property
     def mlp_is_fused(self) -> bool:

@@ -25,7 +25,7 @@ from llmtrain_helpers.plan.options import SearchOptions
 from llmtrain_helpers.plan.pace import UTILIZATIONS
 from llmtrain_helpers.plan.plan import Plan, plan_run, run_flops, run_traffic
 from llmtrain_helpers.plan.run import spelt_out
-from llmtrain_helpers.plan.step import step_parts
+from llmtrain_helpers.plan.step import kernels_of, launch_seconds, layer_seconds, step_parts
 
 
 class Layout(NamedTuple):
@@ -188,7 +188,7 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
 
     @cache
     def computing(recompute: EveryRecompute, t: int) -> tuple[float, float, float]:
-        """Seconds of a sequence, its kernel launches and head, on the GPUs that share a layer."""
+        """Seconds of a sequence, of launching its kernels, and its head, on GPUs that share it."""
         one_stage = run.if_even(
             num_gpus=t * c,
             global_batch_size=1,
@@ -201,12 +201,11 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
             recompute=recompute,
         )
         step = None if one_stage is None else step_parts(one_stage, run_traffic(one_stage))
-        if step is None:
+        if one_stage is None or step is None:
             return 0.0, 0.0, 0.0
         head = 0.0 if run.uneven_stages else float(step.head)
-        # Launches that run ahead may show with one sequence, and not with several.
-        kernel_launch = 0.0 if run.launches_ahead else float(step.kernel_launch)
-        return float(step.matmuls + step.memory), kernel_launch, head
+        launches = float(launch_seconds(one_stage, kernels_of(run)[1]))
+        return float(step.matmuls + step.memory), launches, head
 
     for recompute, p, _, t, b, _ in tried:
         sequences = B * t * p * c / n  # of each replica in a step
@@ -218,8 +217,8 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
         at_peak = run_flops(run, 1, recompute).total * B / (n * run.peak)
         step = 0.0
         if first.step is not None:
-            a_sequence, kernel_launch, head = computing(recompute, t)
-            layers = sequences * (a_sequence + kernel_launch / b) / p
+            a_sequence, launches, head = computing(recompute, t)
+            layers = sequences * layer_seconds(run, a_sequence, launches / b) / p
             step = float((layers * (1 + bubble) + sequences * head) / first.step.total)
         if run.flops_per_gpu is not None:
             seconds = float(at_peak * run.peak / run.flops_per_gpu) / unit

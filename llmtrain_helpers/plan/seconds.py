@@ -22,8 +22,11 @@ class StepSeconds(Breakdown[Result]):
     `matmuls` at the chip's best share, `memory` trips of activations, `kernel_launch`, the
     overhead of kernels; what travels and nothing hides: `tensor`, `context`, `expert`, `pipeline`,
     `data`; `head`, the logits and their loss; `bubble`, the wait of a pipeline;
-    `optimizer`, the update.
+    `optimizer`, the update. `compiled` is the total with compiled kernels over this one where
+    nobody said which they are; 1 where it's known.
     """
+
+    _not_parts = ("compiled",)
 
     matmuls: Result
     memory: Result
@@ -36,6 +39,7 @@ class StepSeconds(Breakdown[Result]):
     bubble: Result
     data: Result
     optimizer: Result
+    compiled: Result = 1.0
 
     launching = OldName("kernel_launch")
 
@@ -44,8 +48,8 @@ class StepSeconds(Breakdown[Result]):
 class Pace:
     """A measured step: its time over what `step` foretold, and with what it was measured.
 
-    Made by `Plan.calibrated`. It holds for that model, chip, number format and software
-    alone.
+    Made by `Plan.calibrated`. It holds for that model, chip, number format, software and
+    kernels alone.
     """
 
     slowdown: float
@@ -55,6 +59,7 @@ class Pace:
     accelerator: Accelerator
     format: str
     software: str = "any"
+    compiled: bool | None = None
 
     def seconds(self, step: StepSeconds, split: Split) -> Interval:
         """Seconds of a step: as measured, or `OWN_PACE` around it if anything has changed."""

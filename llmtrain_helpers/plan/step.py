@@ -1,6 +1,6 @@
 """The seconds of a step under a split. Beside notebooks/07_communication.ipynb.
 
-A model with one fitted constant, a layer's overhead; all else is counted: FLOPs at the
+A model with one fitted constant, a layer's kernel launches; all else is counted: FLOPs at the
 chip's best measured share, trips to memory, what is sent. `splits.fit_kernel_launch` fits
 it to measured steps, and a test holds it.
 
@@ -12,27 +12,58 @@ bubble; Korthikanti et al. (arXiv 2205.05198) for the bytes of activations.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from llmtrain_helpers.checks import Result, Size
 from llmtrain_helpers.communication import (
     LATENCY,
+    NETWORK_SHARE,
     CommunicationSeconds,
     Traffic,
     bandwidth_of,
     traffic_seconds,
 )
 from llmtrain_helpers.flops import count_flops, expert_flops
+from llmtrain_helpers.model import Accelerator
 from llmtrain_helpers.parallelism import Split
 from llmtrain_helpers.plan.memory import ends, kept_activations, offload_seconds, stage_parameters
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.plan.seconds import StepSeconds
 from llmtrain_helpers.results import maximum, minimum, where
 
-KERNEL_LAUNCH = 0.64e-3
-"""Seconds of overhead a layer in a forward pass (backward is two), above all of kernel launches.
 
-Fitted to one team's layouts: what is left over there. It adds to computing, except with
-Megatron-Core, whose launches run ahead (`Run.launches_ahead`)."""
+class Kernels(NamedTuple):
+    """Seconds to launch a layer's kernels in a forward pass, and bytes through memory a logit."""
+
+    launch: float
+    loss_bytes: int
+
+
+KERNEL_LAUNCH = 0.64e-3
+"""Seconds to launch a layer's kernels in a forward pass (backward is two), one by one.
+
+Fitted to one team's layouts. Launches run alongside computing (see `layer_seconds`)."""
+
+EAGER = Kernels(KERNEL_LAUNCH, loss_bytes=60)
+"""Kernels one by one, as PyTorch runs them. The bytes are assumed: 15 reads and writes in fp32."""
+
+COMPILED = Kernels(0.2e-3, loss_bytes=14)
+"""Kernels that a compiler or a programmer has fused: they launch in a third of the time and
+pass over the logits once (both chosen, and judged by publications left out)."""
+
+MEGATRON_CORE = Kernels(KERNEL_LAUNCH, loss_bytes=14)
+"""Megatron-Core's: the loss is fused, and the layers launch one by one."""
+
+SUSTAINED = {("H100", "H200", "H20", "H800", "GH200"): 0.9, ("B200", "B300", "GB200", "GB300"): 0.8}
+"""What newer chips sustain of their best short matrix product, by how their names begin.
+
+The more power a chip needs, the sooner it slows down. Chosen, in tenths: on the newer of two
+generations the same software reaches 0.78 to 0.89 of what its best products promise
+(`splits.by_generation`)."""
+
+EXPERT_RATE = 0.5
+"""The rate of the experts' products over that of large ones, because each expert only has a
+few of the tokens. Chosen: with 1, the median error of published steps doubles."""
 
 TRIPS = 2
 """Trips of a layer's activations to memory in a pass: each is written and read once (assumed)."""
@@ -42,9 +73,6 @@ OPTIMIZER_BYTES = 60
 
 That one reads the gradient, the fp32 weight and both moments, and writes the last three and
 the 16-bit weight. Without an update no choice among measured splits is over 1 % slower."""
-
-LOSS_BYTES = 60
-"""Bytes through memory for each logit at the loss: assumed, 15 reads and writes in fp32."""
 
 
 def unknown_figures(run: Run) -> tuple[str, ...]:
@@ -60,10 +88,17 @@ def unknown_figures(run: Run) -> tuple[str, ...]:
     return tuple(name for name, figure in figures.items() if figure is None)
 
 
+def sustained_rate(chip: Accelerator, format: str) -> Result | None:
+    """FLOP/s of a chip's best matrix product, as far as it can sustain them; None if unknown."""
+    best = chip.matmul_rate(format)
+    shares = (share for names, share in SUSTAINED.items() if chip.name.startswith(names))
+    return None if best is None else best * next(shares, 1)
+
+
 def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     """Seconds of a step, part by part, without stops; `sent` is what a GPU of the stage sends."""
     model, chip, split = run.model, run.accelerator, run.split
-    rate, wide_rate = (chip.matmul_rate(x) for x in (run.number_format, run.wide_format))
+    rate, wide_rate = (sustained_rate(chip, x) for x in (run.number_format, run.wide_format))
     bandwidth = chip.bandwidth
     if unknown_figures(run) or rate is None or wide_rate is None or bandwidth is None:
         return None
@@ -75,28 +110,21 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     # meet tokens, and the head its logits, in 16 bits also where the weights work in 8.
     counted = count_flops(model, 1, run.recompute)
     of_scores = counted.scores * (4 if run.recompute in ("selective", "full") else 3) / 3
-    of_weights = counted.total - counted.head - of_scores + excess_flops(run, 1)
+    of_weights = counted.total - counted.head - of_scores + extra_flops(run, 1)
     here = split.layers(l) / l
     fused = run.fused_mlp is True  # `PACES` were found with what Megatron-Core fuses apart
     trips = TRIPS * run.layer_passes * kept_activations(run, model, "none", fused).layers / c
     matmuls = here * b * (of_weights / rate + of_scores / wide_rate) / (t * c)
     memory = here * trips / bandwidth
-    kernel_launch = here * l * run.layer_passes * KERNEL_LAUNCH
-    if run.launches_ahead:  # it shows only where the GPU runs dry
-        kernel_launch = maximum(kernel_launch - (matmuls + memory), 0.0)
+    computing = matmuls + memory
 
     # What travels, and what of it no computing hides.
-    visible = travel_seconds(run, sent, matmuls, matmuls + memory).visible
+    visible = travel_seconds(run, sent, matmuls, computing).visible
     tensor, context, expert = (
         visible["tensor"] + visible["sequence"],
         visible["context"],
         visible["expert"],
     )
-    of_layers = (matmuls + memory + kernel_launch) + (tensor + context + expert) / m
-
-    # The logits and their loss, on a stage that may have a layer less.
-    through_memory = LOSS_BYTES * (model.sequence_length * model.vocab_size) / (t * c)
-    head = b * (counted.head / (wide_rate * t * c) + through_memory / bandwidth)
 
     # The update: every parameter and its states through memory, a share of them with ZeRO.
     P = stage_parameters(model, ends(split)[0])
@@ -104,19 +132,71 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
     update = OPTIMIZER_BYTES * P / replicas / bandwidth
     if run.offload != "none":  # it is the CPU's, and what it takes goes over the bus
         update = offload_seconds(run)
-    return StepSeconds(
-        matmuls=m * matmuls,
-        memory=m * memory,
-        kernel_launch=m * kernel_launch,
-        tensor=tensor,
-        context=context,
-        expert=expert,
-        head=m * maximum(head - spared_share(split, l) * of_layers, 0.0),
-        pipeline=visible["pipeline"],
-        bubble=(p - 1) / v * (of_layers + visible["pipeline"] / m),
-        data=visible["data"],
-        optimizer=update,
-    )
+
+    def parts(kernels: Kernels) -> StepSeconds:
+        """All parts with such kernels, which launch, and compute the loss."""
+        launches = here * launch_seconds(run, kernels)
+        of_layers = layer_seconds(run, computing, launches) + (tensor + context + expert) / m
+        # The logits and their loss, on a stage that may have a layer less.
+        through_memory = kernels.loss_bytes * (model.sequence_length * model.vocab_size) / (t * c)
+        head = b * (counted.head / (wide_rate * t * c) + through_memory / bandwidth)
+        return StepSeconds(
+            matmuls=m * matmuls,
+            memory=m * memory,
+            kernel_launch=m * (layer_seconds(run, computing, launches) - computing),
+            tensor=tensor,
+            context=context,
+            expert=expert,
+            head=m * maximum(head - spared_share(split, l) * of_layers, 0.0),
+            pipeline=visible["pipeline"],
+            bubble=(p - 1) / v * (of_layers + visible["pipeline"] / m),
+            data=visible["data"],
+            optimizer=update,
+        )
+
+    fast, slow = kernels_of(run)
+    step = parts(slow)
+    return step if fast is slow else replace(step, compiled=parts(fast).total / step.total)
+
+
+def kernels_of(run: Run) -> tuple[Kernels, Kernels]:
+    """The fastest and the slowest kernels that a run may have: the same, if it says which.
+
+    Nobody but NVIDIA has published steps of experts that are judged.
+    """
+    if run.compiled is not None:
+        of_run = COMPILED if run.compiled else EAGER
+        return of_run, of_run
+    if run.software == "megatron-core" or run.model.num_experts:
+        return MEGATRON_CORE, MEGATRON_CORE
+    return COMPILED, EAGER
+
+
+def launch_seconds(run: Run, kernels: Kernels) -> Result:
+    """Seconds to launch the kernels of all layers, forward and backward, for a micro-batch."""
+    return kernels.launch * run.layer_passes * run.model.num_layers
+
+
+def layer_seconds(run: Run, computing: Result, launches: Result) -> Result:
+    """Seconds of layers whose kernels are launched alongside computing: √(computing² + launches²).
+
+    With experts they add up: how many tokens each one gets must be known first.
+    """
+    if run.model.num_experts:
+        return computing + launches
+    alongside: Result = (computing**2 + launches**2) ** 0.5
+    return alongside
+
+
+def extra_flops(run: Run, sequences: Size) -> Result:
+    """FLOPs that experts' products take the time of, beyond those that they have on average.
+
+    They run at `EXPERT_RATE`, and the GPU with the fullest experts has more than the others.
+    """
+    if not run.model.num_experts:
+        return 0
+    of_experts = expert_flops(run.model, sequences, run.recompute)
+    return of_experts * ((1 + run.excess) / EXPERT_RATE - 1)
 
 
 def excess_flops(run: Run, sequences: Size) -> Result:
@@ -159,6 +239,8 @@ def travel_seconds(
     behind = dict.fromkeys(run.overlapped_traffic, m * matmuls)
     seconds = traffic_seconds(sent, run.accelerator, split, calls, behind)
     assert seconds is not None  # the links are known here
+    if run.model.num_experts:
+        seconds = replace(seconds, expert=expert_seconds(run, sent.expert))
     if run.shard_size is not None:
         seconds = replace(seconds, data=hybrid_seconds(run, sent.data, replicas))
     of_weights = seconds.data * share_after_update(run)
@@ -177,6 +259,22 @@ def hybrid_seconds(run: Run, sent: Result, replicas: Size) -> Result:
     assert in_node is not None  # the links are known here
     assert over_nodes is not None
     return (sent - across) / in_node + across / over_nodes + LATENCY * calls
+
+
+def expert_seconds(run: Run, sent: Result) -> Result:
+    """Seconds of what experts are sent: over the links, and to each other node only once.
+
+    Of a token's k copies (r − 1)(1 − (1 − 1/r)^k) leave for other nodes if the experts are
+    spread over r of them and all are as likely.
+    """
+    e, k, chip = run.expert_parallel, run.model.experts_per_token, run.accelerator
+    r = maximum(e * run.tensor_parallel * run.context_parallel / chip.gpus_per_node, 1)
+    copies = maximum(k * (e - 1) / e, 1e-30)
+    across = sent * minimum((r - 1) * (1 - (1 - 1 / r) ** k) / copies, 1.0)
+    in_node, card = bandwidth_of(chip, 1), chip.network_bandwidth
+    assert in_node is not None  # the links are known here
+    assert card is not None
+    return sent / in_node + across / (card * NETWORK_SHARE)
 
 
 def share_across(run: Run, nodes: Size) -> Result:

@@ -64,9 +64,9 @@ def test_measured_splits_are_ordered(name, rows, groups, correlation, first, of_
     assert mean["first"] <= first
     assert mean["first three"] <= of_three
     if name == splits.FITTED:  # most of the rows
-        assert mean["correlation"] == pytest.approx(0.93, abs=0.005)
+        assert mean["correlation"] == pytest.approx(0.94, abs=0.005)
         assert mean["first"] == pytest.approx(0.05, abs=0.005)
-        assert mean["first three"] == pytest.approx(0.013, abs=0.0005)
+        assert mean["first three"] == pytest.approx(0.015, abs=0.0005)
     assert f"{sum(each[1] for each in ORDERED)} measured steps" in words("07_communication")
     sentence = f"| {mean['correlation']:+.2f}, {100 * mean['first']:.1f} % |"
     assert sentence in words("evidence/07_communication")
@@ -75,7 +75,7 @@ def test_measured_splits_are_ordered(name, rows, groups, correlation, first, of_
 def test_megatron_core_is_faster_than_a_model_that_does_not_know_it() -> None:
     table = measured_splits("megatron_h100")
     untold = (table["seconds"] / table["modelled"]).median()
-    assert untold == pytest.approx(0.8, abs=0.05)
+    assert untold == pytest.approx(0.87, abs=0.05)
     assert (table["seconds"] / table["by_software"]).median() > 1
     assert f"does not know whose software it is ({untold:.2f})" in words(
         "evidence/07_communication"
@@ -98,7 +98,7 @@ def test_blooms_choice_hangs_on_one_split() -> None:
     rows = groups[late.to_numpy(float).argmax()].sort_values("modelled")
     assert rows["plan"].iloc[0].split.micro_batch_size == 1
     difference = rows["modelled"].iloc[1] / rows["modelled"].iloc[0] - 1
-    assert difference == pytest.approx(0.01, abs=0.002)
+    assert difference == pytest.approx(0.034, abs=0.002)
 
 
 def test_what_the_plans_page_says_of_groups_to_which_nothing_was_fitted() -> None:
@@ -141,10 +141,10 @@ def of_others(rows, made) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("key", "inside", "alike", "widest", "error", "error_alike"),
     [
-        (("dense", "any"), 0.90, 0.77, 2.2, 0.105, 0.155),
-        (("dense", "megatron-core"), 0.74, 0.80, 1.5, 0.105, 0.085),
-        (("dense", "other"), 0.91, 0.79, 1.8, 0.095, 0.125),
-        (("experts", "any"), 0.90, 0.91, 2.3, 0.135, 0.115),
+        (("dense", "any"), 0.91, 0.89, 1.96, 0.115, 0.13),
+        (("dense", "megatron-core"), 0.83, 0.85, 1.4, 0.065, 0.04),
+        (("dense", "other"), 0.92, 0.84, 1.95, 0.09, 0.1),
+        (("experts", "any"), 0.84, 0.86, 2.15, 0.10, 0.11),
     ],
     ids=lambda key: " ".join(key) if isinstance(key, tuple) else "",
 )
@@ -163,18 +163,23 @@ def test_seconds_lie_in_the_interval_that_the_others_make(
 @pytest.mark.parametrize(
     ("software", "kind", "inside", "error"),
     [
-        ("any", "16-bit dense", 0.942, 0.0896),
-        ("any", "fp8 dense", 0.627, 0.2622),
-        ("megatron-core", "16-bit dense", 0.348, 0.2077),
-        ("megatron-core", "fp8 dense", 1.0, 0.0718),
-        ("other", "16-bit dense", 0.936, 0.089),
-        ("other", "fp8 dense", 0.783, 0.1853),
+        ("any", "16-bit dense", 0.915, 0.0999),
+        ("any", "fp8 dense", 0.899, 0.2017),
+        ("megatron-core", "16-bit dense", 0.522, 0.1158),
+        ("megatron-core", "fp8 dense", 0.934, 0.0566),
+        ("other", "16-bit dense", 0.933, 0.0834),
+        ("other", "fp8 dense", 0.739, 0.1679),
+        ("any", "Hopper", 0.84, 0.1873),
+        ("megatron-core", "Blackwell", 0.711, 0.086),
+        ("other", "Hopper", 0.835, 0.1181),
+        ("any", "small models", 0.923, 0.1071),
+        ("other", "small models", 0.923, 0.0801),
     ],
 )
-def test_one_interval_for_both_formats_does_not_hold_them_alike(
+def test_one_interval_for_all_kinds_does_not_hold_them_alike(
     software: str, kind: str, inside: float, error: float
 ) -> None:
-    """What falls short is printed: fp8 of unknown software, and NVIDIA's own in 16 bits."""
+    """What falls short is printed: NVIDIA's own in 16 bits, and others' in fp8."""
     coverage = dict(splits.by_kind(BY_SOFTWARE["dense", software], splits.spread))[kind]
     assert coverage["inside"] == pytest.approx(inside, abs=0.001)
     assert coverage["error"] == pytest.approx(error, abs=0.0005)
@@ -191,16 +196,16 @@ def test_all_kinds_of_steps_are_printed_by_whose_software(
 
 
 def test_nvidias_software_falls_short_on_the_newest_chips() -> None:
-    """Three of four steps inside: those outside are the fourteen on B200, and one other."""
+    """Five of six steps inside: of those outside, ten are another team's on B200."""
     rows = BY_SOFTWARE["dense", "megatron-core"]
     judged = splits.utilizations.judged(rows, splits.spread)
     outside = judged[~judged["inside"]]["source"].value_counts()
-    assert outside["b200_steps_and_memory"] == 14
-    assert outside.sum() == 15
+    assert outside["b200_steps_and_memory"] == 10
+    assert outside.sum() == 16
 
 
 def test_the_model_that_knows_the_software_foretells_it_better() -> None:
-    """Launches ahead and sending beside: half the error on Megatron-Core's own steps."""
+    """A fused loss and sending beside: half the error on Megatron-Core's own steps."""
     rows = BY_SOFTWARE["dense", "megatron-core"]
     untold = rows.assign(utilization=(rows["modelled"] / rows["seconds"]).astype(float))
     by_software, without = (of_others(x, splits.spread) for x in (rows, untold))
@@ -225,8 +230,26 @@ def test_each_step_says_whose_software_made_it() -> None:
         "b200_steps_and_memory",
         "mlperf-3-4",
         "nemo-24.07",
+        "nvidia-2025",
+        "nvidia-2025-moe",
         "gpu-recipes",
     }
+
+
+def test_newer_chips_reach_less_of_their_best_product() -> None:
+    """With the same software on two generations, without what the model takes as sustained."""
+    ratios = splits.by_generation()
+    assert {generation for _, generation in ratios} == {"Hopper", "Blackwell"}
+    assert len(ratios) == 5
+    assert all(0.78 < ratio < 0.89 for ratio in ratios.values())
+
+
+def test_rows_of_the_five_new_publications_are_judged_where_the_chip_is_known() -> None:
+    """GB300's best product has no source here, and texts of over 65,536 tokens are only kept."""
+    table = measured_splits("software_steps")["publication"].value_counts()
+    new = ("nvidia-2025", "nvidia-2025-moe", "xtuner-zero3", "modded-nanogpt")
+    assert [table[name] for name in new] == [40, 7, 6, 8]
+    assert "oci-gb300" not in table
 
 
 def test_one_measured_step_foretells_the_others_of_its_source() -> None:
@@ -252,11 +275,11 @@ def test_fp8s_gain_is_counted_by_how_it_scales() -> None:
     """Pairs with one thing changed: a factor a row gains nothing, one a matrix a quarter."""
     pairs = splits.fp8_gains()
     by_scaling = pairs.groupby("scaling")["gain"]
-    assert by_scaling.size().to_dict() == {"not said": 13, "rowwise": 5, "tensorwise": 5}
+    assert by_scaling.size().to_dict() == {"not said": 18, "rowwise": 5, "tensorwise": 5}
     medians = {name: round(x, 3) for name, x in by_scaling.median().items()}
     assert medians == {"not said": 1.477, "rowwise": 0.895, "tensorwise": 1.175}
     assert by_scaling.max()["rowwise"] < 1.005
     rows = pairs.dropna(subset="modelled")
     assert set(rows["publication"]) == {"torchtitan", "nanochat"}
     best = rows[rows["scaling"] == "tensorwise"]
-    assert (best["modelled"] / best["gain"] - 1).abs().median() == pytest.approx(0.0466, abs=0.0005)
+    assert (best["modelled"] / best["gain"] - 1).abs().median() == pytest.approx(0.0484, abs=0.0005)

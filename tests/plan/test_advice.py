@@ -119,7 +119,7 @@ def test_recomputation_is_advised_where_nothing_else_helps_and_says_its_price() 
     assert plan.replace(recompute="full").step.total / plan.step.total == pytest.approx(
         1.32, abs=0.02
     )
-    mixture = plan_of(model=MIXTRAL, accelerator=H100, num_gpus=64, zero_stage=3)
+    mixture = plan_of(model=MIXTRAL, accelerator=H100, num_gpus=16, zero_stage=3)
     recompute = [
         step.change.get("recompute") for step in advise(mixture.replace(micro_batch_size=4))
     ]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llmtrain_helpers import published
+from llmtrain_helpers import Transformer, published
 from llmtrain_helpers.plan.pace import PACES, PUBLISHED_SHARES, STOPS, UTILIZATIONS, of_family
 from llmtrain_helpers.plan.report import rests_on
 from llmtrain_helpers.plan.seconds import OWN_PACE
@@ -38,7 +38,7 @@ def test_the_split_shifts_what_others_reached() -> None:
         plan = plan_of(**split)
         step, run, T = plan.seconds_per_iteration, plan.seconds, plan.step.total
         ratios = [T / s for s in (step.greatest, step.likely, step.least)]
-        assert ratios == pytest.approx(paces)
+        assert ratios == pytest.approx((*paces[:2], paces[2] / plan.step.compiled))
         assert plan.shares.evidence == evidence
         spans = (run.likely / run.least, run.greatest / run.likely)
         assert spans == pytest.approx((runs[2] / runs[1], runs[1] / runs[0]))
@@ -51,7 +51,8 @@ def test_whose_software_it_is_decides_the_pace(software, format) -> None:
     plan = plan_of(accelerator=H100, format=format, software=software)
     span, (paces, evidence) = plan.seconds_per_iteration, PACES["dense", software]
     ratios = [plan.step.total / s for s in (span.greatest, span.likely, span.least)]
-    assert ratios == pytest.approx(paces)
+    assert ratios == pytest.approx((*paces[:2], paces[2] / plan.step.compiled))
+    assert (plan.step.compiled == 1) == (software == "megatron-core")
     assert plan.shares.evidence == evidence
     mixture = plan_of(model=MIXTRAL, accelerator=H100, software=software, format=format)
     assert mixture.shares.evidence == PACES["experts", "any"][1]
@@ -59,11 +60,25 @@ def test_whose_software_it_is_decides_the_pace(software, format) -> None:
 
 def test_a_name_makes_the_interval_narrower_and_nvidias_the_step_shorter() -> None:
     split = {"accelerator": H100, "tensor_parallel": 8}
-    plans = [plan_of(software=software, **split) for software in ("any", "other", "megatron-core")]
-    spans = [plan.seconds_per_iteration for plan in plans]
+    named = {"software": "other", "compiled": False}, {"software": "megatron-core"}
+    spans = [plan_of(**name, **split).seconds_per_iteration for name in ({}, *named)]
     widths = [span.greatest / span.least for span in spans]
     assert widths == sorted(widths, reverse=True)
     assert spans[2].likely < 0.9 * spans[0].likely
+
+
+def test_an_interval_covers_both_kernels_unless_one_is_named() -> None:
+    """A small model's step, that of compiled kernels, and the fast end where nobody says."""
+    small = {"model": Transformer.gpt(12, 768, 12, 50304, 1024), "zero_stage": 0}
+    either, eager, compiled = (plan_of(**small, compiled=x) for x in (None, False, True))
+    assert either.step.compiled == pytest.approx(compiled.step.total / eager.step.total)
+    assert either.step.compiled < 0.7
+    spans = [plan.seconds_per_iteration for plan in (either, eager, compiled)]
+    assert spans[0].greatest == spans[1].greatest
+    assert spans[0].likely == spans[1].likely
+    assert spans[0].least == pytest.approx(spans[2].least)
+    large = plan_of(model=published.architecture("Llama-2-70B", 4096), tensor_parallel=8)
+    assert large.step.compiled > 0.9
 
 
 def test_a_step_has_no_stops_and_a_run_has() -> None:
@@ -235,10 +250,11 @@ def test_a_step_that_cannot_be_is_refused_by_its_name(chip) -> None:
         ({"accelerator": A100}, "was measured with another accelerator"),
         ({"format": "fp8"}, "was measured in bf16, not in fp8"),
         ({"software": "other"}, "is of software='any', not 'other'"),
+        ({"compiled": True}, "is of compiled=None, not True"),
         ({"flops_per_gpu": 1e14}, "one, the other is None"),
         ({"utilizations": (0.3, 0.4, 0.5)}, "one, the other is None"),
     ],
-    ids=["model", "length", "chip", "format", "software", "rate", "utilizations"],
+    ids=["model", "length", "chip", "format", "software", "kernels", "rate", "utilizations"],
 )
 def test_a_measured_step_holds_for_what_it_was_measured_with(changes, problem) -> None:
     measured = plan_of(accelerator=H100).calibrated(20.0)

@@ -64,7 +64,7 @@ def test_llama_405b_lies_in_its_intervals_and_in_its_memory() -> None:
     plan = llama_405b()
     rate = plan.flops.total / 16384 / 400e12  # the paper's TFLOP/s on 16,384 GPUs
     assert plan.seconds_per_iteration.least < rate < plan.seconds_per_iteration.greatest
-    assert plan.seconds_per_iteration.likely == pytest.approx(rate, rel=0.14)
+    assert plan.seconds_per_iteration.likely == pytest.approx(rate, rel=0.15)
     assert plan.gpu_hours.least < 30.84e6 < plan.gpu_hours.greatest
     assert plan.fits
     assert not llama_405b(reserve=0, fused_mlp=False).fits
@@ -131,6 +131,7 @@ def test_plans_of_arrays_say_how_many_they_are() -> None:
         ({"attention": "fast"}, "attention='fast' is unknown"),
         ({"uneven_stages": 1}, "uneven_stages=1 is neither"),
         ({"overlap": 1}, "overlap=1 is neither"),
+        ({"compiled": 1}, "compiled=1 is neither"),
         ({"software": "torchtitan"}, "software='torchtitan' is unknown. Known: any"),
         ({"fused_mlp": 1}, "fused_mlp=1 is neither"),
         ({"keep_gradients": "yes"}, "keep_gradients='yes' is neither"),

@@ -54,6 +54,7 @@ def drawn(dice: Random) -> tuple[dict[str, Any], Plan | None]:
         "dropout": dice.random() < 0.2,
         "software": dice.choice(["any", "megatron-core", "other"]),
         "overlap": dice.choice([None, True, False]),
+        "compiled": dice.choice([None, True, False]),
         "price_per_gpu_hour": dice.choice([None, 2.5]),
     }
     speed = {"utilizations": (0.3, 0.4, 0.5), "flops_per_gpu": 1e12}

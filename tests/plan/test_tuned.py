@@ -66,6 +66,7 @@ def test_without_tuning_nothing_changes() -> None:
         {"dropout": True},
         {"fused_mlp": True},
         {"overlap": True},
+        {"compiled": True},
         {"software": "megatron-core"},
         {"keep_gradients": True, "zero_stage": 2},
         {"recompute": "selective"},

@@ -1,6 +1,5 @@
 """Chapter 07's pictures: as large as what's sent, and in the color of who it's sent to."""
 
-from dataclasses import fields
 from itertools import combinations
 
 import pytest
@@ -19,7 +18,6 @@ from llmtrain_course.parallelism.pictures import (
     who_sends,
 )
 from llmtrain_helpers import Transformer, plan_run, published
-from llmtrain_helpers.plan.seconds import StepSeconds
 from tests.faces.svg import Box, Picture, drawn
 
 MODEL = Transformer.gpt(4, 16, 4, 64, 8)
@@ -83,7 +81,7 @@ def test_the_pieces_of_the_bar_add_up_to_the_step(plan) -> None:
 
 
 def test_every_part_of_a_step_has_its_words_and_its_colour() -> None:
-    assert [*STEP_PARTS] == [part.name for part in fields(StepSeconds)]
+    assert [*STEP_PARTS] == [*PLAN.step.parts()]
     *words, colors = zip(*STEP_PARTS.values(), strict=True)
     assert all(len({*column}) == len(STEP_PARTS) for column in words)
     assert {*colors} <= {*COLORS.values()}

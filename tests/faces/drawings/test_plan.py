@@ -209,7 +209,7 @@ def test_the_price_is_held_against_the_start() -> None:
     split = {"num_gpus": 32, "tensor_parallel": 8}
     start = plan_of(LARGE, zero_stage=1, micro_batch_size=2, **split)
     picture = drawn(price_of_fitting(start.replace(zero_stage=2, recompute="alternate"), start))
-    assert {"+6.07 %", "860 GB sent to other replicas in a step"} < {*picture.texts}
+    assert {"+6.74 %", "860 GB sent to other replicas in a step"} < {*picture.texts}
     ratio = picture.width_of("more") / picture.width_of("as at the start")
-    assert ratio == pytest.approx(0.0607, abs=0.001)
+    assert ratio == pytest.approx(0.0674, abs=0.001)
     assert "as at the start" in drawn(price_of_fitting(start, start)).texts

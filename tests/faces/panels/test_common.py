@@ -342,7 +342,7 @@ def test_mending_a_refusal_keeps_the_comparison() -> None:
     label, mended = state.offers[0]
     state.set_all(**mended)
     assert not state.problem, label
-    assert "dashed: 49 s" in state.html
+    assert "dashed: 46 s" in state.html
 
 
 def test_what_cannot_be_read_is_told_and_stays_as_it_was() -> None:

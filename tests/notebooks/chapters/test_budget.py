@@ -77,18 +77,19 @@ def test_embedding_and_head_of_llama_by_adam_in_place_of_muon() -> None:
 
 def test_what_the_evidence_says_of_the_splits_is_so() -> None:
     points = {x.name: x for x in frontier(H100, 64, 21, shelf()).points}
-    assert points["14B"].plan.mfu == pytest.approx(0.44, abs=0.005)
-    assert points["17B"].plan.mfu == pytest.approx(0.41, abs=0.005)
+    assert points["31B"].plan.mfu == pytest.approx(0.44, abs=0.005)
+    assert points["43B"].plan.mfu == pytest.approx(0.41, abs=0.005)
     halved = [name for name in points if points[name].plan.run.recompute == "alternate"]
-    assert halved == ["1.5B", "1.9B", "17B", "43B", "55B", "69B", "100B", "130B", "220B"]
-    for name in halved:
-        split, over = points[name].plan.split, {"100B": 2, "130B": 2, "220B": 4}
-        assert split.tensor_parallel == over.get(name, 1)
+    assert halved == ["100B", "130B", "220B"]
+    names = [*points]
+    for name in names[: names.index("330B")]:
+        split = points[name].plan.split
+        wide = names.index(name) >= names.index("43B")
+        assert split.tensor_parallel == (4 if name == "220B" else 2 if wide else 1)
         assert split.pipeline_parallel == (16 if name == "220B" else 1)
-        assert (split.micro_batch_size == 1) == (halved.index(name) >= halved.index("55B"))
+        assert (split.micro_batch_size == 1) == (names.index(name) > names.index("14B"))
     for name in ("330B", "430B"):
         assert (points[name].plan.run.recompute, points[name].fits) == ("full", False)
-    names = [*points]
     for name in names[names.index("4.2B") : names.index("55B") + 1]:
         span = points[name].loss
         assert 0.0035 <= span.greatest - span.likely <= 0.0105

@@ -69,7 +69,7 @@ def test_what_the_levers_cost_and_why() -> None:
     plain, some = Levers(2, 2, "none").plan.step, Levers(2, 2, "alternate").plan.step
     whole = Levers(2, 2, "full").plan.step
     assert some.matmuls / plain.matmuls == pytest.approx(1.1, abs=0.01)
-    assert some.total - plain.total == pytest.approx(some.matmuls - plain.matmuls)
+    assert some.total - plain.total == pytest.approx(some.matmuls - plain.matmuls, rel=0.01)
     assert whole.matmuls / plain.matmuls == pytest.approx(4 / 3, abs=0.01)
     assert whole.tensor > 1.3 * plain.tensor
     assert "adds a tenth to the matrix products, and leaves the rest" in words("08_plan")
@@ -122,7 +122,7 @@ def test_how_far_the_page_trusts_the_order() -> None:
     assert len(near) == 6
     assert near[-1] < 0.01
     assert round(worst, 2) == 0.43
-    assert (ranked["first three"] == 0).all()
+    assert (ranked["first three"] < 0.01).all()
     assert "within 1 % of the best six times, and once far slower" in words("08_plan")
 
 
@@ -132,8 +132,8 @@ def test_a_named_software_makes_a_step_less_uncertain() -> None:
     for software in ("megatron-core", "other"):
         named = plan.replace(software=software)
         assert named.first_run.greatest == plan.first_run.greatest
-        own = named.seconds_per_iteration
-        assert own.greatest / own.least < step.greatest / step.least
+    own = plan.replace(software="megatron-core").seconds_per_iteration
+    assert own.greatest / own.least < 0.8 * step.greatest / step.least
 
 
 def test_a_first_run_is_as_slow_as_the_page_says() -> None:

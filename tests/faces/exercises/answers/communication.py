@@ -82,7 +82,10 @@ ANSWERS = {
                     ({"tensor": 8, "zero": 1}, "longer than another split that fits"),
                     ({"tensor": 8}, "above all by the sums of tensor parallelism"),
                     ({"tensor": 8, "recompute": "none", "gpus": 64}, "above all by the sums"),
-                    ({"tensor": 8, "model": "Llama-3.2-1B"}, "above all by launching"),
+                    (
+                        {"tensor": 8, "model": "Llama-3.2-1B", "sequence": 1024},
+                        "above all by launching",
+                    ),
                     ({"pipeline": 8, "zero": 1, "batch": 8}, "above all by stages that wait"),
                     (
                         {"recompute": "none", "gpus": 6, "batch": 48},

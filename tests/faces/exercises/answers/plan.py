@@ -102,7 +102,7 @@ ANSWERS = {
             *(
                 (MINE | change, reply)
                 for change, reply in [
-                    ({"tokens": 57e9}, "it takes 24 to 33 days (as a first run up to 50.9 days)"),
+                    ({"tokens": 57e9}, "it takes 22 to 30 days (as a first run up to 50.9 days)"),
                     ({"tokens": 94e9}, "and you have 30"),
                     ({"sequence": 9216, "batch": 512}, "where 5.10 GB should stay free"),
                     (
