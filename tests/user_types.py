@@ -120,7 +120,6 @@ def plans() -> None:
     assert_type([plan.replace(**advice.change) for advice in advise(plan)], list[Plan])
     assert_type(plan.replace(shard="fsdp", sequence_length=4096), Plan)
     assert_type(plan.replace(shard="fsdp", offload="weights"), Plan)
-    plan.replace(offload="cpu")  # type: ignore[arg-type]
     assert_type(fewest_gpus(plan_run("gpt2", "H100", 8, 10**9, 8, recompute="none")), Plan)
 
 
@@ -138,6 +137,7 @@ def arrays() -> None:
 
 def mistakes() -> None:
     model = published.architecture("gpt2")
+    plan_run(model, "H100", 8, 1e9, 8, recompute="none", offload="cpu")  # type: ignore[arg-type]
     model.num_layers.max()  # type: ignore[attr-defined]
     count_parameters(model).parts().total()  # type: ignore[attr-defined]
     len(count_parameters(model).total)  # type: ignore[arg-type]
