@@ -42,17 +42,16 @@ from llmtrain_helpers.results import Interval
 def most_tokens(plan: Plan, days: Quantity[Number]) -> Interval:
     """The tokens that so many days pay for, with this plan's model, GPUs and split.
 
-    An `Interval`: at the slow end of what others reached, likely, at the fast end. With
-    a rate of one's own, stops come on top (see `Plan.days_with_stops`).
+    An `Interval`: at the slow end of the plan's days, likely, at the fast end.
 
     >>> from llmtrain_helpers import Accelerator, plan_run
     >>> model = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
     >>> plan = plan_run(model, h100, 64, 1e12, 512, recompute="none", zero_stage=3)
     >>> f"{most_tokens(plan, 30).likely:.3g}"
-    '1.22e+12'
+    '1.16e+12'
     """
-    (t,), T, span = as_results(days), plan.run.tokens, plan.days_with_stops
+    (t,), T, span = as_results(days), plan.run.tokens, plan.days
     broadcast(days=days, plan=span.likely, tokens=T)
     return Interval(*(T * t / x for x in (span.greatest, span.likely, span.least)))
 

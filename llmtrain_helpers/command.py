@@ -144,7 +144,7 @@ For example: how many tokens does Llama 3.1 8B see on eight H100 in two weeks?
 
   python -m llmtrain_helpers plan llama-3.1-8b --gpus 8 --chip h100 --days 14
 
-  With --days 14 it likely sees 70 billion tokens, 60 billion to 81 billion; a first run 50 billion.
+  With --days 14 it likely sees 66 billion tokens, 44 billion to 98 billion; promise 44 billion.
 """
 """What the help of a plan ends with; a test holds its last line to the command's."""
 
@@ -486,13 +486,13 @@ def _chosen(plan: Plan, given: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _in_time(plan: Plan, days: float, tokens: Interval) -> str:
-    """The tokens of so many days, and those of a first run, where no step was measured."""
+    """The tokens of so many days, and those to promise."""
     ends = f"{units.count(tokens.least, 2)} to {units.count(tokens.greatest, 2)}"
     likely = units.count(tokens.likely, 2)
     sentence = f"With --days {units.short(days)} it likely sees {likely} tokens, {ends}"
-    if plan.measured or plan.run.tuning is not None:
+    if plan.run.tuning is not None:
         return f"{sentence}."
-    return f"{sentence}; a first run {units.count(plan.first_run_tokens(days), 2)}."
+    return f"{sentence}; promise {units.count(plan.first_run_tokens(days), 2)}."
 
 
 def _table(report: Report) -> str:
@@ -570,7 +570,7 @@ def _numbers(
     plan: Plan, report: Report, given: Mapping[str, Any], advice: Sequence[Advice]
 ) -> dict[str, Any]:
     """A plan as JSON has it: SI units, but days and hours, which say so."""
-    days = plan.days_with_stops
+    days = plan.days
     hours = days.times(gpu_hours(units.DAY, plan.split.num_gpus))
     price, watts = plan.run.price_per_gpu_hour, plan.run.accelerator.power
     chosen, pasted = _chosen(plan, given)
@@ -599,8 +599,8 @@ def _numbers(
         "seconds_per_iteration": _ends(plan.seconds_per_iteration),
         "tokens_per_second_per_gpu": _ends(plan.gpu_throughput),
         "days": _ends(days),
-        "days_without_stops": _ends(plan.days) if measured else None,
-        "first_run_days": None if measured else _ends(plan.first_run),
+        "days_without_stops": _ends(plan.days_of_steps),
+        "first_run_days": _ends(plan.first_run),
         "gpu_hours": _ends(hours),
         "cost": None if price is None else _ends(hours.times(price)),
         "energy_joules": None if watts is None else _ends(hours.times(units.HOUR * watts)),

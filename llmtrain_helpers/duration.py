@@ -22,8 +22,8 @@ from llmtrain_helpers.checks import (
     unchecked,
 )
 from llmtrain_helpers.flops import Recompute
-from llmtrain_helpers.results import Interval, maximum
-from llmtrain_helpers.units import DAY, HOUR
+from llmtrain_helpers.results import Interval
+from llmtrain_helpers.units import HOUR
 
 UTILIZATIONS = (0.25, 0.35, 0.48)
 """MFU over whole runs, mostly with stops: low, likely and high of fourteen published
@@ -185,22 +185,6 @@ def checked_utilizations(utilizations: tuple[float, float, float]) -> tuple[floa
     if not low <= likely <= high:
         refuse("utilizations", utilizations, "is not ascending: low, likely, high")
     return low, likely, high
-
-
-@checked
-def first_run_days(
-    planned_days: Quantity[float | Array], published_seconds: Quantity[float | Array]
-) -> float | Array:
-    """Days that a first run of this kind may take: our caution, not a measurement.
-
-    The slow end by published runs (`training_interval`, in seconds), or the slow end of the
-    plan (in days) if that's slower. Numbers or arrays.
-
-    >>> span = training_interval(300e9, 175e9, num_gpus=1024, peak_flops=312e12)
-    >>> round(first_run_days(40.0, span.greatest), 1)
-    45.6
-    """
-    return maximum(planned_days, published_seconds / DAY)
 
 
 @checked

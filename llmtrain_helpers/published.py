@@ -340,7 +340,7 @@ def run_plan(name: str, **options: Unpack[Inputs]) -> Plan:
     `plan_run`, and come first. ValueError for a run without a shape or tokens.
 
     >>> round(run_plan("Llama 2 70B").gpu_hours.likely / 1e6, 2)
-    1.84
+    1.94
     """
     model, row = run_model(name), run(name)
     if "tokens" not in row:

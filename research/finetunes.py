@@ -255,7 +255,7 @@ def pace() -> Shares:
         f"{verdicts['inside'].sum()} of {len(rows)} speeds of {witnesses.nunique()} publications, "
         f"each judged by the others; {witnesses.value_counts().max()} are of one"
     )
-    return Shares((low, likely, high), (low, likely, high), evidence)
+    return Shares((low, likely, high), evidence)
 
 
 class SpeedRatio(NamedTuple):

@@ -10,14 +10,17 @@ prints the table of coverage, and the constants.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llmtrain_helpers import published
-from llmtrain_helpers.flops import RECOMPUTE, count_flops, gpt_flops
+from llmtrain_helpers.flops import RECOMPUTE, Recompute, count_flops, gpt_flops
 from llmtrain_helpers.plan.options import Software
-from llmtrain_helpers.plan.pace import CHIP_FAMILIES, UTILIZATIONS, Shares, of_family
+from llmtrain_helpers.plan.pace import CHIP_FAMILIES, Shares, of_family
 from llmtrain_helpers.plan.plan import Plan
+from llmtrain_helpers.results import Interval
+from llmtrain_helpers.units import DAY
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -258,16 +261,79 @@ def others_days(plan: Plan) -> list[OtherRun]:
     Of dense runs in 16 bits with a shape and GPU-hours, the fastest first; the plan is
     such a one too, and has no measured step.
     """
-    likely = UTILIZATIONS["16-bit dense"].runs[1]
+    at_peak = float(plan.days.likely * plan.hfu)
     runs = []
     for row in published.rows("training_runs"):
         hours, complete = published.hours_of(row), {"kind", "tokens"} <= row.keys()
         if hours and complete and row["name"] not in DERIVED:
             p, m, v = (row.get(x, 1) for x in ("pipeline_parallel", "micro_batches", "interleave"))
             share = run_share(row["name"]) * (1 + (p - 1) / (m * v))
-            days = float(plan.days.likely) * likely / share
-            runs.append(OtherRun(row["name"], bool(row["whole"]), days))
+            runs.append(OtherRun(row["name"], bool(row["whole"]), at_peak / share))
     return sorted(runs, key=lambda run: run.days)
+
+
+def stops() -> dict[str, float]:
+    """A run's time over its steps' time, of each run that publishes both, by name.
+
+    Four publish a rate beside their hours. Of OPT-175B and GLM-130B `interruptions` has the
+    share of the days that the steps took; MosaicML's benchmark has the pace of MPT-7B.
+    """
+    rates: dict[str, tuple[float, Recompute]] = {
+        "Llama 3.1 405B": (400e12, "none"),
+        "BLOOM-176B": (150e12, "full"),
+        "TinyLlama 1.1B": (0.56 * 312e12, "none"),
+        "PaLM 540B": (0.462 * 275e12, "none"),
+    }
+    factors = {
+        row["name"]: 1 / row["useful_share"]
+        for row in published.rows("interruptions")
+        if row["name"] in ("OPT-175B", "GLM-130B")
+    }
+    for name, (X, recompute) in rates.items():
+        made = published.run_plan(name, flops_per_gpu=X, recompute=recompute)
+        factors[name] = float(published.hours_of(published.run(name)) / made.gpu_hours.likely)
+    run = published.run("MPT-7B")
+    benchmark = next(x for x in published.rows("llmfoundry_benchmarks") if x["name"] == _OF_MPT_7B)
+    tokens_a_second = benchmark["tokens_per_s"] / benchmark["num_gpus"] * run["num_gpus"]
+    factors["MPT-7B"] = run["days"] * DAY * tokens_a_second / run["tokens"]
+    return dict(sorted(factors.items(), key=lambda pair: pair[1]))
+
+
+_OF_MPT_7B = "a100_40gb 7b, 2048 tokens, 128 GPUs, micro-batch 18, bf16"
+"""The step of MPT-7B in `llmfoundry_benchmarks` on the most of its cards."""
+
+
+def judged_runs() -> DataFrame:
+    """Whole runs beside the interval of steps over stops, their own team left out of both."""
+    from pandas import DataFrame
+
+    runs, steps, factors = whole_runs(), groups(), stops()
+    spans = []
+    for name, team in runs["team"].items():
+        kinds = f"steps, 16-bit dense{of_family(published.run(str(name))['accelerator'])}", NVIDIAS
+        others = (steps[kind][steps[kind]["team"] != team] for kind in kinds)
+        span = spread(next(rows for rows in others if len(rows)))
+        spans.append(run_span(span, [x for of, x in factors.items() if _team(of) != team]))
+    ends = DataFrame(spans, columns=["low", "likely", "high"], index=runs.index)
+    inside = runs["utilization"].between(ends["low"], ends["high"])
+    return runs.join(ends).assign(inside=inside)
+
+
+def run_span(of_steps: Span, longer: Collection[float]) -> Span:
+    """Shares of the peak over a whole run, from its steps' shares and how much longer runs take."""
+    low, likely, high = of_steps
+    at_peak = Interval(1 / high, 1 / likely, 1 / low)
+    span = at_peak.product(Interval(min(longer), median(longer), max(longer)))
+    return float(1 / span.greatest), float(1 / span.likely), float(1 / span.least)
+
+
+NVIDIAS = "steps, 16-bit dense"
+"""The steps that judge a run on a chip whose other steps are all its own team's."""
+
+
+def _team(name: str) -> str | None:
+    """The team of a published run; None for GLM-130B, of which no row of runs is complete."""
+    return {x["name"]: x["team"] for x in published.rows("training_runs")}.get(name)
 
 
 def model_utilizations() -> DataFrame:
@@ -386,21 +452,14 @@ def shares() -> dict[str, Shares]:
 
     Experts are pooled over 16 bits and fp8, where their shares are alike. A kind that
     one team's software alone has measured, or nobody, is untested: it takes the widest factor
-    of the tested ones on top of its own. Whole runs are known of one kind; elsewhere they
-    reach as much less than steps as there, and at best as much.
+    of the tested ones on top of its own.
     """
-    steps, of_runs = _spans_of_steps(), spread(whole_runs())
-    lost = of_runs[1] / steps["16-bit dense"][1]
-    runs = {kind: (u[0] * lost, u[1] * lost, u[2]) for kind, u in steps.items()}
-    runs["16-bit dense"] = of_runs
-
+    steps = _spans_of_steps()
     table: Any = coverage()
-    whole_runs_row = table.loc["whole runs, 16-bit dense"]
     experts = _in_words(table.loc["steps, experts"], "models")
     few = table.loc["steps, fp4 dense", "rows"]
     evidence = {
-        "16-bit dense": f"{_in_words(table.loc['steps, 16-bit dense'], 'publications')}; "
-        f"{whole_runs_row['inside']:.0f} of {whole_runs_row['rows']:.0f} whole runs",
+        "16-bit dense": _in_words(table.loc["steps, 16-bit dense"], "publications"),
         "fp8 dense": _in_words(table.loc["steps, fp8 dense"], "publications"),
         "fp4 dense": f"untested: {few:.0f} steps, all of NVIDIA's software",
         **{
@@ -411,10 +470,7 @@ def shares() -> dict[str, Shares]:
         "16-bit experts": experts,
         "fp8 experts": experts,
     }
-    return {
-        kind: Shares(_rounded(steps[kind]), _rounded(runs[kind]), evidence.get(kind, NONE))
-        for kind in steps
-    }
+    return {kind: Shares(_rounded(span), evidence.get(kind, NONE)) for kind, span in steps.items()}
 
 
 NONE = "untested: nobody has published such steps"
@@ -483,5 +539,11 @@ def main() -> None:
         print("".join(f"{row[name]:7.0%}" for name in ERRORS))
     print()
     for name, share in shares().items():
-        steps, runs = (" ".join(f"{u:.2f}" for u in span) for span in (share.steps, share.runs))
-        print(f"{name:32}steps {steps}, runs {runs}: {share.evidence}")
+        print(f"{name:32}{' '.join(f'{u:.2f}' for u in share.steps)}: {share.evidence}")
+    print()
+    print("a run's time over its steps':", ", ".join(f"{x} {y:.2f}" for x, y in stops().items()))
+    verdict = verdicts(judged_runs())
+    print(
+        f"days by steps and stops: {verdict['inside']:.0%} of {verdict['rows']} whole runs inside, "
+        f"{verdict['width']:.2f} wide, error {verdict['error']:.0%}"
+    )

@@ -172,7 +172,9 @@ GOOD: dict[str, list[Any]] = {
     "tuned_memory.recompute": ["none", "full"],
     "flops_per_gpu": [140e12, np.array([1e14, 1.5e14])],
     "peak_flops": [312e12, 989e12],
+    "span": [Interval(1, 1.3, 2.0), Interval(2, 2, 2)],
     "utilizations": [(0.3, 0.4, 0.5)],
+    "stops": [(1, 1.1, 1.5), (1, 1, 1)],
     "format": ["bf16"],
     "name": ["mine"],
     "model.names.architecture.name": ["Llama-3.1-8B", "gpt2"],
@@ -404,6 +406,7 @@ UNCHECKED = [
     "parallelism.ring_at",
     "communication.traffic_seconds",
     "plan.advice.check_one",
+    "plan.plan.check_size",
     "plan.plan.run_flops",
     "plan.plan.run_traffic",
     "plan.report.sharded",
@@ -485,7 +488,9 @@ BAD_THINGS: dict[str, list[Any]] = {
     "behind": [8, "data", {"data": -1}, {"date": 1}],
     "targets": [8, None, ["querry"], [8]],
     "lengths": [8, None, [], [0], ["a"], [2048]],
+    "span": [None, 1.3, (1, 2, 3), "wide", Interval(0, 1, 2)],
     "utilizations": [0.3, (0.3, 0.4), [0.3, 0.4, 0.5], (0.5, 0.4, 0.3), (30, 40, 50)],
+    "stops": [1.3, (1, 1.2), [1, 1.2, 1.5], (1.5, 1.2, 1), (0.9, 1, 1.1), (1, 1.2, float("nan"))],
     "layers": [8, "8", [8], [(0, MIXED)], [(1, 8)]],
 }
 """Of what is neither a number nor a word."""
@@ -498,8 +503,8 @@ NAMES: dict[str, str] = {
         best_checkpoint_interval.checkpoint_seconds money price_per_gpu_hour watts_per_gpu
         power bandwidth link_bandwidth network_bandwidth host_bandwidth num_bytes memory
         shown_memory serving_memory overhead update scale rate loss flops share imbalance
-        tokens_per_parameter loss_scale delta critical A B E alpha beta planned_days
-        published_seconds gpu_hours
+        tokens_per_parameter loss_scale delta critical A B E alpha beta
+        gpu_hours
         duration.tokens_in_time.tokens duration.tokens_in_time.limit
         batch.batch_cost.global_batch_size budget.tokens_for_size.parameters loss.parameters
         loss.tokens

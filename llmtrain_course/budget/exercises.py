@@ -109,7 +109,7 @@ NEAR = 0.01
 
 USED_AT_LEAST, ROUNDED = 0.7, 1.015
 """Shares of the days: the least to be used; the most, as the course promises tokens in
-two digits (34 billion to an 8B, which is 33.5)."""
+two digits, some of them rounded up."""
 
 
 class OwnRun(Exercise):

@@ -161,7 +161,7 @@ def usual_plan(model: Transformer, accelerator: Accelerator, num_gpus: int) -> P
     >>> from llmtrain_helpers import shelf
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
     >>> usual_plan(shelf()["69B"], h100, 64)
-    <Plan: 189 days, 73.6 GB a GPU, fits>
+    <Plan: 199 days, 73.6 GB a GPU, fits>
     """
     return best_split(model, accelerator, num_gpus, usual_batch(model, num_gpus))
 
@@ -208,7 +208,7 @@ def rough_frontier(
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
     >>> least = min(rough_frontier(h100, 64, 21, shelf()), key=lambda outcome: outcome.loss)
     >>> least.name, round(least.loss, 3)
-    ('24B', 2.065)
+    ('24B', 2.068)
     """
     n, time, known_law = single("num_gpus", num_gpus), one("days", days, quantity), loss_law(law)
     models, outcomes = named_shapes(shapes), []

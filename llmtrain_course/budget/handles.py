@@ -58,7 +58,7 @@ _STOPS = {name: units.read(name) for name in _SHELF}
 
 
 USUAL, FIRST = "as usual", "a first run"
-"""What others usually reach, and what a first run can promise."""
+"""What others usually reach, and the slow end, which a first run can promise."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,9 @@ _CONTROLS = {
         stops=tuple(_STOPS.values()),
     ),
     "speed": controls.choice(
-        "Speed", "What others usually reach, or what a first run can promise.", (USUAL, FIRST)
+        "Speed",
+        "What others usually reach, or the slow end, which a first run can promise.",
+        (USUAL, FIRST),
     ),
     "chip": controls.CHIP,
     "price": controls.PRICE,
@@ -212,7 +214,8 @@ def _sentence(setting: Setting, own: Outcome, best: Outcome | None) -> str:
         return result + f"Yours, {own.name}, does not fit."
     if not setting.model and abs(own.parameters / setting.size - 1) > 0.05:
         result += f"On the shelf {own.name} comes nearest to {units.short(setting.size)}. "
-    above = f"{own.loss - best.loss:.3f} above"
+    more = own.loss - best.loss
+    above = f"{more:.3f} above" if more >= 0.001 else "less than 0.001 above"
     return f"{result}Yours, {own.name} on {units.count(own.tokens)}, ends {above}."
 
 
@@ -269,7 +272,6 @@ def _table(setting: Setting, own: Outcome) -> str:
             "tokens, slow end to fast end",
             f"{units.count(tokens.least)} to {units.count(tokens.greatest)}",
         ],
-        ["tokens even of a first run", units.count(plan.first_run_tokens(days))],
         ["tokens for each parameter", units.digits(own.tokens / own.parameters, 2)],
         ["split", ways],
         ["recomputed", plan.run.recompute],

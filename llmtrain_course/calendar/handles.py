@@ -351,8 +351,8 @@ SAVE_INTERVAL = common.Handle(
 
 # --- a run on the days of a calendar
 
-_START, _THERE, _PROMISED = date(2027, 3, 1), 30, 35
-"""The first day of the run, the days that there are, and those that page 08 promises."""
+_START, _THERE = date(2027, 3, 1), 30
+"""The first day of the run, and the days that there are."""
 
 _STEPS = {"fast": "least", "as likely": "likely", "slow": "greatest"}
 """How long a step takes that nobody has timed."""
@@ -392,7 +392,8 @@ class Dated:
         cost = units.duration(run.lost + run.restarting) if run.stops else "nothing"
         caption = f"Done on <b>{end:%A}, {end.day} {end:%B}</b>, {when}. "
         caption += f"{units.plural(run.stops, 'failure')} cost {cost}."
-        return common.pictured(dated_run(whole, _START, _THERE, _PROMISED, **width), caption)
+        promised = round(float(plan.first_run.greatest))  # by chapter 08
+        return common.pictured(dated_run(whole, _START, _THERE, promised, **width), caption)
 
 
 _SEED = 1

@@ -220,20 +220,19 @@ def _computed(kept: Mapping[str, Value]) -> OwnRun:
 
 
 def _promised(run: OwnRun) -> int:
-    """The tokens of a first run: at the low end of the shares that published runs reached.
+    """The tokens of a first run: what its best split gets through at the slow end of its days.
 
-    Fewer where the plan's steps are slower than 6TP says, as those of small models on
-    long texts: what its best split gets through.
+    Where no split comes out even or fits, those of 6TP at the slow end of published runs.
     """
-    chip, shape = known_accelerator(run.chip), run.shape
-    size = count_parameters(shape).active
-    rate = rate_at(UTILIZATIONS[0], chip.peak(chip.training_format))
-    tokens = trainable_tokens(run.days * units.DAY, size, run.gpus, rate, "none")
     try:
         plan = replace(run, tokens=10**12).plan
+        if plan.fits:
+            return int(plan.first_run_tokens(run.days))
     except ValueError:  # no split comes out even
-        return int(tokens)
-    return int(min(tokens, plan.first_run_tokens(run.days)) if plan.fits else tokens)
+        pass
+    chip, size = known_accelerator(run.chip), count_parameters(run.shape).active
+    rate = rate_at(UTILIZATIONS[0], chip.peak(chip.training_format))
+    return int(trainable_tokens(run.days * units.DAY, size, run.gpus, rate, "none"))
 
 
 def _understood(text: str, entries: Mapping[str, Any]) -> tuple[dict[str, Value], list[str]]:

@@ -244,12 +244,12 @@ _COMMON_LEAST, _NEAR = 20, 0.02
 
 
 class OwnPlan(Exercise):
-    """A plan that fits with its reserve, and ends in time even as a first run."""
+    """A plan that fits with its reserve, and keeps its promise: the slow end of its days."""
 
     hint = (
         "Which factor of the time can give?",
         "Days fall with fewer tokens, with more GPUs, and without recomputation.",
-        "Tokens · days you have / the latest day of a first run would just do.",
+        "Tokens · days you have / the days to promise would just do.",
     )
 
     def grade(self, answer: Answer) -> Grade:
@@ -265,8 +265,8 @@ class OwnPlan(Exercise):
             return False, _why_not(plan)
         if latest > limit * (1 + _NEAR):
             return False, (
-                f"it fits, with {holds} on each GPU, but it takes {days} (as a first run up "
-                f"to {latest:.1f} days), and you have {limit:g}. {HINT}"
+                f"it fits, with {holds} on each GPU, but it takes {days}, so promise "
+                f"{latest:.1f}, and you have {limit:g}. {HINT}"
             )
         if latest < limit / 10:
             return False, (
@@ -406,11 +406,13 @@ EXERCISES: dict[str, Exercise] = {
         },
         wrong_values={
             _computing_days(): "these are the days of computing: the stops come on top.",
-            _computing_days() * STOPS[0]: "this has the stops of the best of the four runs; "
-            "the worst lost 50 %.",
-            _computing_days() * 0.5: "this is the time of the stops alone: add the computing.",
-            _computing_days() / (1 - 0.5): "this divides by a half: the stops are half of "
-            "the computing, not half of the calendar.",
+            _computing_days() * STOPS[0]: "this has the stops of the best of the seven runs; "
+            f"the worst lost {units.share(STOPS[2] - 1)}.",
+            _computing_days() * (STOPS[2] - 1): "this is the time of the stops alone: add the "
+            "computing.",
+            _computing_days() / (2 - STOPS[2]): "this divides by what the stops leave of the "
+            f"computing: the stops are {units.share(STOPS[2] - 1)} of the computing, not of the "
+            "calendar.",
         },
     ),
     "plan-b": Numeric(

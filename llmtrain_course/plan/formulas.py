@@ -18,7 +18,7 @@ def rounded_down(number: float) -> int:
 
 
 def in_time(plan: Plan, days: Number) -> Result:
-    """Whether even a first run of a plan ends in so many days; 30.04 are as many as 30."""
+    """Whether even the slow end of a plan's days is in so many days; 30.04 are as many as 30."""
     instance("plan", plan, Plan)
     t, latest = quantity("days", days), plan.first_run.greatest
     broadcast(days=t, plan=latest)

@@ -20,6 +20,7 @@ from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.advice import Advice, advise
 from llmtrain_helpers.plan.options import SOFTWARE, Changes, Software
+from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.plan.report import STACKS, rests_on
 from llmtrain_helpers.precision import RecipeName
@@ -186,6 +187,7 @@ def planned(setting: Setting) -> Plan:
         price_per_gpu_hour=setting.price or None,
         keep_gradients=setting.keeps_gradients,
         flops_per_gpu=setting.flops_per_gpu or None,
+        stops=STOPS if setting.flops_per_gpu else None,  # it's measured while the machines run
         format=setting.format,
         expert_parallel=setting.experts,
         recipe=setting.recipe,
@@ -269,13 +271,10 @@ def _tables(plan: Plan) -> str:
         [f"memory of a GPU, at the {plan.phase}", units.gigabytes(plan.memory.total)],
         ["to be kept free", units.gigabytes(plan.reserve)],
     ]
-    spans = _spans(plan)
+    estimated = common.table(["estimated", "least", "likely", "greatest"], _spans(plan))
     if plan.measured:
-        exact = [[name, likely] for name, _, likely, _ in spans]
-        estimated = common.table(["at your rate", ""], exact)
-        estimated += "<p>The calendar adds what stops the machines.</p>"
+        estimated += "<p>The step is yours, and the stops are those of seven published runs.</p>"
     else:
-        estimated = common.table(["estimated", "least", "likely", "greatest"], spans)
         estimated += f"<p>Likely MFU {units.percent(plan.mfu)}. "
         estimated += f"The intervals: {rests_on(plan)}; {STACKS[plan.run.software]}.</p>"
         estimated += _step_by_parts(plan)
@@ -409,7 +408,7 @@ def _code(setting: Setting, plan: Plan) -> str:
     if setting.format:
         options["format"] = setting.format
     if plan.run.flops_per_gpu is not None:
-        options["flops_per_gpu"] = plan.run.flops_per_gpu
+        options |= {"flops_per_gpu": float(plan.run.flops_per_gpu), "stops": plan.run.stops}
     written = ", ".join(f"{name}={value!r}" for name, value in options.items())
     path, step = setting.config.strip(), setting.seconds_per_iteration
     model = f"read_config({path!r}" if path else f"architecture({setting.model!r}"
@@ -508,8 +507,9 @@ def _draw_promise(now: Promise, before: Promise | None, layout: Layout = WIDE) -
     plan, others = now.plan, _others()
     if now.seconds:
         text = (
-            f"The run's steps take {units.duration(plan.days.likely * units.DAY)}, with "
-            f"u = {units.share(plan.hfu)}, and stops add to that. <b>Promise {_days(plan)}.</b>"
+            f"The run's steps take {units.duration(plan.days_of_steps.likely * units.DAY)}, with "
+            f"u = {units.share(share_of_peak(plan, plan.days_of_steps.likely))}, and stops add to "
+            f"that. <b>Promise {_days(plan)}.</b>"
         )
     else:
         faster = sum(run.days <= plan.first_run.greatest for run in others)

@@ -165,11 +165,11 @@ def time_verdict(plan: Plan, days: float) -> str:
 
 
 def _time_in_words(plan: Plan, days: float) -> str:
-    span = format_span(plan.days_with_stops)
+    span = format_span(plan.days)
     if plan.measured:
-        estimate = f"{format_days(plan.days.likely)} of computing, with stops {span}"
+        estimate = f"{format_days(plan.days_of_steps.likely)} of computing, with stops {span}"
     else:
-        estimate = f"As busy as in other runs it takes {span}"
+        estimate = f"With the steps and stops of other runs it takes {span}"
     return f"{estimate}; promise {format_days(plan.first_run.greatest)}. You have {days:,g} days."
 
 
@@ -192,16 +192,14 @@ Key = list[tuple[str, float, str]]
 
 
 def _spent(plan: Plan, axis: Axis, y: float, high: float) -> tuple[str, Key]:
-    """The bar up to the promise: of computing and stops, or of faster and slower runs."""
+    """The bar up to the promise: of computing and stops, or of what is least and likely."""
+    latest = plan.first_run.greatest
     if plan.measured:
-        parts = [(plan.days.likely, 1.0, "computing"), (plan.first_run.greatest, 0.4, "stops")]
+        parts = [(plan.days_of_steps.likely, 1.0, "computing"), (latest, 0.4, "stops")]
     else:
-        span, latest = plan.days, plan.first_run.greatest
-        parts = [(span.least, 1.0, "the fastest runs"), (span.greatest, 0.62, "most runs")]
-        if latest > span.greatest:
-            parts.append((latest, 0.32, "a first run"))
-        else:
-            parts[-1] = (latest, 0.62, "most runs, and a first run")
+        span = plan.days
+        parts = [(span.least, 1.0, "at least"), (span.likely, 0.62, "likely")]
+        parts.append((latest, 0.32, "at most"))
     parts = [part for i, part in enumerate(parts) if not i or parts[i - 1][0] < axis.most]
     svg, start = "", 0.0
     for end, opacity, word in parts:
@@ -307,7 +305,7 @@ def price_of_fitting(plan: Plan, start: Plan, layout: Layout = WIDE) -> Drawing:
 
 # --- a promise, before and after a step is measured
 
-_ROWS, _STACKED = ((58, 26), (126, 22), (182, 30)), ((94, 26), (176, 22), (246, 30))
+_ROWS, _STACKED = ((58, 26), (126, 22), (182, 30)), ((110, 26), (192, 22), (262, 30))
 """Where the rows of the promise stand, and how high their bars are; with words above them."""
 
 _OTHERWISE = COLORS["gradients"]
@@ -317,27 +315,27 @@ _OTHERWISE = COLORS["gradients"]
 def promise(
     plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: float, layout: Layout = WIDE
 ) -> Drawing:
-    """What others took, what one step says, and what follows: all in days of one plan.
+    """What others took, what steps take, and what follows: all in days of one plan.
 
     `unmeasured` is the plan without its measured step, whose interval fades behind it.
     """
     axis = Axis(16 if layout.stacked else 176, layout.width - 16, 75)
-    rows, floor = (_STACKED, 278) if layout.stacked else (_ROWS, 214)
+    rows, floor = (_STACKED, 294) if layout.stacked else (_ROWS, 214)
     faint = 0.25 if plan.measured else 1.0
     seconds = unmeasured.seconds_per_iteration
     ends = units.digits(seconds.least, 2), units.digits(seconds.greatest, 2)
     labels = [
         ("published runs", "in days of yours"),
-        ("a single step", f"others: {ends[0]} to {ends[1]} s"),
+        ("steps alone", f"others: {ends[0]} to {ends[1]} s"),
         ("your promise", format_days(plan.first_run.greatest)),
     ]
     if plan.measured:
         step = units.duration(plan.seconds_per_iteration.likely)
-        labels[1] = ("a single step", f"yours: {step}")
+        labels[1] = ("steps alone", f"yours: {step}")
     svg = ""
     for i, ((y, _), (head, note)) in enumerate(zip(rows, labels, strict=True)):
         if layout.stacked:
-            y -= 24 if i else 50  # above the dots
+            y -= 24 if i else 66  # above the dots, seven at most
         svg += text(16, y, head, 15, font_weight=700)
         note_at = (layout.width - 16, y) if layout.stacked else (16, y + 20)
         svg += text(*note_at, note, 14, "end" if layout.stacked else "start")

@@ -198,11 +198,19 @@ class Assumptions(TypedDict, total=False):
     ]
     utilizations: Annotated[
         tuple[float, float, float] | None,
-        Help("three shares of the peak, in place of those that others reached"),
+        Help("three shares of the peak over the whole run, in place of those that others reached"),
+    ]
+    stops: Annotated[
+        tuple[float, float, float] | None,
+        Help(
+            "a run's time over its steps' time, least, likely and most",
+            "; by default `STOPS`; 1 beside `flops_per_gpu` and `utilizations`, which are the "
+            "whole run's, and for a model that is adapted, of which nobody publishes it",
+        ),
     ]
     flops_per_gpu: Annotated[
         Number | None,
-        Help("a measured rate with the bubble in it: t = T/(Bs) · F/(nX)", symbol="X"),
+        Help("the whole run's rate with the bubble in it: t = T/(Bs) · F/(nX)", symbol="X"),
     ]
     pace: Annotated[Pace | None, Help("what `Plan.calibrated` makes of a measured step")]
     reserve: Annotated[

@@ -1,8 +1,8 @@
 """How fast others' steps and runs were. Beside notebooks/08_plan.ipynb.
 
-A plan's seconds: at a given rate, at a measured step's pace, or over the shares of the
-peak that others reached, which the split shifts. `utilizations` and `splits` compute
-these constants from data/, and tests hold them to it.
+A step's seconds: at a given rate, at a measured step's pace, or over the shares of the
+peak that others reached, which the split shifts. A run's are its steps' times the stops.
+`utilizations` and `splits` compute these constants from data/, and tests hold them to it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from llmtrain_helpers.results import Interval
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of the dense peak that others reached, recomputed work counted (HFU).
+    """Shares of the dense peak that others' steps reached, recomputed work counted (HFU).
 
-    For single `steps` and for whole `runs` with their stops, each low, likely and high,
-    without the pipeline's bubble; `evidence` says in words what they're based on.
+    Low, likely and high, without the pipeline's bubble and without stops; `evidence` says in
+    words what they're based on.
     """
 
     steps: tuple[float, float, float]
-    runs: tuple[float, float, float]
     evidence: str
 
 
@@ -66,64 +65,37 @@ def for_every_family(shares: Mapping[str, Shares]) -> dict[str, Shares]:
 
 
 PUBLISHED_SHARES = {
-    "16-bit dense on AMD": Shares(
-        (0.22, 0.41, 0.77), (0.18, 0.34, 0.77), "untested: 4 steps, all of one publication"
-    ),
+    "16-bit dense on AMD": Shares((0.22, 0.41, 0.77), "untested: 4 steps, all of one publication"),
     "16-bit dense on TPU": Shares(
-        (0.52, 0.66, 0.83),
-        (0.43, 0.54, 0.83),
-        "10 of 47 steps of 2 publications, each judged by the other",
+        (0.52, 0.66, 0.83), "10 of 47 steps of 2 publications, each judged by the other"
     ),
     "16-bit dense on Trainium": Shares(
-        (0.16, 0.32, 0.64), (0.13, 0.26, 0.64), "untested: 24 steps, all of one publication"
+        (0.16, 0.32, 0.64), "untested: 24 steps, all of one publication"
     ),
-    "fp8 dense on Gaudi": Shares(
-        (0.3, 0.51, 0.86), (0.24, 0.41, 0.86), "untested: 3 steps, all of one publication"
-    ),
-    "fp8 dense on TPU": Shares(
-        (0.23, 0.51, 1.0), (0.19, 0.42, 1.0), "untested: 4 steps, all of one publication"
-    ),
+    "fp8 dense on Gaudi": Shares((0.3, 0.51, 0.86), "untested: 3 steps, all of one publication"),
+    "fp8 dense on TPU": Shares((0.23, 0.51, 1.0), "untested: 4 steps, all of one publication"),
     "16-bit dense": Shares(
-        (0.38, 0.53, 0.72),
-        (0.37, 0.43, 0.5),
-        "422 of 491 steps of 20 publications, each judged by the others; 9 of 10 whole runs",
+        (0.38, 0.53, 0.72), "422 of 491 steps of 20 publications, each judged by the others"
     ),
     "fp8 dense": Shares(
-        (0.29, 0.38, 0.49),
-        (0.24, 0.31, 0.49),
-        "106 of 121 steps of 9 publications, each judged by the others",
+        (0.29, 0.38, 0.49), "106 of 121 steps of 9 publications, each judged by the others"
     ),
-    "fp4 dense": Shares(
-        (0.1, 0.2, 0.38), (0.08, 0.16, 0.38), "untested: 12 steps, all of NVIDIA's software"
-    ),
-    "32-bit dense": Shares(
-        (0.23, 0.53, 1.0), (0.19, 0.43, 1.0), "untested: nobody has published such steps"
-    ),
+    "fp4 dense": Shares((0.1, 0.2, 0.38), "untested: 12 steps, all of NVIDIA's software"),
+    "32-bit dense": Shares((0.23, 0.53, 1.0), "untested: nobody has published such steps"),
     "16-bit experts": Shares(
-        (0.1, 0.17, 0.28),
-        (0.08, 0.14, 0.28),
-        "92 of 110 steps of 4 models, each judged by the others",
+        (0.1, 0.17, 0.28), "92 of 110 steps of 4 models, each judged by the others"
     ),
     "fp8 experts": Shares(
-        (0.1, 0.17, 0.28),
-        (0.08, 0.14, 0.28),
-        "92 of 110 steps of 4 models, each judged by the others",
+        (0.1, 0.17, 0.28), "92 of 110 steps of 4 models, each judged by the others"
     ),
-    "fp4 experts": Shares(
-        (0.03, 0.09, 0.24), (0.03, 0.07, 0.24), "untested: nobody has published such steps"
-    ),
-    "32-bit experts": Shares(
-        (0.06, 0.17, 0.46), (0.05, 0.14, 0.46), "untested: nobody has published such steps"
-    ),
+    "fp4 experts": Shares((0.03, 0.09, 0.24), "untested: nobody has published such steps"),
+    "32-bit experts": Shares((0.06, 0.17, 0.46), "untested: nobody has published such steps"),
 }
 """What others reached, by kind: the number format, dense or experts. A share of the
 16-bit peak is no share of the fp8 peak, and experts reach a far smaller one."""
 
 UTILIZATIONS = for_every_family(PUBLISHED_SHARES)
 """The same for every kind on the chips of every family."""
-
-WHOLE_RUNS = UTILIZATIONS["16-bit dense"].evidence.rpartition("; ")[2]
-"""What any interval of days is based on: whole runs are only known for this kind."""
 
 HIGHEST = {
     "16-bit dense": 0.87,
@@ -166,7 +138,6 @@ experts, in 16 bits and fp8 alike, and by software; for experts only NVIDIA's is
 TUNED = {
     "16-bit": Shares(
         (0.43, 0.57, 0.74),
-        (0.43, 0.57, 0.74),
         "124 of 141 speeds of 3 publications, each judged by the others; 119 are of one",
     )
 }
@@ -180,22 +151,43 @@ LONGEST = 65_536
 with 131,072 and 262,144 the steps took 1.6 and 1.7 times the likely seconds (torchtitan,
 the scores through a ring), and nothing is fitted to them."""
 
-STOPS = (1.08, 1.2, 1.5)
-"""A run's time over its computing time alone, for four published runs whose rate is known:
-least, middle and most. It includes restarts, evaluation and batches that grew."""
+STOPS = (1.08, 1.3, 1.64)
+"""A run's time over its steps' time: least, middle and most of seven published runs.
+
+It holds restarts, evaluation, batches that grew and whatever else kept the steps waiting.
+Neither the number of GPUs nor the days foretell it, so it's one factor for every run
+(`research.utilizations.stops`)."""
+
+WHOLE_RUNS = "10 of 10 whole runs lie inside, each judged without its own team"
+"""How days by steps and stops did on the published runs whose hours are the run's alone."""
+
+
+def stops(run: Run) -> tuple[float, float, float]:
+    """A run's time over its steps' time: its own, or `STOPS`.
+
+    1 at a rate or shares of the peak that were given, which are the whole run's, and in
+    tuning, where nobody publishes stops.
+    """
+    if run.stops is not None:
+        return run.stops
+    given = run.flops_per_gpu is not None or run.utilizations is not None
+    return (1, 1, 1) if given or run.tuning is not None else STOPS
+
+
+def whole_run(seconds: Interval, stops: tuple[float, float, float]) -> Interval:
+    """Seconds of a run from those of its steps: step × stops, as in `Interval.product`."""
+    return seconds if stops == (1, 1, 1) else seconds.product(Interval(*stops))
 
 
 def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares:
     """Shares of the peak that others reached with such a format, dense or with experts.
 
     With a model of the step, shifted by the split: what the model gives of the peak,
-    times the pace of others' steps; whole runs in the same ratio. If nobody says whether
-    its kernels are compiled, the high end is that of a step where they are. The run's own
-    `utilizations` replace all that.
+    times the pace of others' steps. If nobody says whether its kernels are compiled, the high
+    end is that of a step where they are. The run's own `utilizations` replace all that.
     """
     if run.utilizations is not None:
-        u = run.utilizations
-        return Shares(u, u, "the utilisations that were given")
+        return Shares(run.utilizations, "the utilisations that were given")
     if run.tuning is not None:
         return TUNED["16-bit"]
     bits, layers = _kind(run)
@@ -204,9 +196,7 @@ def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares
         return shares
     paces, evidence = PACES.get((layers, run.software), PACES[layers, "any"])
     low, likely, high = (at_peak / step.total * pace for pace in paces)
-    high = high / step.compiled
-    runs = [u * likely / shares.steps[1] for u in shares.runs]
-    return Shares((low, likely, high), (runs[0], runs[1], runs[2]), evidence)
+    return Shares((low, likely, high / step.compiled), evidence)
 
 
 def highest_share(run: Run) -> float | None:
@@ -222,26 +212,21 @@ def _kind(run: Run) -> tuple[str, str]:
 
 def seconds_per_step(
     run: Run, work: Result, at_peak: Result, shares: Shares, step: StepSeconds | None
-) -> tuple[Interval, Interval]:
-    """Seconds of a step, and of a step of a whole run, which includes the stops.
+) -> Interval:
+    """Seconds of a step, without stops; exact at a given rate or a measured step's own split.
 
-    With a given rate or pace both are the same. `work` is a step's FLOPs, `at_peak` the
-    seconds that they take at the peak, including the pipeline's bubble. What is offloaded
-    comes on top of others' shares, unless they are of the model of a step, which has it.
+    `work` is a step's FLOPs, `at_peak` the seconds that they take at the peak, including
+    the pipeline's bubble. What is offloaded comes on top of others' shares, unless they are
+    of the model of a step, which has it.
     """
     if run.flops_per_gpu is not None:
         utilization(run.flops_per_gpu, run.peak)  # refuses a rate above the peak
         exact = work / (run.num_gpus * run.flops_per_gpu)
-        interval = Interval(exact, exact, exact)
-        return interval, interval
+        return Interval(exact, exact, exact)
     if run.pace is not None and step is not None:
-        interval = run.pace.seconds(step, run.split)
-        return interval, interval
+        return run.pace.seconds(step, run.split)
     quantity("tokens·FLOPs/(num_gpus·peak)", at_peak)
     of_step = not any(shares is x for x in (*TUNED.values(), *UTILIZATIONS.values()))
     more = 0 if of_step or run.offload == "none" else offload_seconds(run)
-    of_steps, of_runs = (
-        Interval(at_peak / high + more, at_peak / likely + more, at_peak / low + more)
-        for low, likely, high in (shares.steps, shares.runs)
-    )
-    return of_steps, of_runs
+    low, likely, high = shares.steps
+    return Interval(at_peak / high + more, at_peak / likely + more, at_peak / low + more)

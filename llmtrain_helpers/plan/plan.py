@@ -30,7 +30,6 @@ from llmtrain_helpers.communication import Traffic, step_traffic
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.duration import (
     energy,
-    first_run_days,
     gpu_hours,
     iterations,
     tokens_in_time,
@@ -51,7 +50,14 @@ from llmtrain_helpers.plan.memory import (
     stage_parameters,
 )
 from llmtrain_helpers.plan.options import Changes, Inputs, Options, check_names, with_options
-from llmtrain_helpers.plan.pace import STOPS, Shares, highest_share, others_shares, seconds_per_step
+from llmtrain_helpers.plan.pace import (
+    Shares,
+    highest_share,
+    others_shares,
+    seconds_per_step,
+    stops,
+    whole_run,
+)
 from llmtrain_helpers.plan.run import DEFAULTS, Run, spelt_out
 from llmtrain_helpers.plan.seconds import Pace, StepSeconds
 from llmtrain_helpers.plan.step import excess_flops, step_parts, unknown_figures
@@ -71,10 +77,10 @@ class Plan:
     """What a run takes; made by `plan_run`, varied by `replace`.
 
     `flops` are those of an iteration; `memory` is that of the GPU that holds most;
-    `traffic` the bytes that a GPU sends to other replicas in a step; `seconds` those of
-    the whole run, stops included, and `seconds_per_iteration` those of a step without:
-    intervals over what others reached (see `shares`), or exact at a given rate. That of the
-    run is as wide as whole runs are apart, whatever is known of software and split.
+    `traffic` the bytes that a GPU sends to other replicas in a step. `seconds_per_iteration`
+    are those of a step without stops: an interval over what others reached (see `shares`), or
+    exact if it was measured; `seconds` those of the whole run, steps times stops (`STOPS`).
+    A rate that was given is the whole run's, with nothing on top.
     """
 
     run: Run
@@ -101,8 +107,9 @@ class Plan:
         work = flops.total + excess_flops(run, run.global_batch_size)
         at_peak = work * (1 + split.bubble) / (split.num_gpus * run.peak)
         shares = others_shares(run, at_peak, step)
-        of_steps, of_runs = seconds_per_step(run, flops.total, at_peak, shares, step)
-        check_size(run, flops.total * steps, of_runs.greatest * steps)
+        of_step = seconds_per_step(run, flops.total, at_peak, shares, step)
+        seconds = whole_run(of_step, stops(run)).times(steps)
+        check_size(run, flops.total * steps, seconds.greatest)
         return cls(
             run=run,
             parameters=count_parameters(model),
@@ -112,8 +119,8 @@ class Plan:
             step=step,
             iterations=steps,
             shares=shares,
-            seconds_per_iteration=of_steps,
-            seconds=of_runs.times(steps),
+            seconds_per_iteration=of_step,
+            seconds=seconds,
         )
 
     @property
@@ -166,7 +173,7 @@ class Plan:
 
     @property
     def days(self) -> Interval:
-        """Days of the run."""
+        """Days of the run, stops included."""
         return self.seconds.times(1 / units.DAY)
 
     @property
@@ -175,30 +182,19 @@ class Plan:
         return self.run.flops_per_gpu is not None or self.run.pace is not None
 
     @property
-    def days_with_stops(self) -> Interval:
-        """Days on the calendar: at a given rate longer than the computing, by `STOPS`.
-
-        Where the rate is not known, whole runs made the interval: it has the stops.
-        """
-        if not self.measured:
-            return self.days
-        low, likely, high = STOPS
-        days = self.days
-        return Interval(days.least * low, days.likely * likely, days.greatest * high)
+    def days_of_steps(self) -> Interval:
+        """Days of the steps alone, without stops."""
+        return self.seconds_per_iteration.times(self.iterations).times(1 / units.DAY)
 
     @property
     def first_run(self) -> Interval:
-        """Days of a team's first such run: to be promised until a step is measured.
+        """Days of a team's first such run: those of any. Promise the slow end, `greatest`.
 
-        Ends where 6TP/(nX) ends at the slow end of published runs (`rough`), if that is
-        later: our caution, for no table holds first runs. A measured step or rate takes
-        its place.
+        That's our caution, for no table has first runs. A measured step narrows it.
         """
-        days = self.days_with_stops
-        if self.measured:
-            return days
-        latest = first_run_days(days.greatest, self.rough.greatest)
-        return Interval(days.least, days.likely, latest)
+        return self.days
+
+    days_with_stops = OldName("days")
 
     def first_run_tokens(self, days: Number) -> Result:
         """Tokens that even a first run gets through in so many days (see `first_run`)."""
@@ -256,14 +252,16 @@ class Plan:
     def beyond_published(self) -> bool:
         """Whether a step or rate of one's own is faster than any published one."""
         most = self.highest_published
-        return self.measured and most is not None and anywhere(self.hfu > most)
+        if not self.measured or most is None:
+            return False
+        share = self.flops.total / self.seconds_per_iteration.likely
+        return anywhere(share / (self.split.num_gpus * self.run.peak) > most)
 
     @property
     def rough(self) -> Interval:
-        """Seconds by 6TP/(nX) and the shares of all published runs, small ones too.
+        """Seconds by 6TP/(nX) and the shares of whole published runs, stops in them.
 
-        Wider than `seconds`, which rests on runs that publish enough for an exact
-        count (chapter 03).
+        What chapters 00, 03 and 10 say where no split is known yet.
         """
         if self.run.tuning is not None:  # no run of 6TP, and others' are its kind's own
             return self.seconds
@@ -313,7 +311,7 @@ class Plan:
             refuse("seconds_per_iteration", t, problem)
         measured = run.replace(utilizations=None, flops_per_gpu=None, pace=None)
         if self.step is None:
-            return Plan.of(measured.replace(flops_per_gpu=X))
+            return Plan.of(measured.replace(flops_per_gpu=X, stops=stops(measured)))
         slowdown = t / self.step.total
         size = run.model, run.accelerator, run.number_format, run.software, run.compiled
         return Plan.of(measured.replace(pace=Pace(slowdown, self.split, self.step, *size)))
@@ -351,10 +349,11 @@ def plan_run(
 ) -> Plan:
     """The plan of a run: parameters, FLOPs, memory, whether it fits, days, GPU-hours.
 
-    t = T/(Bs) · F · (1 + (p − 1)/(vm)) / (n·u·peak)
+    t = T/(Bs) · F · (1 + (p − 1)/(vm)) / (n·u·peak) · stops
 
     F are the exact FLOPs of an iteration, recomputed ones among them; the bracket is the
-    bubble of a pipeline; u the share of the peak (HFU), three of them for an interval.
+    bubble of a pipeline; u the share of the peak (HFU), three of them for an interval; the
+    stops are a factor, three of them too, and both intervals make one (`Interval.product`).
 
     (see `Options`)
 
@@ -461,17 +460,16 @@ def _tuned_traffic(run: Run, tuning: Tuning) -> Traffic:
 def step_seconds(plan: Plan) -> StepSeconds | None:
     """The seconds of a plan's step under its split, part by part.
 
-    A stage's layers take, in a pass of forward, backward or forward again, each
-    FLOPs/(t·c·peak·best share) + 2·activations/bandwidth + 0.64 ms a layer
-    and their all-reduces; m passes through the slowest stage, (p − 1)/v more of them
-    while the pipeline fills, the gradients that the last backward pass does not hide,
-    and the update: 60 bytes through memory for each parameter. With Megatron-Core the
-    0.64 ms count only where the GPU has less to do, and the all-reduces travel beside
-    the products.
+    A stage's layers compute for FLOPs/(t·c·peak·best share) + 2·activations/bandwidth, and
+    launching their kernels takes 0.64 ms a layer and forward pass (0.2 if compiled) alongside:
+    √(computing² + launching²), or the sum with experts. Then come their all-reduces, which
+    Megatron-Core hides behind the products; m passes through the slowest stage, (p − 1)/v more
+    of them while the pipeline fills; the gradients that the last backward pass doesn't hide; and
+    the update, 60 bytes through memory for each parameter. Newer chips sustain less of their
+    best product (`step.SUSTAINED`), and experts' products run at half rate.
 
-    It compares splits. Others' software takes 0.85 to 1.85 times as long (the paces of
-    `PACES`), and `Plan.seconds_per_iteration` says those seconds. Takes a `Plan`; None
-    where bandwidths or the best share of the chip are unknown.
+    It compares splits. `Plan.seconds_per_iteration` says what others' software needs (the paces
+    of `PACES`). Takes a `Plan`; None where bandwidths or the best share of the chip are unknown.
 
     Source: data/vtrain_a100_single_node.csv and vtrain_a100_multi_node.csv, whose 767
     layouts it orders; see notebooks/evidence/07_communication.ipynb.

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, Result, at_most, instance, refuse, single
-from llmtrain_helpers.duration import UTILIZATIONS, gpu_hours
+from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.finetune import weight_bytes
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
 from llmtrain_helpers.memory import OFFLOAD_BANDWIDTH
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.plan.advice import OF_MOMENT, advise, check_one
 from llmtrain_helpers.plan.memory import moments, offload_seconds, offloaded_bytes, unmeasured
-from llmtrain_helpers.plan.pace import LONGEST, STOPS, UTILIZATIONS as BY_KIND, WHOLE_RUNS
+from llmtrain_helpers.plan.pace import LONGEST, STOPS, WHOLE_RUNS, stops
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.precision import missing_format
 from llmtrain_helpers.results import Interval
@@ -134,15 +134,15 @@ def report(
     """
     check_one(plan, "a report is about one")
     instance("name", name, str)
-    run, days = plan.run, plan.days_with_stops
+    run, days = plan.run, plan.days
     price = longer = ""
     a_day = None
     if run.price_per_gpu_hour is not None:
         a_day = gpu_hours(units.DAY, plan.split.num_gpus) * run.price_per_gpu_hour
         price = f" for {_dollars(a_day * days.likely)}"
-    slowest = plan.first_run.greatest
-    if slowest > days.greatest and run.tuning is None:
-        longer = f" (a first run: up to {units.digits(slowest, 2)}"
+    if run.tuning is None:
+        slowest = plan.first_run.greatest
+        longer = f" (promise {units.digits(slowest, 2)}"
         longer += ")" if a_day is None else f" days and {_dollars(a_day * slowest)})"
     warning = ""
     if plan.unknown and not plan.measured and plan.split.num_gpus > 1:
@@ -377,8 +377,8 @@ def _offload(plan: Plan) -> str:
 
 
 def _time(plan: Plan) -> list[Line]:
-    """Days, GPU-hours, money, energy; at a rate of one's own the stops come on top."""
-    run, days = plan.run, plan.days_with_stops
+    """Days, GPU-hours, money, energy: those of the steps times the stops."""
+    run, days = plan.run, plan.days
     assumption = f"{_share(plan, plan.mfu)}, stops included"
     if run.tuning is not None:
         assumption = f"{_share(plan, plan.mfu)}, full sequences, without stops"
@@ -390,7 +390,9 @@ def _time(plan: Plan) -> list[Line]:
     source = rests_on(plan)
     if plan.measured:
         assumption = _own_speed(plan)
-        source = "your step; stops of four published runs (notebook 08)"
+        source = f"your step; {_of_stops(run)} (notebook 08)"
+        if stops(run) == (1, 1, 1):
+            source = "your rate, taken for the whole run"
     hours = days.times(gpu_hours(units.DAY, plan.split.num_gpus))
     lines = [
         _interval("days", days, lambda x: units.digits(x, 2), assumption, source),
@@ -412,20 +414,21 @@ def _time(plan: Plan) -> list[Line]:
 
 
 def rests_on(plan: Plan) -> str:
-    """What others' days rest on: whole runs, and the steps that move them to a split or kind.
+    """What the days of a plan rest on: others' steps, and the stops of published runs.
 
     ValueError for a plan of many.
     """
     check_one(plan, "a report is about one")
     if plan.run.utilizations is not None:
         return "yours: the shares of the peak that you gave"
-    steps = plan.shares.evidence
     if plan.run.tuning is not None:
-        return steps
-    if steps.endswith(WHOLE_RUNS):  # the steps are of just the runs' kind, and move nothing
-        return f"{WHOLE_RUNS} in the interval that the others make"
-    moved = "this kind" if plan.shares in BY_KIND.values() else "this split"
-    return f"{WHOLE_RUNS} in the interval that the others make; {moved}: {steps}"
+        return plan.shares.evidence
+    return f"a step: {plan.shares.evidence}; {_of_stops(plan.run)}; {WHOLE_RUNS}"
+
+
+def _of_stops(run: Run) -> str:
+    """Whose stops a run's are."""
+    return "stops of seven published runs" if stops(run) == STOPS else "the stops that you gave"
 
 
 def _notes(run: Run) -> list[str]:
@@ -458,34 +461,29 @@ def _share(plan: Plan, mfu: Result) -> str:
 def _own_speed(plan: Plan) -> str:
     """What a measured step or rate comes to: its share of the peak, its days, the stops."""
     own = "step" if plan.run.flops_per_gpu is None else "rate"
-    alone = f"{units.digits(plan.days.likely, 2)} days without stops"
-    low, _, high = (units.share(longer - 1).removesuffix(" %") for longer in STOPS)
-    speed = f"your measured {own}: {_share(plan, plan.mfu)}; {alone}, which add {low} to {high} %"
+    alone = f"{units.digits(plan.days_of_steps.likely, 2)} days without stops"
+    low, _, high = (units.share(longer - 1).removesuffix(" %") for longer in stops(plan.run))
+    speed = f"your measured {own}: {_share(plan, plan.step_mfu)}; {alone}"
+    speed += f", which add {low} to {high} %" if high != "0" else ""
     if not plan.beyond_published:
         return speed
-    share = units.percent(plan.hfu)
+    share = units.percent(plan.step_mfu * plan.flops.total / plan.flops.model)
     share += "" if plan.run.recompute == "none" else " with what is recomputed"
     most = units.share(plan.highest_published or 0)
     return f"{speed}. {share} is above any published step ({most}): was it of the whole batch?"
 
 
 def _first_run(plan: Plan) -> list[Line]:
-    """The date to promise before a step is measured: the slow end of others' runs, or its own."""
+    """The days to promise: the slow end, until a step is measured."""
     if plan.measured or plan.run.tuning is not None:
         return []
-    rough = units.digits(plan.rough.greatest / units.DAY, 2)
-    days = units.digits(plan.first_run.greatest, 2)
-    slow = f"{units.percent(UTILIZATIONS[0])} of the peak by 6TP, attention left out"
-    later = plan.first_run.greatest > plan.days_with_stops.greatest
     return [
         Line(
             "a first run",
-            f"up to {days} days",
-            "until a step is measured" if later else "no later than the interval above",
-            f"{slow}: the slow end of published runs"
-            if later
-            else f"{slow}, would be {rough} days",
-            "notebook 03; our caution, for no table has first runs",
+            f"up to {units.digits(plan.first_run.greatest, 2)} days",
+            "until a step is measured",
+            "the slow end of the days above",
+            "our caution, for no table has first runs",
         )
     ]
 

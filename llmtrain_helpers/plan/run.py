@@ -127,6 +127,7 @@ class Run:
     overlap: bool | None = None
     format: str | None = None
     utilizations: tuple[float, float, float] | None = None
+    stops: tuple[float, float, float] | None = None
     flops_per_gpu: Result | None = None
     pace: Pace | None = None
     reserve: Result | None = None
@@ -165,6 +166,8 @@ class Run:
         self.accelerator.peak(self.number_format)
         if self.utilizations is not None:
             checked_utilizations(self.utilizations)
+        if self.stops is not None:
+            object.__setattr__(self, "stops", checked_stops(self.stops))
         self._check_speed()
         optional = {
             "price_per_gpu_hour": quantity,
@@ -378,6 +381,22 @@ class Run:
             return self.replace(**changes)
         except ValueError:
             return None
+
+
+def checked_stops(stops: object) -> tuple[float, float, float]:
+    """Check three factors, ascending, by which a run may take longer than its steps.
+
+    >>> checked_stops((1, 1.1, 0.9))
+    Traceback (most recent call last):
+    ...
+    ValueError: stops=(1, 1.1, 0.9) is not 1 or more, ascending: least, likely, most
+    """
+    if not isinstance(stops, tuple) or len(stops) != 3:
+        refuse("stops", stops, "is no triple: least, likely, most")
+    least, likely, most = (float(one("stops", x, quantity)) for x in stops)
+    if not 1 <= least <= likely <= most:
+        refuse("stops", stops, "is not 1 or more, ascending: least, likely, most")
+    return least, likely, most
 
 
 DEFAULTS = {item.name: item.default for item in fields(Run) if item.default is not MISSING}

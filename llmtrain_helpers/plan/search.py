@@ -101,7 +101,7 @@ def best_split(
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
     >>> plan = best_split(model, h100, 64, 1024)
     >>> plan.split.tensor_parallel, plan.run.zero_stage, plan
-    (8, 1, <Plan: 191 days, 62.9 GB a GPU, fits>)
+    (8, 1, <Plan: 201 days, 62.9 GB a GPU, fits>)
     """
     n = single("num_gpus", num_gpus)
     B = single("global_batch_size", global_batch_size)

@@ -147,7 +147,7 @@ def sweep(
     >>> plans = sweep(gpt3, a100, 1024, 300e9, 1536, recompute=["none", "full"],
     ...     pipeline_parallel=[1, 2, 4, 8, 16], zero_stage=1)
     >>> len(plans), plans.fastest()
-    (120, <Plan: 28.3 days, 55.6 GB a GPU, fits>)
+    (120, <Plan: 29.9 days, 55.6 GB a GPU, fits>)
     """
     np = numpy()
     model, accelerator = known_model(model, sequence_length), known_accelerator(accelerator)

@@ -26,7 +26,7 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.batch import StepTime, all_reduce_seconds, epoch_seconds
 from llmtrain_helpers.checks import LARGEST, SMALLEST, show
-from llmtrain_helpers.duration import first_run_days
+from llmtrain_helpers.duration import tokens_in_time
 from llmtrain_helpers.flops import achieved_flops_per_gpu, gpt_flops, utilization
 from tests.bad_values import BAD_COUNTS, BAD_QUANTITIES, assert_refused
 
@@ -428,7 +428,7 @@ def test_a_quantity_that_no_array_holds_is_a_float() -> None:
     assert type(checks.quantity("flops", 10**39)) is float
     assert type(checks.quantity("flops", 2**62)) is int
     assert checks.count("tokens", 10**39) == 10**39
-    assert first_run_days(10**39, np.array([1.0, 2.0])).tolist() == [1e39, 1e39]
+    assert tokens_in_time(10**39, np.array([1.0, 2.0]), 1).tolist() == [1e39, 5e38]
     assert best_checkpoint_interval(np.array([8.0, 16.0]), 10**39).dtype == np.float64
 
 

@@ -21,14 +21,7 @@ from llmtrain_helpers import (
     training_seconds,
     units,
 )
-from llmtrain_helpers.duration import (
-    PASSES,
-    first_run_days,
-    flops_per_parameter,
-    tokens_in_time,
-    whole_run_share,
-)
-from llmtrain_helpers.units import DAY
+from llmtrain_helpers.duration import PASSES, flops_per_parameter, tokens_in_time, whole_run_share
 from tests.formulas.cases import shape_of
 
 RUN = {"tokens": 300e9, "parameters": 175e9, "num_gpus": 1024, "flops_per_gpu": 140e12}
@@ -203,9 +196,8 @@ def test_the_passes_add_up_to_six_and_eight() -> None:
         flops_per_parameter("some")
 
 
-def test_a_first_run_takes_the_slower_of_plan_and_published_runs() -> None:
-    assert first_run_days(30.0, 46 * DAY) == 46
-    assert first_run_days(50.0, 46 * DAY) == 50
+def test_tokens_in_time_are_in_proportion() -> None:
+    assert tokens_in_time(1e12, days=40, limit=30) == 0.75e12
     assert tokens_in_time(1e12, days=40, limit=40) == 1e12
 
 

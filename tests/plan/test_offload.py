@@ -293,7 +293,7 @@ def test_where_no_model_of_a_step_is_they_come_on_top_of_both_ends() -> None:
     unknown = replace(A100, link_bandwidth=None)
     tuned: Any = {"tuning": Tuning.full("bf16"), "num_gpus": 8, "recompute": "full"}
     for options in ({"accelerator": unknown}, {"recipe": "fp32", "format": "tf32"}, tuned):
-        plan = plan_of(**{"zero_stage": 2, **options})
+        plan = plan_of(**{"zero_stage": 2, "stops": (1, 1, 1), **options})
         other = plan.replace(offload="optimizer")
         more = offload_seconds(other.run)
         for name in ("least", "likely", "greatest"):

@@ -10,6 +10,7 @@ from llmtrain_helpers import Transformer, published
 from llmtrain_helpers.plan.pace import PACES, PUBLISHED_SHARES, STOPS, UTILIZATIONS, of_family
 from llmtrain_helpers.plan.report import rests_on
 from llmtrain_helpers.plan.seconds import OWN_PACE
+from llmtrain_helpers.results import Interval
 from tests.bad_values import assert_refused
 from tests.plan.cases import A100, H100, LLAMA, UNLINKED, plan_of
 
@@ -31,18 +32,15 @@ def test_a_rate_that_was_measured_has_the_bubble_in_it() -> None:
 
 
 def test_the_split_shifts_what_others_reached() -> None:
-    """Steps at others' pace of the model; whole runs in the ratio of their shares."""
+    """Steps at others' pace of the model, and a run of as many of them with its stops."""
     paces, evidence = PACES["dense", "any"]
-    runs = UTILIZATIONS["16-bit dense"].runs
     for split in ({}, {"tensor_parallel": 8}, {"pipeline_parallel": 8}):
         plan = plan_of(**split)
         step, run, T = plan.seconds_per_iteration, plan.seconds, plan.step.total
         ratios = [T / s for s in (step.greatest, step.likely, step.least)]
         assert ratios == pytest.approx((*paces[:2], paces[2] / plan.step.compiled))
         assert plan.shares.evidence == evidence
-        spans = (run.likely / run.least, run.greatest / run.likely)
-        assert spans == pytest.approx((runs[2] / runs[1], runs[1] / runs[0]))
-        assert run.likely > plan.iterations * step.likely
+        assert run == step.product(Interval(*STOPS)).times(plan.iterations)
 
 
 @pytest.mark.parametrize("software", ["any", "megatron-core", "other"])
@@ -86,7 +84,9 @@ def test_a_step_has_no_stops_and_a_run_has() -> None:
     shares, work = UTILIZATIONS["16-bit dense"], plan.flops.total / (64 * 312e12)
     assert plan.shares is shares
     step, run = plan.seconds_per_iteration, plan.seconds
-    for span, share, times in ((step, shares.steps, 1), (run, shares.runs, plan.iterations)):
+    longer = Interval(*(1 / u for u in reversed(shares.steps))).product(Interval(*STOPS))
+    of_runs = (1 / longer.greatest, 1 / longer.likely, 1 / longer.least)
+    for span, share, times in ((step, shares.steps, 1), (run, of_runs, plan.iterations)):
         low, likely, high = share
         assert span.least == pytest.approx(times * work / high)
         assert span.likely == pytest.approx(times * work / likely)
@@ -139,11 +139,11 @@ def test_a_plan_says_when_the_speeds_are_those_of_nvidias_chips(
     name: str, kind: str, options: dict[str, Any]
 ) -> None:
     plan, nvidias = plan_of(accelerator=published.accelerator(name), **options), UTILIZATIONS[kind]
-    assert (plan.shares.steps, plan.shares.runs) == (nvidias.steps, nvidias.runs)
+    assert plan.shares.steps == nvidias.steps
     steps, _, whose = plan.shares.evidence.partition(", all on NVIDIA's chips: ")
     assert nvidias.evidence.startswith(steps)
     assert whose == f"nobody has published one{of_family(name)}"
-    assert rests_on(plan).endswith(f"; this kind: {plan.shares.evidence}")
+    assert rests_on(plan).startswith(f"a step: {plan.shares.evidence}; stops of seven ")
     assert nvidias in UTILIZATIONS.values()
     assert "NVIDIA" not in nvidias.evidence
 
@@ -157,7 +157,7 @@ def test_fp8_does_not_halve_the_days_and_experts_are_slower() -> None:
     days = {f: plan_of(accelerator=H100, format=f).days for f in ("bf16", "fp8")}
     assert 1.1 < days["bf16"].likely / days["fp8"].likely < 1.5
     given = plan_of(accelerator=H100, format="fp8", utilizations=(0.1, 0.2, 0.3))
-    assert given.shares.runs == given.shares.steps == (0.1, 0.2, 0.3)
+    assert given.shares.steps == (0.1, 0.2, 0.3)
     assert plan_of(model=MIXTRAL).mfu < 0.85 * plan_of().mfu
     unlinked = plan_of(model=MIXTRAL, accelerator=UNLINKED)
     assert unlinked.mfu < 0.5 * plan_of(accelerator=UNLINKED).mfu
@@ -180,18 +180,6 @@ def test_a_kind_that_is_untested_says_so_and_is_wider() -> None:
         assert widths[kind] > max(w for k, w in widths.items() if k not in untested)
 
 
-def test_the_stops_are_those_of_four_published_runs() -> None:
-    rates = {"BLOOM-176B": 150e12, "TinyLlama 1.1B": 0.56 * 312e12}
-    rates |= {"Llama 3.1 405B": 400e12, "PaLM 540B": 0.462 * 275e12}
-    hours, more = published.reported_gpu_hours(), []
-    for name, X in rates.items():
-        recompute = "full" if name == "BLOOM-176B" else "none"
-        made = published.run_plan(name, flops_per_gpu=X, recompute=recompute)
-        more.append(float(hours[name] / made.gpu_hours.likely))
-    stops = (min(more), float(np.median(more)), max(more))
-    assert [round(x * 50) / 50 for x in stops] == list(STOPS)  # to fiftieths
-
-
 def test_a_measured_step_foretells_other_splits_with_its_own_interval() -> None:
     plan = plan_of(zero_stage=1)
     t = 1.3 * plan.step.total
@@ -204,8 +192,7 @@ def test_a_measured_step_foretells_other_splits_with_its_own_interval() -> None:
     assert seconds.greatest / seconds.likely == pytest.approx(OWN_PACE)
     others = other.replace(pace=None).seconds_per_iteration
     assert step.greatest / step.least < others.greatest / others.least
-    span = other.days_with_stops
-    assert span.greatest == pytest.approx(1.5 * other.days.greatest)
+    assert other.seconds == step.product(Interval(*STOPS)).times(other.iterations)
     many = plan.calibrated(t).replace(tensor_parallel=np.array([1, 8]))
     assert many.seconds_per_iteration.likely[1] == pytest.approx(step.likely)
     for bad in (0.5, "fast", np.array([1.0])):
@@ -219,16 +206,14 @@ def test_a_measured_step_takes_the_place_of_other_peoples_runs() -> None:
     plan = plan_of(pipeline_parallel=4)
     measured = plan.calibrated(30.0)
     assert measured.seconds_per_iteration.likely == pytest.approx(30)
-    assert measured.seconds.likely == pytest.approx(plan.iterations * 30)
-    span = measured.days_with_stops
-    assert span.least == pytest.approx(1.08 * measured.days.likely)
-    assert span.greatest == pytest.approx(1.5 * measured.days.likely)
-    assert plan.days_with_stops == plan.days
+    of_steps, run = plan.iterations * 30, measured.seconds
+    assert (run.least, run.likely, run.greatest) == pytest.approx([x * of_steps for x in STOPS])
+    assert measured.days_of_steps.likely == pytest.approx(of_steps / 86400)
     given = plan_of(pipeline_parallel=4, utilizations=(0.3, 0.4, 0.5)).calibrated(30.0)
     assert given.seconds == measured.seconds
     unlinked = plan_of(accelerator=UNLINKED, pipeline_parallel=4).calibrated(30.0)
     assert unlinked.run.pace is None
-    assert unlinked.seconds.likely == pytest.approx(plan.iterations * 30)
+    assert unlinked.seconds.likely == pytest.approx(plan.iterations * 30 * STOPS[1])
 
 
 @pytest.mark.parametrize("chip", [H100, UNLINKED], ids=["links known", "links unknown"])

@@ -1,6 +1,7 @@
 """A plan: its days, its cost, published runs, and what it refuses."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,10 @@ from llmtrain_helpers import (
     sweep,
     units,
 )
+from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.plan.run import Run
 from tests.bad_values import assert_refused
-from tests.plan.cases import A100, LLAMA, plan_of
+from tests.plan.cases import A100, LLAMA, UNLINKED, plan_of
 
 
 def test_the_days_are_flops_over_rate() -> None:
@@ -249,13 +251,37 @@ def test_megatron_core_fuses_the_mlp_unless_it_is_said() -> None:
     assert others.memory == unfused.memory
 
 
-def test_a_first_run_ends_where_the_slowest_published_runs_do() -> None:
+def test_a_first_run_is_promised_at_the_slow_end_of_the_days() -> None:
     plan = plan_of()
-    assert plan.first_run.greatest == plan.rough.greatest / 86400 > plan.days.greatest
-    assert (plan.first_run.least, plan.first_run.likely) == (plan.days.least, plan.days.likely)
-    slow = plan.replace(utilizations=(0.01, 0.02, 0.03))
-    assert slow.first_run == slow.days_with_stops
-    measured = plan.calibrated(60.0)
-    assert measured.first_run == measured.days_with_stops
+    assert plan.first_run == plan.days
+    assert plan.calibrated(60.0).first_run == plan.calibrated(60.0).days
     many = plan.replace(num_gpus=np.array([32, 64])).first_run
-    assert many.greatest[1] == plan.first_run.greatest
+    assert many.greatest[1] == pytest.approx(plan.first_run.greatest)
+
+
+def test_what_is_given_of_a_whole_run_has_its_stops_in_it() -> None:
+    for speed in ({"flops_per_gpu": 1e14}, {"utilizations": (0.3, 0.4, 0.5)}):
+        plan = plan_of(**speed)
+        assert plan.days == plan.days_of_steps
+        assert plan.replace(stops=STOPS).days.likely == pytest.approx(1.3 * plan.days.likely)
+
+
+@pytest.mark.parametrize("speed", [{}, {"software": "other"}, {"accelerator": UNLINKED}])
+def test_a_run_takes_its_steps_times_its_stops(speed: dict[str, Any]) -> None:
+    plan = plan_of(**speed)
+    step, days = plan.seconds_per_iteration, plan.days
+    assert days.likely == pytest.approx(step.likely * plan.iterations / 86400 * STOPS[1])
+    assert days.least < step.likely * plan.iterations / 86400 * STOPS[1] < days.greatest
+    above = np.hypot(np.log(step.greatest / step.likely), np.log(STOPS[2] / STOPS[1]))
+    assert days.greatest == pytest.approx(days.likely * np.exp(above))
+    alone = plan.replace(stops=(1, 1, 1))
+    assert alone.days == alone.days_of_steps == plan.days_of_steps
+    own = plan.replace(stops=(1.1, 1.1, 1.1)).days
+    assert own.greatest / own.least == pytest.approx(step.greatest / step.least)
+
+
+def test_a_measured_step_narrows_the_days() -> None:
+    plan = plan_of()
+    measured = plan.calibrated(plan.seconds_per_iteration.likely)
+    assert measured.days.likely == pytest.approx(plan.days.likely)
+    assert plan.days.least < measured.days.least < measured.days.greatest < plan.days.greatest

@@ -108,7 +108,7 @@ def test_parts_add_up_and_totals_are_those_of_the_chapters() -> None:
 def test_intervals_rise_and_money_follows_from_their_own_days() -> None:
     for arguments, plan in DRAWN:
         n, price = arguments["num_gpus"], arguments["price_per_gpu_hour"]
-        for ends in (plan.seconds, plan.seconds_per_iteration, plan.days_with_stops):
+        for ends in (plan.seconds, plan.seconds_per_iteration, plan.days_of_steps):
             assert 0 < ends.least <= ends.likely <= ends.greatest
         days = list(vars(plan.days).values())
         assert list(vars(plan.gpu_hours).values()) == pytest.approx([24 * n * x for x in days])

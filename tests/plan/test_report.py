@@ -9,7 +9,7 @@ import pytest
 
 from llmtrain_helpers import LAWS, RECIPES, compute_optimal, loss, plan_run, published, units
 from llmtrain_helpers.laws import times_the_least
-from llmtrain_helpers.plan.pace import HIGHEST, LONGEST, PACES
+from llmtrain_helpers.plan.pace import HIGHEST, LONGEST, PACES, UTILIZATIONS, WHOLE_RUNS
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.report import Line, Report, verdict, worth
 from tests.bad_values import assert_refused
@@ -51,7 +51,7 @@ def test_the_report_stands_alone() -> None:
     ],
 )
 def test_a_number_is_in_words_from_a_million_on(money: float, words: str) -> None:
-    price = money / (64 * 24 * PLAN.days_with_stops.likely)
+    price = money / (64 * 24 * PLAN.days.likely)
     lines = PLAN.replace(price_per_gpu_hour=price).report().lines
     assert {line.what: line.number for line in lines}["cost"] == words
 
@@ -66,10 +66,10 @@ def test_the_summary_warns_of_a_network_that_is_not_known() -> None:
 def test_the_numbers_of_the_report_are_the_plans() -> None:
     lines = {line.what: line for line in PLAN.report().lines}
     assert lines["parameters"].number == "8,030,261,248"
-    assert lines["days"].number == "25"
-    assert lines["days"].interval == "22 to 29"
-    assert lines["cost"].number == "96,100 dollars"
-    assert "(a first run: up to 35 days and 135,000 dollars)" in PLAN.report().summary
+    assert lines["days"].number == "26"
+    assert lines["days"].interval == "18 to 39"
+    assert lines["cost"].number == "101,000 dollars"
+    assert "(promise 39 days and 151,000 dollars)" in PLAN.report().summary
     assert lines["loss expected"].number == f"{loss(8.03e9, 1e12):.2f} nats a token"
     assert lines["tokens a parameter"].assumption.startswith("1.35 times the least work")
 
@@ -112,7 +112,7 @@ def test_every_number_is_that_of_the_function_behind_it() -> None:
     assert float(lines["days"].number) == pytest.approx(days.likely, rel=0.03)
 
 
-@pytest.mark.parametrize("plan", [PLAN, PLAN.replace(flops_per_gpu=4e14), PLAN.calibrated(10.0)])
+@pytest.mark.parametrize("plan", [PLAN, PLAN.calibrated(10.0)])
 def test_each_end_of_the_price_follows_from_its_own_days(plan) -> None:
     lines = of(plan.report())
 
@@ -120,7 +120,7 @@ def test_each_end_of_the_price_follows_from_its_own_days(plan) -> None:
         numbers = re.findall(r"[\d.,]+", lines[what].interval + " " + lines[what].number)
         return [float(x.replace(",", "")) for x in numbers]
 
-    days = list(vars(plan.days_with_stops).values())
+    days = list(vars(plan.days).values())
     hours = [24 * 64 * days[i] for i in (0, 2, 1)]
     assert ends("GPU-hours") == pytest.approx(hours, rel=0.006)
     assert ends("cost") == pytest.approx([2.5 * x for x in hours], rel=0.006)
@@ -160,20 +160,17 @@ def test_the_days_say_whose_software_they_are_of(software: str, words: str) -> N
 @pytest.mark.parametrize(
     ("changes", "source"),
     [
-        ({}, f"; this split: {PACES['dense', 'any'][1]}"),
-        ({"software": "other"}, f"; this split: {PACES['dense', 'other'][1]}"),
-        ({"accelerator": "V100"}, ""),
-        ({"accelerator": "MI325X"}, "; this kind: untested: 4 steps, all of one publication"),
-        (
-            {"accelerator": "GB200", "format": "fp4"},
-            "; this kind: untested: 12 steps, all of NVIDIA's software",
-        ),
+        ({}, PACES["dense", "any"][1]),
+        ({"software": "other"}, PACES["dense", "other"][1]),
+        ({"accelerator": "V100"}, UTILIZATIONS["16-bit dense"].evidence),
+        ({"accelerator": "MI325X"}, "untested: 4 steps, all of one publication"),
+        ({"accelerator": "GB200", "format": "fp4"}, "untested: 12 steps, all of NVIDIA's software"),
     ],
     ids=["any", "other", "V100", "MI325X", "fp4"],
 )
-def test_days_rest_on_whole_runs_and_steps_only_move_them(changes, source: str) -> None:
+def test_days_rest_on_steps_and_on_stops(changes, source: str) -> None:
     days = of(PLAN.replace(**changes).report())["days"]
-    assert days.source == f"9 of 10 whole runs in the interval that the others make{source}"
+    assert days.source == f"a step: {source}; stops of seven published runs; {WHOLE_RUNS}"
 
 
 @pytest.mark.parametrize(
@@ -339,10 +336,12 @@ def test_names_are_words_whatever_they_hold(name: str) -> None:
 def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
     lines = {x.what: x for x in PLAN.replace(flops_per_gpu=420e12).report().lines}
     mfu = "42.4 % of 990 TFLOP/s, the dense peak in bf16 (MFU, attention counted)"  # 420 TFLOP/s
-    alone = "25 days without stops, which add 8 to 50 %"
-    assert lines["days"].assumption == f"your measured rate: {mfu}; {alone}"
+    assert lines["days"].assumption == f"your measured rate: {mfu}; 25 days without stops"
+    assert lines["days"].source == "your rate, taken for the whole run"
     lines = {x.what: x for x in PLAN.calibrated(10.0).report().lines}
     assert lines["days"].assumption.startswith("your measured step: 38.4 % of 990 TFLOP/s, the")
+    assert lines["days"].assumption.endswith("28 days without stops, which add 8 to 64 %")
+    assert lines["days"].source == "your step; stops of seven published runs (notebook 08)"
     assert "a first run" not in lines
     with pytest.raises(ValueError, match="is many: a report is about one"):
         PLAN.replace(tokens=np.array([1e12, 2e12])).report()
@@ -356,28 +355,21 @@ def test_a_measured_step_above_any_published_is_called_so() -> None:
     plan = PLAN.replace(recompute="full").calibrated(5.6)
     assumption = of(plan.report())["days"].assumption
     most = units.share(HIGHEST["16-bit dense"])
-    assert plan.mfu < HIGHEST["16-bit dense"] < plan.hfu
-    assert f"{units.percent(plan.hfu)} with what is recomputed is above any published" in assumption
+    share = plan.step_mfu * plan.flops.total / plan.flops.model
+    assert plan.step_mfu < HIGHEST["16-bit dense"] < share
+    assert f"{units.percent(share)} with what is recomputed is above any published" in assumption
     assert f"({most})" in assumption
     unknown = plan_run(LLAMA, H100, 64, 1e12, 512, recompute="none", format="fp32")
     assert "above any" not in of(unknown.report())["days"].assumption
 
 
-def test_a_first_run_says_how_its_share_is_counted_and_is_never_left_out() -> None:
-    """25 % is a share by 6TP, the days' own with attention: each row says which."""
+def test_a_first_run_is_promised_at_the_slow_end() -> None:
     lines = of(PLAN.report())
     assert "the dense peak in bf16 (MFU, attention counted), stops" in lines["days"].assumption
-    assert lines["a first run"].interval == "until a step is measured"
-    assert lines["a first run"].assumption == (
-        "25.0 % of the peak by 6TP, attention left out: the slow end of published runs"
-    )
-    slow = PLAN.replace(recompute="full")
-    assert slow.first_run.greatest == slow.days_with_stops.greatest > slow.rough.greatest / 86400
-    row = of(slow.report())["a first run"]
-    assert row.number == f"up to {units.digits(slow.days.greatest, 2)} days"
-    assert row.interval == "no later than the interval above"
-    rough = units.digits(slow.rough.greatest / 86400, 2)
-    assert row.assumption == f"25.0 % of the peak by 6TP, attention left out, would be {rough} days"
+    latest = units.digits(PLAN.days.greatest, 2)
+    assert lines["days"].interval.endswith(f" to {latest}")
+    assert lines["a first run"].number == f"up to {latest} days"
+    assert lines["a first run"].assumption == "the slow end of the days above"
 
 
 def test_what_a_model_is_worth_is_what_the_laws_say() -> None:

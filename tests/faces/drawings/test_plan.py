@@ -130,22 +130,23 @@ def test_the_key_of_memory_has_room_for_each_of_its_parts() -> None:
 
 @pytest.mark.parametrize(
     ("days", "text"),
-    [(36, "✓ 35 days: in time"), (30, "○ 35 days: perhaps too late"), (20, "✗ 35 days: too late")],
+    [(40, "✓ 39 days: in time"), (30, "○ 39 days: perhaps too late"), (26, "✗ 39 days: too late")],
 )
 def test_the_promise_is_held_against_the_days_there_are(days: int, text: str) -> None:
     picture = drawn(answers(plan_of(), days))
     assert {text, f"you have {days} days"} < {*picture.texts}
-    bar = picture.titled("a first run")[0]
+    bar = picture.titled("at most")[0]
     lines = [x for x in picture.of_kind("line") if x.top < bar.top and x.bottom > bar.bottom]
     line = max(lines, key=lambda x: x.thick)
-    assert (line.left < bar.right) == (days < 35)
+    assert (line.left < bar.right) == (days < 39)
 
 
 def test_what_is_far_too_late_says_how_many_times() -> None:
     texts = drawn(answers(plan_of(LARGE), 30)).texts
     assert any(x.startswith("✗ ") and x.endswith(" days: 10 times your 30") for x in texts)
     assert "→" in texts
-    assert "most runs" not in texts  # the scale ends before them
+    assert "at least" in texts
+    assert not {"likely", "at most"} & {*texts}  # the scale ends before them
 
 
 def test_fitting_is_told_with_its_bytes() -> None:
@@ -170,19 +171,28 @@ def test_the_bar_of_days_ends_with_the_promise() -> None:
     picture = drawn(answers(plan, 40))
     unit, zero = picture.unit("0", "30", "across"), picture.text("0").across
     for word, days in (
-        ("the fastest runs", plan.days.least),
-        ("most runs", plan.days.greatest),
-        ("a first run", plan.first_run.greatest),
+        ("at least", plan.days.least),
+        ("likely", plan.days.likely),
+        ("at most", plan.first_run.greatest),
     ):
         [bar] = picture.titled(word)
         assert (bar.right - zero) / unit == pytest.approx(days, abs=0.03)
-    assert plan.first_run.greatest == plan.rough.greatest / units.DAY
+    assert answers(plan, 40).words.startswith(
+        "With the steps and stops of other runs it takes 18 to 39 days; promise 39 days."
+    )
 
 
 def test_a_measured_step_takes_the_place_of_others_and_has_its_stops_on_top() -> None:
     drawing = answers(plan_of().calibrated(7.2), 30)
-    assert not any("runs" in x for x in drawn(drawing).texts)
-    assert "20 days of computing, with stops 21 to 30 days; promise 30 days." in drawing.words
+    picture = drawn(drawing)
+    assert {"computing", "stops"} < {*picture.texts}
+    assert not {"at least", "likely", "at most"} & {*picture.texts}
+    unit, zero = picture.unit("0", "30", "across"), picture.text("0").across
+    steps = 7.2 * plan_of().iterations / units.DAY
+    for word, days in (("computing", steps), ("stops", 1.64 * steps)):
+        [bar] = picture.titled(word)
+        assert (bar.right - zero) / unit == pytest.approx(days, abs=0.03)
+    assert "20 days of computing, with stops 21 to 33 days; promise 33 days." in drawing.words
 
 
 def test_estimates_have_two_digits_and_one_unit() -> None:
@@ -201,7 +211,7 @@ def test_each_published_run_is_a_dot_at_its_days_and_fades_after_a_measured_step
     for picture in (measured, rough):
         dots = [picture.titled(f"{run.name}: ", "circle")[0] for run in others]
         assert {dot.opacity < 1 for dot in dots} == {picture is measured}
-    assert {"yours: 7.50 s", "31 days"} < {*measured.texts}
+    assert {"yours: 7.50 s", "34 days"} < {*measured.texts}
     assert not rough.titled("your step")
 
 

@@ -7,7 +7,7 @@ import pytest
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_course.parallelism.formulas import pipeline_schedule
 from llmtrain_course.plan.exercises import PROPOSALS, _page_plan, long_sequences
-from llmtrain_helpers import published, training_interval, units
+from llmtrain_helpers import plan_run, published, units
 from tests.faces.exercises.answers.plan import GATHERED, KEPT, LOGITS, MINE, STATES
 from tests.pages import cell
 
@@ -39,11 +39,12 @@ def test_08_d_has_no_word_of_too_little_text_where_there_is_enough() -> None:
     assert "for each parameter" not in check("plan-d", MINE | small).text
 
 
-def test_08_d_holds_a_plan_to_03s_slow_end() -> None:
-    slow = training_interval(45e9, 8_030_261_248, 8, 312e12).greatest / 86400
+def test_08_d_holds_a_plan_to_the_slow_end_of_its_days() -> None:
+    llama = published.architecture("Llama-3.1-8B", 4096)
+    slow = plan_run(llama, "A100", 8, 45e9, 1024, recompute="none", zero_stage=3).days.greatest
     late = check("plan-d", MINE | {"tokens": 45e9})
     assert not late.ok
-    assert f"as a first run up to {slow:.1f} days" in late.text
+    assert f"so promise {slow:.1f}, and you have 30" in late.text
     most = 45e9 * 30 / slow
     assert check("plan-d", MINE | {"tokens": int(most)}).ok
     near = check("plan-d", MINE | {"tokens": int(1.01 * most)})
@@ -113,8 +114,8 @@ def test_the_second_question_of_08_c_knows_what_is_forgotten(tokens: float, repl
 
 
 def test_only_one_choice_of_08_d_recomputes_nothing() -> None:
-    """With the example, as the page says, and with its tokens as page 03 has them."""
-    example = {**MINE, "sequence": 8192, "batch": 512, "tokens": 34e9}
+    """With the example, as the page says, and with the tokens that it promises."""
+    example = {**MINE, "sequence": 8192, "batch": 512, "tokens": 38e9}
     choices = [(micro, zero) for micro in (1, 2, 4) for zero in (0, 1, 2, 3)]
     right = [x for x in choices if check("plan-d", example | {"micro": x[0], "zero": x[1]}).ok]
     assert right == [(1, 3)]

@@ -11,7 +11,9 @@ from llmtrain_course.panels import HANDLES, PANELS, plan_panel
 from llmtrain_course.plan.formulas import in_time
 from llmtrain_course.plan.handles import Levers, Month
 from llmtrain_course.plan.pictures import NARROW
-from llmtrain_helpers import advise, training_interval, units
+from llmtrain_helpers import advise, units
+from llmtrain_helpers.plan.pace import STOPS
+from llmtrain_helpers.results import Interval
 from tests.faces.svg import pictures
 from tests.panel_code import value_of
 from tests.plan.cases import H100, plan_of
@@ -29,9 +31,9 @@ def offers_of(panel) -> list[str]:
     ("control", "value", "text"),
     [
         ("model", "Llama-3.1-70B", "does not fit"),
-        ("sequence_length", 4096, "22.9 days"),
-        ("chip", "A100 80GB SXM", "62.7 days"),
-        ("num_gpus", 128, "Promise <b>18 days</b>"),
+        ("sequence_length", 4096, "24.2 days"),
+        ("chip", "A100 80GB SXM", "66.1 days"),
+        ("num_gpus", 128, "Promise <b>20 days</b>"),
         ("num_gpus", 100, "Batch 512 is not divisible by 100 replicas, which GPUs 100"),
         ("tensor_parallel", 8, "9.63 GB"),
         ("pipeline_parallel", 4, "8.57 %"),
@@ -39,16 +41,16 @@ def offers_of(panel) -> list[str]:
         ("context_parallel", 2, "34.6 GB"),
         ("zero_stage", 2, "74.6 GB</b> at the loss: <b>fits</b>, 10.9 GB free"),
         ("gradients", "whole", "78.8 GB"),
-        ("tokens", "2T", "50.1 days"),
+        ("tokens", "2T", "52.8 days"),
         ("global_batch_size", 500, "not divisible"),
         ("micro_batch_size", 2, "does not fit"),
         ("recipe", "bf16_fp32_grads", "63.2 GB"),
         ("recompute", "full", "21.1 GB"),
-        ("price", 5.0, "$270 thousand at $5.00 each"),
-        ("days", "20", "35 days: too late"),
-        ("days", 26, "35 days: perhaps too late"),
-        ("flops_per_gpu", "420T", "25 days of computing, with stops 27 to 37 days"),
-        ("flops_per_gpu", "400e12", "Promise <b>39 days</b>"),
+        ("price", 5.0, "$300 thousand at $5.00 each"),
+        ("days", "20", "39 days: too late"),
+        ("days", 27, "39 days: perhaps too late"),
+        ("flops_per_gpu", "420T", "25 days of computing, with stops 27 to 41 days"),
+        ("flops_per_gpu", "400e12", "Promise <b>43 days</b>"),
         ("flops_per_gpu", 420, "below 10⁹ FLOP/s"),
         ("flops_per_gpu", "2000T", "more than the whole peak"),
         ("seconds_per_iteration", "8.0", "22 days of computing"),
@@ -58,7 +60,7 @@ def offers_of(panel) -> list[str]:
 def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
     panel = plan_panel()
     before = text_of(panel)
-    assert "25.0 days" in before
+    assert "26.4 days" in before
     panel.controls[control].value = value
     assert text_of(panel) != before
     assert text in text_of(panel)
@@ -84,12 +86,12 @@ def test_the_panels_advice_is_taken_by_a_click_and_held_against_before() -> None
     panel.preset.value = "70B on 8 H100"
     [offer] = panel.advice.children
     assert offer.description.startswith("ZeRO stage 3 and GPUs 16: saves 69.5 GB")
-    assert "sends 6.77 TB more a step, takes 1,800 days" in offer.description
+    assert "sends 6.77 TB more a step, takes 2,400 days" in offer.description
     assert "at the lowest price. Then it fits:" in text_of(panel)
     offer.click()
     assert (panel.values()["num_gpus"], panel.values()["zero_stage"]) == (16, 3)
     assert "<b>fits</b>," in text_of(panel)
-    assert "(dashed: 3,500 days)" in text_of(panel)
+    assert "(dashed: 4,800 days)" in text_of(panel)
     assert pictures(panel.html)[0].dashed
 
 
@@ -116,11 +118,11 @@ def test_the_panel_prices_what_it_advises() -> None:
 def test_advice_is_there_too_where_it_is_tight_or_late() -> None:
     panel = plan_panel()
     tokens, gpus = offers_of(panel)
-    assert tokens == "Tokens 850B: in time, 110 for each parameter"
-    assert gpus == "GPUs 128: 18 days, the same GPU-hours if the network keeps up"
+    assert tokens == "Tokens 760B: in time, 95 for each parameter"
+    assert gpus == "GPUs 128: 20 days, the same GPU-hours if the network keeps up"
     assert "It fits. To end in time:" in text_of(panel)
     panel.advice.children[0].click()
-    assert panel.values()["tokens"] == 85 * 10**10
+    assert panel.values()["tokens"] == 76 * 10**10
     assert "30 days: in time" in text_of(panel)
     assert offers_of(panel) == []
     assert "It fits, and there is time: no advice." in text_of(panel)
@@ -129,7 +131,7 @@ def test_advice_is_there_too_where_it_is_tight_or_late() -> None:
     assert offers_of(panel)[0].startswith("ZeRO stage 2: saves 13.6 GB")
     panel.preset.value = "8B on 64 H100"
     panel.set(tokens=10**16)
-    assert offers_of(panel)[0].startswith("Tokens 850B: in time")
+    assert offers_of(panel)[0].startswith("Tokens 760B: in time")
     assert len(offers_of(panel)) == 1  # no number of GPUs is offered that is not enough
 
 
@@ -141,7 +143,8 @@ def test_the_last_day_as_people_write_it_is_in_time() -> None:
 
 @pytest.mark.parametrize("rate", [0, 420e12])
 def test_a_plan_that_ends_on_the_last_day_is_in_time(rate: float) -> None:
-    panel, plan = plan_panel(), plan_of(accelerator=H100, flops_per_gpu=rate or None, zero_stage=3)
+    measured = {"flops_per_gpu": rate, "stops": STOPS} if rate else {}
+    panel, plan = plan_panel(), plan_of(accelerator=H100, zero_stage=3, **measured)
     panel.set(flops_per_gpu=rate, days=plan.first_run.greatest)
     assert "days: in time<" in text_of(panel)
     assert "It fits, and there is time: no advice." in text_of(panel)
@@ -185,8 +188,12 @@ def test_counted_and_estimated_stand_apart() -> None:
     assert "memory" not in estimated
     assert ">least<" in estimated
     html = PANELS["plan"].render(flops_per_gpu=420e12)
-    assert ">least<" not in html
-    assert ">24.9 days<" in html
+    assert ">least<" in html  # the stops of others lie apart
+    assert "The step is yours, and the stops are those of seven published runs." in html
+    assert "Likely MFU" not in html
+    for stops in STOPS:
+        assert f">{24.936 * stops:.1f} days<" in html
+    assert html.count(f">{units.duration(24.936 * units.DAY / 238_419)}<") == 3
 
 
 def test_only_one_measurement_is_taken() -> None:
@@ -202,11 +209,11 @@ def test_the_notebooks_answers_to_the_panels_tasks() -> None:
     panel = PANELS["plan"]
     few = panel.presets["70B on 8 H100"]
     answer = panel.answer(few)
-    assert "<b>3,500 days</b>" in answer.html
+    assert "<b>4,800 days</b>" in answer.html
     [(label, change)] = answer.offers
     assert label.endswith("the same GPU-hours")
-    assert "<b>1,800 days</b>" in panel.render(**{**few, **change})
-    assert "Promise <b>37 days</b>" in panel.render(flops_per_gpu=420e12)
+    assert "<b>2,400 days</b>" in panel.render(**{**few, **change})
+    assert "Promise <b>41 days</b>" in panel.render(flops_per_gpu=420e12)
 
 
 def test_the_panels_code_gives_what_it_shows() -> None:
@@ -220,14 +227,20 @@ def test_the_panels_code_gives_what_it_shows() -> None:
         assert f">{units.duration(plan.seconds.likely)}<" in text_of(panel)
 
 
-def test_the_panel_promises_03s_slow_end_until_a_step_is_measured() -> None:
-    panel, plan = PANELS["plan"], plan_of(accelerator=H100)
-    span = training_interval(1e12, 8_030_261_248, 64, 989.5e12)
-    assert plan.rough.greatest == pytest.approx(span.greatest)
-    assert "Promise <b>35 days</b>" in panel.render()
-    assert "Promise <b>33 days</b>" in panel.render(seconds_per_iteration=8.0)
-    assert "54 thousand GPU-hours: $140 thousand at $2.50 each." in panel.render()
-    assert "54 thousand GPU-hours.<" in panel.render(price=0)
+def test_the_panel_promises_the_slow_end_of_its_days() -> None:
+    """They're the steps' and the stops' together, and a measured step narrows them."""
+    panel, plan = PANELS["plan"], plan_of(accelerator=H100, zero_stage=3)
+    both = plan.days_of_steps.product(Interval(*STOPS))
+    assert plan.first_run == plan.days
+    assert [*vars(plan.days).values()] == pytest.approx([*vars(both).values()])
+    assert units.digits(plan.days.greatest, 2) == "39"
+    assert f">{units.duration(plan.seconds.greatest)}<" in panel.render()
+    assert "Promise <b>39 days</b>" in panel.render()
+    measured = plan.calibrated(8.0)
+    assert measured.days.greatest == pytest.approx(STOPS[2] * 8 * plan.iterations / units.DAY)
+    assert "Promise <b>36 days</b>" in panel.render(seconds_per_iteration=8.0)
+    assert "60 thousand GPU-hours: $150 thousand at $2.50 each." in panel.render()
+    assert "60 thousand GPU-hours.<" in panel.render(price=0)
 
 
 # --- handles
@@ -235,11 +248,11 @@ def test_the_panel_promises_03s_slow_end_until_a_step_is_measured() -> None:
 
 def test_a_month_has_two_answers() -> None:
     month = HANDLES["month"]
-    text = "Promise <b>35 days</b>; you have 30 days. Each GPU holds <b>63.0 GB</b> at the loss: "
+    text = "Promise <b>39 days</b>; you have 30 days. Each GPU holds <b>63.0 GB</b> at the loss: "
     assert text in month.render()
-    assert "Promise <b>30 days</b>" in month.render(tokens=850e9)
+    assert "Promise <b>30 days</b>" in month.render(tokens=760e9)
     soon = month.render(model="Llama-3.2-1B", num_gpus=512)
-    assert "Promise <b>19 hours</b>; you have 30 days." in soon
+    assert "Promise <b>1.1 days</b>; you have 30 days." in soon
     assert ">you have 30 days<" in soon
     assert "<b>does not fit</b>, 171 GB too much" in month.render(model="Llama-3.1-70B")
     refused = month.answer({**month.default, "num_gpus": 100})
@@ -247,15 +260,20 @@ def test_a_month_has_two_answers() -> None:
     assert pictures(month.narrow(Month()))[0].width == NARROW.width
 
 
-def test_a_promise_is_the_same_for_all_software_until_a_step_is_measured() -> None:
+def test_a_promise_is_nearer_with_known_software_and_a_measured_step() -> None:
     promise = HANDLES["measured_step"]
-    for software in ("any", "megatron-core", "other"):
+    for software, days, kept, steps in (
+        ("any", 39, 14, "5.2 to 10 s"),
+        ("megatron-core", 32, 13, "5.8 to 8.0 s"),
+        ("other", 42, 14, "5.4 to 11 s"),
+    ):
         html = promise.render(software=software)
-        assert "<b>Promise 35 days</b>: 13 of 17 published runs would have kept it." in html
-    assert "others: 5.8 to 8.0 s" in promise.render(software="megatron-core")
+        words = f"<b>Promise {days} days</b>: {kept} of 17 published runs would have kept it."
+        assert words in html
+        assert f">others: {steps}<" in html
     measured = promise.render(seconds=7.5)
     assert "The run's steps take 20.7 days, with u = 51 %, and stops add to that." in measured
-    assert "<b>Promise 31 days.</b>" in measured
+    assert "<b>Promise 34 days.</b>" in measured
     slow = promise.answer({**promise.default, "seconds": 0.5})
     assert "less than the FLOPs of an iteration take at the whole peak" in slow.problem
 

@@ -54,8 +54,8 @@ ANSWERS = {
             (own(model, tokens), reply)
             for model, tokens, reply in [
                 ("4.2B", 64e9, "right: 4.2B gets 15 tokens a parameter"),
-                ("Llama-3.1-8B", 34e9, "right: Llama-3.1-8B gets 4.2 tokens a parameter"),
-                ("1.9B", "138B", "right: 1.9B gets 71 tokens a parameter"),
+                ("Llama-3.1-8B", 38e9, "right: Llama-3.1-8B gets 4.7 tokens a parameter"),
+                ("1.9B", "118B", "right: 1.9B gets 61 tokens a parameter"),
                 ("9.0B", 29.9e9, "right: 9.0B gets 3.3 tokens a parameter"),
                 ("7.2B", "37.2B", "right: 7.2B gets 5.1 tokens a parameter"),
                 ("9.0B", 23e9, "right: 9.0B gets 2.6 tokens a parameter"),
@@ -64,14 +64,14 @@ ANSWERS = {
         common_mistakes=[
             (own(model, tokens), reply)
             for model, tokens, reply in [
-                ("4.2B", 110e9, "too many tokens: a first run may take 51.1 of your 30"),
-                ("4.2B", 30e9, "you leave time: a first run may take 13.9 of"),
+                ("4.2B", 110e9, "too many tokens: a first run may take 51.6 of your 30"),
+                ("4.2B", 30e9, "you leave time: a first run may take 14.1 of"),
                 ("24B", 11e9, "too large: 24B gets 0.47 tokens a parameter"),
-                ("310M", 700e9, "too small: 310M gets 2,300 tokens a parameter"),
-                ("600M", 440e9, "too small: 600M gets 740 tokens a parameter"),
+                ("310M", 580e9, "too small: 310M gets 1,900 tokens a parameter"),
+                ("600M", 350e9, "too small: 600M gets 590 tokens a parameter"),
                 ("14B", 19e9, "too large: 14B gets 1.4 tokens a parameter"),
-                ("14B", "19.8B", "too many tokens: a first run may take 30.5 of your 30"),
-                ("7.2B", "66.8B", "too many tokens: a first run may take 53.8 of your 30"),
+                ("14B", "21.3B", "too many tokens: a first run may take 30.5 of your 30"),
+                ("7.2B", "66.8B", "too many tokens: a first run may take 50.0 of your 30"),
                 ("43B", 1e9, "43B does not fit: at best"),
                 ("8B", 1e9, "no shape on the shelf has 8B: the nearest is 7.2B"),
                 ("Lama 8", 1e9, "model='Lama 8' is unknown"),
