@@ -36,7 +36,11 @@ def test_the_promise_is_later_than_all_that_the_calendar_adds() -> None:
     likely, usual = round(days.likely), round(plan.days.likely)
     text, latest = words(PAGE), round(promise)
     assert f"{likely} days here, when page 08 has {usual} as likely and promises {latest}" in text
-    assert f"The {usual} and the {latest} add what seven whole runs lost" in text
+    assert (
+        f"Both start from {made.computing.likely:.0f} days of steps. Page 08 multiplies them by 1.3"
+        in text
+    )
+    assert "which is what seven whole runs lost" in text
     assert f"promise the {latest} days of page 08" in text
     assert len(stops()) == 7
     dots = others_days(plan)
