@@ -42,14 +42,20 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """A headless Chromium."""
+def browser(address: str) -> Iterator[Browser]:
+    """A headless Chromium that has drawn a page, so that no test measures its start.
+
+    Each test's context still fetches everything anew.
+    """
     import pdf
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=pdf.CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
+        first = browser.new_page()
+        first.goto(f"{address}/notebooks/glossary.html", wait_until="networkidle")
+        first.close()
         yield browser
         browser.close()
 
