@@ -46,66 +46,15 @@ PANELS: dict[str, Panel] = {
 
 
 HANDLES: dict[str, Handle] = {
-    "machine": start_here.MACHINE,
-    "one_token": start_here.ONE_TOKEN,
-    "five_runs": start_here.FIVE_RUNS,
-    "count_and_rate": start_here.COUNT_AND_RATE,
-    "stream": parameters.STREAM,
-    "wider_or_deeper": parameters.WIDER_OR_DEEPER,
-    "into_a_llama": parameters.INTO_A_LLAMA,
-    "experts": parameters.EXPERTS,
-    "two_tokens": flops.TWO_TOKENS,
-    "attention_square": flops.ATTENTION_SQUARE,
-    "step_work": flops.STEP_WORK,
-    "achieved": flops.ACHIEVED,
-    "gpus_and_days": duration.GPUS_AND_DAYS,
-    "eight_or_six": duration.EIGHT_OR_SIX,
-    "more_gpus": duration.MORE_GPUS,
-    "promise": duration.PROMISE,
-    "copied": duration.COPIED,
-    "gpu_split": parallelism.GPU_SPLIT,
-    "four_gpus": parallelism.FOUR_GPUS,
-    "epoch": batch.EPOCH,
-    "micro_batches": batch.MICRO_BATCHES,
-    "batch_cost": batch.BATCH_COST,
-    "eight_bits": precision.EIGHT_BITS,
-    "lost_update": precision.LOST_UPDATE,
-    "gradients": precision.GRADIENTS,
-    "stalled_sum": precision.STALLED_SUM,
-    "parameter_bytes": precision.PARAMETER_BYTES,
-    "slices": precision.SLICES,
-    "step_memory": activations.STEP_MEMORY,
-    "kept_layer": activations.KEPT_LAYER,
-    "recomputation": activations.RECOMPUTATION,
-    "passes": activations.PASSES,
-    "neighbours": parallelism.NEIGHBOURS,
-    "ring": communication.RING,
-    "message": communication.MESSAGE,
-    "shared_matrices": parallelism.SHARED_MATRICES,
-    "time_line": communication.TIME_LINE,
-    "month": plan.MONTH,
-    "measured_step": plan.PROMISE,
-    "pipeline": parallelism.PIPELINE,
-    "levers": plan.LEVERS,
-    "failure": calendar.FAILURE,
-    "many_nodes": calendar.MANY_NODES,
-    "save_interval": calendar.SAVE_INTERVAL,
-    "dates": calendar.DATES,
-    "loss_terms": budget.LOSS_TERMS,
-    "size_price": budget.SIZE_PRICE,
-    "repeated": budget.REPEATED,
-    "one_product": measure.ONE_PRODUCT,
-    "predicted_step": measure.PREDICTED_STEP,
-    "timed_steps": measure.TIMED_STEPS,
-    "step_bytes": measure.STEP_BYTES,
-    "one_step": measure.ONE_STEP,
-    "three_ways": finetune.THREE_WAYS,
-    "frozen_layer": finetune.FROZEN_LAYER,
-    "loss_spike": finetune.LOSS_SPIKE,
-    "tuned_speed": finetune.TUNED_SPEED,
-    "packing": finetune.PACKING,
+    name.lower(): it
+    for chapter in (
+        *(start_here, parameters, flops, duration, batch, precision, activations),
+        *(parallelism, communication, plan, calendar, budget, measure, finetune),
+    )
+    for name, it in vars(chapter).items()
+    if isinstance(it, Handle)
 }
-"""Every handle, by its name."""
+"""Every handle of the chapters' `handles`, by its name there."""
 
 
 def handle(name: str) -> "NotebookPanel":

@@ -1,7 +1,7 @@
 """What paper shows of a picture that moves: two of its settings, side by side.
 
 A play goes as far as its middle and its end; any other picture stands beside itself with
-one thing changed. `FRAMES` says so where another pair tells more.
+one thing changed. A handle's own `book` says so where another pair tells more.
 """
 
 from __future__ import annotations
@@ -13,59 +13,6 @@ from markup import parse
 from llmtrain_course.kit.panel import Control, Handle, Value, Values
 from llmtrain_course.panels import HANDLES
 
-FRAMES: dict[str, tuple[Values, Values]] = {
-    "machine": ({}, {"num_gpus": 512}),
-    "one_token": ({"step": 4}, {"step": 8}),
-    "five_runs": ({}, {"percent": 50}),
-    "count_and_rate": ({}, {"num_gpus": 1024}),
-    "wider_or_deeper": ({"num_layers": 24}, {"hidden_size": 1536}),
-    "into_a_llama": ({}, {"shared": True, "gated": True, "head": True}),
-    "experts": ({}, {"num_experts": 16}),
-    "attention_square": ({"causal": True}, {"causal": True, "window": 4}),
-    "step_work": ({}, {"sequence_length": 32768}),
-    "achieved": ({}, {"seconds": 20}),
-    "gpus_and_days": ({}, {"num_gpus": 4096}),
-    "eight_or_six": ({}, {"work": "8TP"}),
-    "more_gpus": ({"num_gpus": 1536}, {"num_gpus": 1536, "way": "shared (PTD-P)"}),
-    "promise": ({}, {"percent": 25}),
-    "copied": ({}, {"tokens": True, "rate": True, "length": True}),
-    "gpu_split": ({}, {"tensor": 8}),
-    "four_gpus": ({"now": 60}, {"now": 60, "stages": 4}),
-    "epoch": ({}, {"micro_batch": 10, "accumulation": 1}),
-    "micro_batches": ({}, {"micro_batch": 4}),
-    "batch_cost": ({}, {"batch": 1_000_000}),
-    "eight_bits": ({}, {"exponent": 5}),
-    "lost_update": ({"updates": 10}, {"updates": 10, "format": "fp16"}),
-    "gradients": ({}, {"scale": 1024}),
-    "stalled_sum": ({"ones": 4096}, {"ones": 4096, "format": "fp32"}),
-    "parameter_bytes": ({}, {"recipe": "all in bf16"}),
-    "slices": ({"stage": 1}, {"stage": 3}),
-    "kept_layer": ({}, {"attention": "flash"}),
-    "passes": ({}, {"passes": 8}),
-    "neighbours": ({}, {"node": "are replicas"}),
-    "ring": ({"turn": 7}, {"turn": 14}),
-    "message": ({"size": 1.0}, {"size": 8192.0}),
-    "time_line": ({}, {"messages": 1}),
-    "month": ({}, {"tokens": 700_000_000_000}),
-    "measured_step": ({}, {"seconds": 8}),
-    "pipeline": ({}, {"micro_batches": 12}),
-    "levers": ({}, {"zero_stage": 3}),
-    "failure": ({}, {"restart": 5}),
-    "many_nodes": ({}, {"chance": 2}),
-    "save_interval": ({"minutes": 15}, {"minutes": 15, "write": 5}),
-    "dates": ({}, {"step": "slow"}),
-    "loss_terms": ({}, {"size": 4e9}),
-    "size_price": ({}, {"share": 0.25}),
-    "repeated": ({}, {"epochs": 40}),
-    "predicted_step": ({"opened": 3}, {"opened": 3, "hidden_size": 64}),
-    "timed_steps": ({}, {"left_out": 10, "repeats": 20}),
-    "step_bytes": ({"measurement": True}, {"measurement": True, "hidden_size": 64}),
-    "three_ways": ({}, {"model": "Llama-3.1-70B"}),
-    "frozen_layer": ({}, {"learns": "all matrices", "adapters": "32 bits, dropout"}),
-    "one_step": ({"moment": 220}, {"moment": 220, "way": "after backward"}),
-}
-"""What changes in each of two frames, where the rule's two tell less."""
-
 TALL = 1.7
 """From this height over its width on, two drawings for a telephone fill too much of a page."""
 
@@ -73,7 +20,7 @@ TALL = 1.7
 def pair(name: str) -> tuple[Values, Values]:
     """The values of a handle's two frames."""
     handle = HANDLES[name]
-    first, second = FRAMES.get(name) or by_rule(handle)
+    first, second = handle.book or by_rule(handle)
     return {**handle.default, **first}, {**handle.default, **second}
 
 

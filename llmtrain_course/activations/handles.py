@@ -300,6 +300,7 @@ def _draw_layer(kept: KeptLayer, before: KeptLayer | None, narrow: bool = False)
 
 
 KEPT_LAYER = common.Handle(
+    book=({}, {"attention": "flash"}),
     title="What a layer keeps",
     controls={
         "attention": controls.choice(
@@ -343,6 +344,7 @@ def _draw_passes(now: Passes, before: Passes | None, narrow: bool = False) -> st
 
 
 PASSES = common.Handle(
+    book=({}, {"passes": 8}),
     title="Eight sequences, in one pass or in several",
     controls={
         "passes": common.Control(

@@ -209,6 +209,7 @@ def _draw_epoch(epoch: Epoch, before: Epoch | None, narrow: bool = False) -> str
 
 
 EPOCH = common.Handle(
+    book=({}, {"micro_batch": 10, "accumulation": 1}),
     title="Passes and updates of an epoch",
     controls={
         "micro_batch": replace(
@@ -269,6 +270,7 @@ def _draw_tried(tried: Tried, before: Tried | None, narrow: bool = False) -> str
 
 
 MICRO_BATCHES = common.Handle(
+    book=({}, {"micro_batch": 4}),
     title="Micro-batches that BLOOM's engineers tried",
     controls={
         "micro_batch": replace(
@@ -316,6 +318,7 @@ def _draw_bought(bought: Bought, before: Bought | None, narrow: bool = False) ->
 
 
 BATCH_COST = common.Handle(
+    book=({}, {"batch": 1_000_000}),
     title="What a batch costs",
     controls={
         "batch": replace(

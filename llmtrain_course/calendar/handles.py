@@ -266,6 +266,7 @@ class Failure:
 
 
 FAILURE = common.Handle(
+    book=({}, {"restart": 5}),
     title="A failure moved along the line",
     controls={
         "lost": common.Control(
@@ -298,6 +299,7 @@ class Nodes:
 
 
 MANY_NODES = common.Handle(
+    book=({}, {"chance": 2}),
     title="Stops of a job on four nodes, and on eight",
     controls={
         "chance": common.Control(
@@ -330,6 +332,7 @@ class SaveInterval:
 
 
 SAVE_INTERVAL = common.Handle(
+    book=({"minutes": 15}, {"minutes": 15, "write": 5}),
     title="The interval of checkpoints as a dot on its valley",
     controls={
         "minutes": common.Control(
@@ -400,6 +403,7 @@ _SEED = 1
 """Draws a run whose failures fall as often as they do on average."""
 
 DATES = common.Handle(
+    book=({}, {"step": "slow"}),
     title="A run on the days of a calendar",
     controls={
         "step": controls.choice("Step", "How fast a step is that nobody has timed.", _STEPS),

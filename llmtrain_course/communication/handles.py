@@ -81,6 +81,7 @@ def _machines(slow: int) -> str:
 
 
 MESSAGE = common.Handle(
+    book=({"size": 1.0}, {"size": 8192.0}),
     title="Small messages and large ones",
     controls={
         "size": common.Control(
@@ -140,6 +141,7 @@ def _draw_time_line(setting: TimeLine, before: TimeLine | None = None, narrow: b
 
 
 TIME_LINE = common.Handle(
+    book=({}, {"messages": 1}),
     title="Sending beside computing",
     controls={
         "tokens": common.Control(
@@ -231,6 +233,7 @@ def draw_ring(setting: Ring, before: Ring | None = None, narrow: bool = False) -
 
 
 RING = common.Handle(
+    book=({"turn": 7}, {"turn": 14}),
     title="A ring of GPUs",
     controls=_RING,
     settings={"start": Ring()},

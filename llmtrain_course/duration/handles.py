@@ -260,6 +260,7 @@ def _draw_spread(now: Spread, before: Spread | None, plane: Plane = PAGE) -> str
 
 
 GPUS_AND_DAYS = common.Handle(
+    book=({}, {"num_gpus": 4096}),
     title="Days against GPUs",
     controls={
         "num_gpus": replace(controls.GPUS, most=100_000, stops=controls.doublings(32, 16384)),
@@ -316,6 +317,7 @@ def _draw_counted(now: Counted, before: Counted | None, narrow: bool = False) ->
 
 
 EIGHT_OR_SIX = common.Handle(
+    book=({}, {"work": "8TP"}),
     title="Eight or six?",
     controls={
         "work": controls.choice(
@@ -375,6 +377,7 @@ def _draw_promise(now: Promise, before: Promise | None, narrow: bool = False) ->
 
 
 PROMISE = common.Handle(
+    book=({}, {"percent": 25}),
     title="Who would have kept this promise?",
     controls={
         "percent": common.Control(
@@ -430,6 +433,7 @@ def _draw_cluster(now: Cluster, before: Cluster | None, narrow: bool = False) ->
 
 
 MORE_GPUS = common.Handle(
+    book=({"num_gpus": 1536}, {"num_gpus": 1536, "way": "shared (PTD-P)"}),
     title="The same step on more GPUs",
     controls={
         "num_gpus": replace(controls.GPUS, least=384, most=1536, stops=CLUSTERS),
@@ -491,6 +495,7 @@ def _draw_copied(now: Copied, before: Copied | None, narrow: bool = False) -> st
 
 
 COPIED = common.Handle(
+    book=({}, {"tokens": True, "rate": True, "length": True}),
     title="A calculation with three slips",
     controls={
         "tokens": common.Control("Mend the tokens", "The first slip.", "flag"),

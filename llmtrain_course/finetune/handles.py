@@ -390,6 +390,7 @@ def _draw_ways(setting: AdapterRank, before: AdapterRank | None, width: int = WI
 
 
 THREE_WAYS = common.Handle(
+    book=({}, {"model": "Llama-3.1-70B"}),
     title="One weight, and all of them, in three ways",
     controls={
         "model": controls.choice(
@@ -470,6 +471,7 @@ def _draw_layer(setting: Learning, before: Learning | None, width: int = WIDE) -
 
 
 FROZEN_LAYER = common.Handle(
+    book=({}, {"learns": "all matrices", "adapters": "32 bits, dropout"}),
     title="What a layer keeps when it is frozen",
     controls={
         "learns": controls.choice("What learns", "The matrices that have an adapter.", _LEARNING),

@@ -341,6 +341,7 @@ ATTENTION_SQUARE = common.Handle(
     draw_square,
     settings={"start": Square()},
     narrow=partial(draw_square, narrow=True),
+    book=({"causal": True}, {"causal": True, "window": 4}),
 )
 
 
@@ -443,6 +444,7 @@ def _draw_step(step: Step, before: Step | None, narrow: bool = False) -> str:
 
 
 STEP_WORK = common.Handle(
+    book=({}, {"sequence_length": 32768}),
     title="The work of a step of GPT-3",
     controls={
         "sequence_length": replace(
@@ -480,6 +482,7 @@ def _draw_timed(timed: TimedStep, before: TimedStep | None, unit: float = PEAK) 
 
 
 ACHIEVED = common.Handle(
+    book=({}, {"seconds": 20}),
     title="A share of the peak",
     controls={
         "seconds": common.Control(

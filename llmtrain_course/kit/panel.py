@@ -383,11 +383,13 @@ class Handle(Panel):
     """The smallest panel: one picture that one to three controls move, and a sentence.
 
     It begins with its one setting, and has no title to read: `title` names it where it
-    cannot be seen. `draw` gives what `pictured` makes.
+    cannot be seen. `draw` gives what `pictured` makes. `book` has what changes in each of
+    the two frames that paper shows, where the rule of `site/frames.py` shows less.
     """
 
     settings: Mapping[str, DataclassInstance]
     static_presets: tuple[str, ...] = ()
+    book: tuple[Values, Values] | None = None
 
     @property
     def words(self) -> str:

@@ -303,6 +303,7 @@ def _draw_parts(now: OpenParts, before: OpenParts | None, width: int = ACROSS) -
 
 
 PREDICTED_STEP = common.Handle(
+    book=({"opened": 3}, {"opened": 3, "hidden_size": 64}),
     title="A step, predicted and measured",
     controls={
         "opened": common.Control(
@@ -356,6 +357,7 @@ def _draw_timed(now: TimedSteps, before: TimedSteps | None, width: int = ACROSS)
 
 
 TIMED_STEPS = common.Handle(
+    book=({}, {"left_out": 10, "repeats": 20}),
     title="The same step, thirty times",
     controls={
         "left_out": common.Control(
@@ -407,6 +409,7 @@ def _draw_memory(now: StepMemory, before: StepMemory | None, width: int = ACROSS
 
 
 STEP_BYTES = common.Handle(
+    book=({"measurement": True}, {"measurement": True, "hidden_size": 64}),
     title="The memory of a step, predicted and measured",
     controls={
         "measurement": common.Control(
@@ -463,6 +466,7 @@ def _draw_moment(now: StepMoment, before: StepMoment | None, width: int = ACROSS
 
 
 ONE_STEP = common.Handle(
+    book=({"moment": 220}, {"moment": 220, "way": "after backward"}),
     title="One step, operator by operator",
     controls={
         "moment": common.Control(

@@ -291,6 +291,7 @@ def _draw_split(split: Split, before: Split | None, narrow: bool = False) -> str
 
 
 GPU_SPLIT = common.Handle(
+    book=({}, {"tensor": 8}),
     title="GPUs and their replicas",
     controls={
         "tensor": replace(
@@ -424,6 +425,7 @@ def _passes_done(setting: FourGpus, now: int) -> str:
 
 
 FOUR_GPUS = common.Handle(
+    book=({"now": 60}, {"now": 60, "stages": 4}),
     title="A step on four GPUs",
     controls={
         "now": common.Control(
@@ -506,6 +508,7 @@ def _draw_pipeline(now: Pipeline, before: Pipeline | None, layout: Layout = WIDE
 
 
 PIPELINE = common.Handle(
+    book=({}, {"micro_batches": 12}),
     title="A step of a pipeline, turn by turn",
     controls={
         "stages": replace(
@@ -585,6 +588,7 @@ def _draw_neighbours(
 
 
 NEIGHBOURS = common.Handle(
+    book=({}, {"node": "are replicas"}),
     title="Whom GPU 1 talks to",
     controls={
         "tensor_parallel": replace(_CONTROLS["tensor_parallel"], most=8, stops=(1, 2, 4, 8)),

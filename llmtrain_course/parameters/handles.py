@@ -487,6 +487,7 @@ def _times(ratio: float) -> str:
 
 
 WIDER_OR_DEEPER = common.Handle(
+    book=({"num_layers": 24}, {"hidden_size": 1536}),
     title="A wider GPT, or a deeper one",
     controls={
         "hidden_size": common.Control(
@@ -543,6 +544,7 @@ def _draw_llama_parts(now: LlamaParts, before: LlamaParts | None, narrow: bool =
 
 
 INTO_A_LLAMA = common.Handle(
+    book=({}, {"shared": True, "gated": True, "head": True}),
     title="From a GPT's matrices to those of Llama 3.1 8B",
     controls={
         "shared": common.Control(
@@ -591,6 +593,7 @@ def _draw_routing(now: Routing, before: Routing | None, narrow: bool = False) ->
 
 
 EXPERTS = common.Handle(
+    book=({}, {"num_experts": 16}),
     title="Which experts a token meets",
     controls={
         "num_experts": common.Control(

@@ -463,6 +463,7 @@ def _draw_month(now: Month, before: Month | None = None, layout: Layout = WIDE) 
 
 
 MONTH = common.Handle(
+    book=({}, {"tokens": 700_000_000_000}),
     title="A model, tokens and GPUs: is it in time, does it fit?",
     controls={
         "model": controls.choice(
@@ -521,7 +522,8 @@ def _draw_promise(now: Promise, before: Promise | None, layout: Layout = WIDE) -
     return common.pictured(drawings.promise(plan, now.estimate, others, DAYS, layout), text)
 
 
-PROMISE = common.Handle(
+MEASURED_STEP = common.Handle(
+    book=({}, {"seconds": 8}),
     title="What others took, and what one step of your own says",
     controls={
         "software": controls.choice(
@@ -582,6 +584,7 @@ def _draw_levers(now: Levers, before: Levers | None, layout: Layout = WIDE) -> s
 
 
 LEVERS = common.Handle(
+    book=({}, {"zero_stage": 3}),
     title="Three levers that make a plan fit, and their price",
     controls={
         "zero_stage": replace(controls.ZERO_STAGE, options=(1, 2, 3)),

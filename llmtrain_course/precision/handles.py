@@ -189,6 +189,7 @@ def _draw_bits(bits: Bits, before: Bits | None, width: int = WIDTH) -> str:
 
 
 EIGHT_BITS = common.Handle(
+    book=({}, {"exponent": 5}),
     title="A number in eight bits",
     controls={
         "exponent": common.Control(
@@ -245,6 +246,7 @@ def _draw_updates(updates: Updates, before: Updates | None, width: int = WIDTH) 
 
 
 LOST_UPDATE = common.Handle(
+    book=({"updates": 10}, {"updates": 10, "format": "fp16"}),
     title="Updates, one after the other",
     controls={
         "updates": common.Control(
@@ -309,6 +311,7 @@ def _draw_gradients(scaled: LossScale, before: LossScale | None, width: int = WI
 
 
 GRADIENTS = common.Handle(
+    book=({}, {"scale": 1024}),
     title="Which gradients a format keeps",
     controls={
         "scale": _PowerOfTwo(
@@ -350,6 +353,7 @@ def _draw_sum(ones: Sum, before: Sum | None, width: int = WIDTH) -> str:
 
 
 STALLED_SUM = common.Handle(
+    book=({"ones": 4096}, {"ones": 4096, "format": "fp32"}),
     title="Ones, added one by one",
     controls={
         "ones": common.Control(
@@ -418,6 +422,7 @@ def _draw_bytes(
 
 
 PARAMETER_BYTES = common.Handle(
+    book=({}, {"recipe": "all in bf16"}),
     title="What a parameter weighs",
     controls={
         "recipe": controls.choice("Recipe", "What is kept in how many bits.", tuple(_RECIPES))
@@ -466,6 +471,7 @@ def _draw_slices(sharding: Sharding, before: Sharding | None, width: int = WIDTH
 
 
 SLICES = common.Handle(
+    book=({"stage": 1}, {"stage": 3}),
     title="ZeRO, stage by stage",
     controls={
         "stage": common.Control(

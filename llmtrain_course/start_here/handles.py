@@ -184,6 +184,7 @@ def _draw_machine(now: Machine, before: Machine | None, layout: Layout = WIDE) -
 
 
 MACHINE = common.Handle(
+    book=({}, {"num_gpus": 512}),
     title="GPUs, days and a model: how many tokens?",
     controls={name: _CONTROLS[name] for name in ("num_gpus", "days", "parameters")},
     settings={"": Machine()},
@@ -223,6 +224,7 @@ def _draw_way(way: Way, before: Way | None, layout: drawings.Way = WAY) -> str:
 
 
 ONE_TOKEN = common.Handle(
+    book=({"step": 4}, {"step": 8}),
     title="A token goes up through the layers, and its error comes down",
     controls={
         "step": common.Control(
@@ -268,6 +270,7 @@ def _draw_runs(share: Share, before: Share | None, width: int = WIDTH) -> str:
 
 
 FIVE_RUNS = common.Handle(
+    book=({}, {"percent": 50}),
     title="Estimates beside five real runs",
     controls={
         "percent": common.Control(
@@ -310,6 +313,7 @@ def _draw_tank(tank: Tank, before: Tank | None, width: int = WIDTH) -> str:
 
 
 COUNT_AND_RATE = common.Handle(
+    book=({}, {"num_gpus": 1024}),
     title="A rate fills a tank: how fast, and how much",
     controls={
         "num_gpus": replace(controls.GPUS, most=10**6, stops=controls.doublings(8, 4096)),
