@@ -22,6 +22,7 @@ from llmtrain_course.kit import ids
 from llmtrain_course.kit.cards import memory_of
 from llmtrain_course.kit.drawing import Drawing
 from llmtrain_course.kit.exercise import Numeric, grade
+from llmtrain_course.kit.layout import Picture
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_course.parameters import stack
 from llmtrain_course.start_here import pictures as start_here
@@ -47,13 +48,13 @@ PAGES = {path.stem[3:]: path.read_text("utf-8") for path in chapters()}
 LLAMA = published.architecture("Llama-3.1-8B", 4096)
 
 
-def laws() -> Drawing:
+def laws() -> Picture:
     ratios = {x: compute_optimal(5.76e23, x).tokens_per_parameter for x in ("kaplan", "besiroglu")}
     named = {LAWS[x].name: float(ratio) for x, ratio in ratios.items()}
     return budget.tokens_each(named, published.rows("tokens_per_parameter")[:12])
 
 
-def ways() -> Drawing:
+def ways() -> Picture:
     one: Any = {"num_gpus": 1, "tokens": 1e9, "global_batch_size": 1, "recompute": "none"}
     memory = {
         name: plan_run(LLAMA, H100, **one, recipe=recipe).memory
@@ -65,7 +66,7 @@ def ways() -> Drawing:
     )
 
 
-DRAWINGS: dict[str, dict[str, Callable[[], Drawing]]] = {
+DRAWINGS: dict[str, dict[str, Callable[[], Drawing | Picture]]] = {
     "start_here": {"map": lambda: start_here.course_map({"00": (4, 4), "03": (2, 5)})},
     "parameters": {"stack": lambda: stack.stack(published.architecture("Gemma-3-27B (text)"))},
     "flops": {"peak": lambda: flops.filled(count_flops(LLAMA, 64, "selective"), 1.4e14, 3.12e14)},

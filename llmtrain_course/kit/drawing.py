@@ -163,6 +163,10 @@ class Drawing:
     height: int
     words: str
 
+    def drawing(self, width: int = 0) -> Drawing:
+        """Return the drawing, which has its width already: what a described picture gives."""
+        return self
+
     def inline_svg(self) -> str:
         """Return an `<svg>` in the page's own ink, as wide as there is room.
 

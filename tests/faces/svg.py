@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from llmtrain_course.kit.drawing import Drawing
+from llmtrain_course.kit.layout import PAGE, Picture as Description
 
 PLACES = ("x", "y", "width", "height", "cx", "cy", "r", "x1", "x2", "y1", "y2", "font-size")
 Point = tuple[float, float]
@@ -135,9 +136,9 @@ def amount(words: str) -> float:
     return float(words.split()[0].replace(",", ""))
 
 
-def drawn(drawing: Drawing) -> Picture:
-    """Parse a drawing as a page shows it."""
-    return parse(drawing.inline_svg())
+def drawn(picture: Drawing | Description, width: int = PAGE) -> Picture:
+    """Parse a picture as a page shows it."""
+    return parse(picture.drawing(width).inline_svg())
 
 
 def pictures(html: str) -> list[Picture]:

@@ -78,7 +78,7 @@ def drawings(request: pytest.FixtureRequest) -> tuple[str, str, list[tuple[str, 
     word, form = request.param
     panel = PANELS_AND_HANDLES[word].on_telephone if form == "phone" else PANELS_AND_HANDLES[word]
     own = DRAWINGS.get(word, {}) if form == "page" else {}
-    pages = [draw().inline_svg() for draw in own.values()]
+    pages = [draw().drawing().inline_svg() for draw in own.values()]
     pages += [panel.answer(values).html for values in settings(panel)]
     return word, form, [(html, picture) for html in pages for picture in pictures(html)]
 

@@ -1,0 +1,412 @@
+"""Bars, time lines and number lines: rows over one horizontal axis, laid out for any width.
+
+Bars(Scale(0, 160, "GB"), [bar("weights", {"weights": 16, "gradients": 8}, COLORS)], words)
+Timeline(Scale(0, 300, "days"), [Lane("node 1", [Cross(12)])], words)
+NumberLine(Scale(1, 1e4, log=True), [Point(20, "here")], words)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from llmtrain_course.kit.drawing import GREY, Style, circle, ghost, hatched, line, rect, text
+from llmtrain_course.kit.layout import (
+    BESIDE,
+    GAP,
+    SMALL,
+    USUAL,
+    Fact,
+    Label,
+    Picture,
+    Swatch,
+    facts_width,
+    in_rows,
+    key,
+    list_facts,
+    paragraph,
+    patch,
+    ring,
+    rows_high,
+    text_width,
+    wrapped,
+)
+from llmtrain_course.kit.scale import FAINT, Scale, x_axis
+
+INK = "currentColor"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of a lane from `start` to `end`, with a `label` in it where that fits.
+
+    With a `name` it has an entry in the key. `previous` is a dashed outline of what was.
+    """
+
+    start: float
+    end: float
+    color: str = GREY
+    label: str = ""
+    title: str = ""
+    name: str = ""
+    opacity: float = 1
+    hatch: bool = False
+    outline: bool = False
+    previous: bool = False
+    hidden: bool = False
+    ink: str = "white"
+    moves: str = ""
+    bold: bool = False
+
+    def draw(self, left: float, right: float, top: float, height: float) -> str:
+        """Draw it between two places."""
+        size = left, top, max(right - left, 0), height
+        if self.previous:
+            return ghost(*size, self.title)
+        style: Style = {"opacity": self.opacity} if self.opacity != 1 else {}
+        if self.outline:
+            style |= {"stroke": INK, "stroke_width": 1}
+        if self.moves:
+            style["data_moves"] = self.moves
+        color = "none" if self.hatch and self.color == GREY else self.color
+        svg = rect(*size, color, self.title, **style) if color != "none" or self.title else ""
+        svg += hatched(*size) if self.hatch else ""
+        if self.label and text_width(self.label, USUAL) <= right - left - 6:
+            weight: Style = {"font_weight": 700} if self.bold else {}
+            middle = (left + right) / 2, top + height / 2 + 5
+            svg += text(*middle, self.label, USUAL, "middle", self.ink, **weight)
+        return svg
+
+    def swatch(self) -> Swatch:
+        """A patch of it."""
+        if self.hatch:
+            return Swatch(lambda x, y: hatched(x + 2, y, 14, 14, 5), self.name, self.hidden)
+        if self.previous:
+            return Swatch(lambda x, y: ghost(x + 2, y, 14, 14), self.name, self.hidden)
+        return patch(self.color, self.name, self.opacity, self.hidden)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A dot on a lane, or a `cross`, a dashed `ring`, a `hollow` dot or an upright `tick`.
+
+    Its `label` stands after it, or `above` it on a number line.
+    """
+
+    at: float
+    color: str = INK
+    label: str = ""
+    title: str = ""
+    name: str = ""
+    shape: str = "dot"
+    size: float = 6
+    bold: bool = False
+    moves: str = ""
+    hidden: bool = False
+    below: bool = False
+
+    def draw(self, x: float, y: float, half: float) -> str:
+        """Draw its shape at a place in a lane that reaches so far up and down."""
+        style: Style = {"stroke": INK, "stroke_width": 1.5}
+        if self.shape == "ring":
+            return ring(x, y, self.size, self.title)
+        if self.shape == "tick":
+            style = {"stroke": self.color, "stroke_width": 4}
+        if self.moves:
+            style["data_moves"] = self.moves
+        if self.shape == "tick":
+            return line(x, y - half, x, y + half, **style)
+        if self.shape == "cross":
+            d, ink = 0.8 * self.size, Style(stroke=self.color, stroke_width=2)
+            return line(x - d, y - d, x + d, y + d, **ink) + line(x - d, y + d, x + d, y - d, **ink)
+        fill = "none" if self.shape == "hollow" else self.color
+        return circle(x, y, self.size, fill, self.title, **style)
+
+    def swatch(self) -> Swatch:
+        """The shape."""
+        return Swatch(lambda x, y: self.draw(x + 9, y + 7, 7), self.name, self.hidden)
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A row: its name, what's on it, a `total` after its last span, and a `note` below its name.
+
+    Lanes of one `group` have a heading above them. An `axis` is a line through its middle.
+    """
+
+    name: str
+    items: Sequence[Span | Point] = ()
+    total: str = ""
+    note: str = ""
+    group: str = ""
+    bold: bool = False
+    axis: bool = False
+    height: float = 0
+    color: str = INK
+
+    @property
+    def spans(self) -> Iterator[Span]:
+        """Its visible stretches."""
+        return (item for item in self.items if isinstance(item, Span) and not item.hidden)
+
+
+def bar(
+    name: str,
+    parts: Mapping[str, float],
+    colors: Mapping[str, str],
+    unit: Callable[[float], str] | None = None,
+    total: str = "",
+    words: Mapping[str, str] | None = None,
+    previous: float | None = None,
+    note: str = "",
+    group: str = "",
+    bold: bool = False,
+    labels: bool = True,
+    opacity: float = 1,
+) -> Lane:
+    """A lane of parts end to end from 0; each with its name in it, in the key and as a title.
+
+    `unit` writes a part's size for its title and the total; `words` are other names of parts;
+    `previous` is where the bar ended before a change.
+    """
+    at, spans = 0.0, list[Span]()
+    for part, size in parts.items():
+        called = (words or {}).get(part, part)
+        title = f"{called} {unit(size)}" if unit else called
+        label = called if labels else ""
+        spans.append(Span(at, at + size, colors.get(part, GREY), label, title, called, opacity))
+        at += size
+    if previous is not None and abs(previous - at) > 1e-9 * max(previous, at):
+        spans.append(Span(0, previous, title="at the start", previous=True))
+    written = total or (unit(at) if unit else "")
+    return Lane(name, spans, written, note, group, bold)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """An upright line over all lanes: a limit, a deadline, the moment; its label is above it."""
+
+    value: float
+    label: str = ""
+    dash: str = ""
+    color: str = INK
+    width: float = 2
+    bold: bool = False
+    moves: str = ""
+    hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Lanes(Picture):
+    """Lanes over one axis, limits across them, a key, and facts next to them or below.
+
+    `heading` stands above at the left, `verdict` at the right. `lane` is a lane's height,
+    and `gap` the pixels between two. Without an `axis` only the grid shows the scale.
+    """
+
+    x: Scale
+    lanes: Sequence[Lane]
+    words: str = ""
+    limits: Sequence[Limit] = ()
+    heading: str = ""
+    verdict: str = ""
+    facts: Sequence[Fact] = ()
+    lane: float = 30
+    gap: float = 12
+    axis: bool = True
+    keyed: bool = True
+    extra: Sequence[Swatch] = ()
+    totals_last: bool = field(default=False)
+
+    def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
+        """Lay out names, lanes, limits, the axis, then the key and the facts."""
+        beside = bool(self.facts) and width >= BESIDE
+        listed = facts_width(self.facts, width) if beside else 0
+        inner = width - listed - GAP if beside else width
+        svg, y = self._head(left, top, inner)
+        names = [text_width(lane.name, USUAL, lane.bold) for lane in self.lanes]
+        names += [text_width(lane.note, SMALL) for lane in self.lanes if lane.note]
+        own_row = max(names, default=0) > (0.36 if inner >= BESIDE else 0.3) * inner
+        begin = left + (0 if own_row or not any(names) else max(names) + 12)
+        totals = [text_width(lane.total, USUAL, True) for lane in self.lanes if lane.total]
+        end = left + inner - (max(totals) + 10 if totals and not own_row else 6)
+
+        def at(value: float) -> float:
+            return begin + self.x.share(value) * (end - begin)
+
+        labels = sorted(filter(lambda limit: limit.label, self.limits), key=lambda it: it.value)
+        placed = in_rows([(at(x.value), x.label, x.bold) for x in labels], left, left + inner)
+        first = y = y + rows_high(placed) + (6 if placed else 0)
+        rows = ""
+        for group, lanes in groupby(self.lanes, lambda lane: lane.group):
+            if group:
+                rows += text(left, y + USUAL, group, USUAL, font_weight=600)
+                y += USUAL + 9
+            for lane in lanes:
+                drawn, y = self._lane(lane, left, left + inner, y, at, own_row, begin)
+                rows += drawn
+        bottom = y - self.gap + 8
+        grid = "".join(
+            line(at(tick), first, at(tick), bottom, **FAINT)
+            for tick in self.x.labels
+            if self.x.grid
+        )
+        svg += grid + rows
+        for limit in self.limits:
+            if not limit.hidden:
+                style: Style = {"stroke": limit.color, "stroke_width": limit.width}
+                style |= {"stroke_dasharray": limit.dash} if limit.dash else {}
+                style |= {"data_moves": limit.moves} if limit.moves else {}
+                svg += line(at(limit.value), first - 4, at(limit.value), bottom, **style)
+        svg += "".join(
+            label.draw(first - 9)
+            for limit, label in zip(labels, placed, strict=True)
+            if not limit.hidden
+        )
+        y = bottom
+        if self.axis:
+            drawn, y = x_axis(self.x, begin, end, bottom, (left, left + inner), None)
+            svg += drawn
+        swatches = [i.swatch() for lane in self.lanes for i in lane.items if i.name]
+        drawn, y = key([*swatches, *self.extra] if self.keyed else [], left, y + 10, inner)
+        svg += drawn
+        if self.facts:
+            x, down = (left + inner + GAP, first) if beside else (left, y + 8)
+            drawn, low = list_facts(self.facts, x, down, listed if beside else width)
+            svg, y = svg + drawn, max(y, low)
+        return svg, y
+
+    def _head(self, left: float, top: float, width: float) -> tuple[str, float]:
+        """The heading, and the verdict at its right, or below it where both don't fit."""
+        if not self.heading and not self.verdict:
+            return "", top
+        needed = text_width(self.heading, USUAL, True) + text_width(self.verdict, USUAL, True)
+        svg, y = (
+            paragraph(left, top, self.heading, width, USUAL, True) if self.heading else ("", top)
+        )
+        if self.verdict and needed + GAP <= width:
+            look: Style = {"font_weight": 600}
+            svg += text(left + width, top + USUAL, self.verdict, USUAL, "end", **look)
+            y = max(y, top + USUAL + 5)
+        elif self.verdict:
+            drawn, y = paragraph(left, y, self.verdict, width, USUAL, True)
+            svg += drawn
+        return svg, y + 6
+
+    def _lane(
+        self,
+        lane: Lane,
+        left: float,
+        right: float,
+        y: float,
+        at: Callable[[float], float],
+        own_row: bool,
+        begin: float,
+    ) -> tuple[str, float]:
+        """One row: its name before it or above it, what's on it, its total."""
+        svg, look = "", Style(font_weight=700) if lane.bold else Style()
+        height = lane.height or self.lane
+        total: Style = {"font_weight": 700}
+        if own_row and (lane.name or lane.total):
+            room = right - left - text_width(lane.total, USUAL, True) - 8
+            for i, words in enumerate(wrapped(lane.name, room, USUAL, lane.bold)):
+                y += (USUAL + 4) if i else 0
+                svg += text(left, y + USUAL, words, USUAL, **look)
+            svg += text(right, y + USUAL, lane.total, USUAL, "end", **total) if lane.total else ""
+            y += USUAL + 7
+            for words in wrapped(lane.note, right - left, SMALL) if lane.note else ():
+                svg += text(left, y + SMALL - 2, words, SMALL, opacity=0.8)
+                y += SMALL + 5
+        elif lane.name:
+            shift = 9 if lane.note else 0
+            svg += text(begin - 12, y + height / 2 + 5 - shift, lane.name, USUAL, "end", **look)
+            if lane.note:
+                svg += text(begin - 12, y + height / 2 + 14, lane.note, SMALL, "end", opacity=0.8)
+        middle = y + height / 2
+        if lane.axis:
+            svg += line(at(self.x.low), middle, at(self.x.high), middle, stroke_width=1)
+        last = at(self.x.low)
+        for item in lane.items:
+            if item.hidden:
+                continue
+            if isinstance(item, Span):
+                ends = at(item.start), at(item.end)
+                svg += item.draw(*ends, y, height)
+                last = max(last, ends[1])
+                continue
+            x = at(item.at)
+            svg += item.draw(x, middle, height / 2)
+            if item.label:
+                weight: Style = {"font_weight": 700} if item.bold else {}
+                svg += _beside_point(item, x, middle, right, weight)
+                last = max(last, x + item.size + 6 + text_width(item.label, SMALL, item.bold))
+        if lane.total and not own_row:
+            x, anchor = (right, "end") if self.totals_last else (last + 8, "start")
+            svg += text(x, middle + 5, lane.total, USUAL, anchor, lane.color, **total)
+        return svg, y + height + self.gap
+
+
+def _beside_point(point: Point, x: float, middle: float, right: float, weight: Style) -> str:
+    """A point's label after it, or before it where that would leave the picture."""
+    away = point.size + 6
+    fits = x + away + text_width(point.label, SMALL, point.bold) <= right
+    place, anchor = (x + away, "start") if fits else (x - away, "end")
+    return text(place, middle + 5, point.label, SMALL, anchor, **weight)
+
+
+class Bars(Lanes):
+    """Lanes that are bars: parts of a whole, limits, and what a bar was before."""
+
+
+class Timeline(Lanes):
+    """Lanes of spans on an axis of time."""
+
+
+@dataclass(frozen=True)
+class NumberLine(Picture):
+    """Points and spans on one line with ticks; labels above it, or below its numbers.
+
+    `heading` stands above at the left, `note` below it there.
+    """
+
+    x: Scale
+    points: Sequence[Point]
+    words: str = ""
+    spans: Sequence[Span] = ()
+    heading: str = ""
+    note: str = ""
+    minor: Sequence[float] = ()
+
+    def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
+        """Lay out headings, the points' labels in rows, the line and its numbers."""
+        svg, y = "", top
+        for words, bold in ((self.heading, True), (self.note, False)):
+            if words:
+                drawn, y = paragraph(left, y, words, width, USUAL, bold)
+                svg += drawn
+        begin, end = left + 12, left + width - 12
+
+        def at(value: float) -> float:
+            return begin + self.x.share(value) * (end - begin)
+
+        def labelled(below: bool) -> tuple[list[Point], list[Label]]:
+            points = [p for p in self.points if p.label and p.below == below]
+            labels = [(at(p.at), p.label, p.bold) for p in points]
+            return points, in_rows(labels, left, left + width)
+
+        (over, places), (under, lower) = labelled(False), labelled(True)
+        middle = y + rows_high(places) + 22
+        for span in self.spans:
+            if not span.hidden:
+                svg += span.draw(at(span.start), at(span.end), middle - 9, 18)
+        for tick in self.minor:
+            svg += line(at(tick), middle - 5, at(tick), middle + 5, stroke_width=1, opacity=0.6)
+        drawn, bottom = x_axis(self.x, begin, end, middle, (left, left + width), None)
+        svg += drawn
+        for point in self.points:
+            svg += "" if point.hidden else point.draw(at(point.at), middle, 12)
+        for points, labels, place in ((over, places, middle - 15), (under, lower, bottom + 12)):
+            for point, label in zip(points, labels, strict=True):
+                svg += "" if point.hidden else label.draw(place, 1 if point.below else -1)
+        return svg, bottom + rows_high(lower)

@@ -1,0 +1,370 @@
+"""What every described picture shares: words that are measured and wrapped, keys, lists of facts.
+
+A description says what a picture shows; `Picture.drawing` lays it out for a width. Nothing
+here knows which chapter asks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any, NamedTuple
+
+from llmtrain_course.kit.drawing import Drawing, Style, circle, line, rect, text
+
+PAGE, PHONE = 680, 360
+"""Pixels across a picture on a page, and on a phone."""
+
+PAD, GAP = 14, 28
+"""Pixels between a picture and the edge of its card, and between a plane and its facts."""
+
+SMALL, USUAL = 14, 15
+"""Sizes of letters: of ticks and keys, and of everything else."""
+
+ROW = 24
+"""Pixels from one line of a key to the next."""
+
+BESIDE = 520
+"""From this width on, what's secondary stands next to the plane; else below it."""
+
+_LETTERS = {
+    " ijlI.,:;'|!": 0.36,
+    "frtJ()-/[]": 0.42,
+    "acegknopsuvxyzbdhqLFE": 0.62,
+    "mwMW%@×=+−≈→": 0.98,
+    "ABCDGHKNOPQRSTUVXYZ": 0.75,
+}
+_WIDTHS = {letter: width for letters, width in _LETTERS.items() for letter in letters}
+"""Widths of letters in a wide font (DejaVu Sans), over their size."""
+
+
+def text_width(words: str, size: float = USUAL, bold: bool = False) -> float:
+    """Pixels that words need at most; the average of 0.56 a letter is the least.
+
+    >>> round(text_width("GPUs")), round(text_width("1,024 GPUs", 14))
+    (43, 86)
+    """
+    width = sum(_WIDTHS.get(letter, 0.64) for letter in words)
+    return size * max(width, 0.56 * len(words)) * (1.1 if bold else 1)
+
+
+def wrapped(words: str, width: float, size: float = USUAL, bold: bool = False) -> list[str]:
+    """Words in lines that each fit a width; a single word that doesn't has its own line.
+
+    >>> wrapped("times the least work", 100)
+    ['times the', 'least work']
+    """
+    lines: list[str] = []
+    for word in words.split(" "):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer, size, bold) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def paragraph(
+    x: float,
+    y: float,
+    words: str,
+    width: float,
+    size: float = USUAL,
+    bold: bool = False,
+    anchor: str = "start",
+) -> tuple[str, float]:
+    """Wrapped words whose first line begins at y, and where the next line would begin."""
+    style: Style = {"font_weight": 600} if bold else {}
+    lines = wrapped(words, width, size, bold)
+    svg = "".join(
+        text(x, y + size + (size + 5) * i, words, size, anchor, **style)
+        for i, words in enumerate(lines)
+    )
+    return svg, y + (size + 5) * len(lines)
+
+
+class Box(NamedTuple):
+    """A rectangle that something covers."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlap(self, other: Box) -> float:
+        """Return the area that both cover."""
+        across = min(self.right, other.right) - max(self.left, other.left)
+        down = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(across, 0) * max(down, 0)
+
+
+class Swatch(NamedTuple):
+    """An entry of a key: a mark drawn from a corner 18 wide and 14 high, and what it means.
+
+    A `hidden` one keeps its place, so that the picture's height stays the same.
+    """
+
+    draw: Callable[[float, float], str]
+    label: str
+    hidden: bool = False
+
+
+SWATCH = 18
+"""Pixels across the mark of a swatch."""
+
+
+def patch(color: str, label: str, opacity: float = 1, hidden: bool = False) -> Swatch:
+    """A coloured square and what it means."""
+    look: Style = {"rx": 2} if opacity == 1 else {"rx": 2, "opacity": opacity}
+    return Swatch(lambda x, y: rect(x + 2, y, 14, 14, color, **look), label, hidden)
+
+
+def key(swatches: Sequence[Swatch], left: float, top: float, width: float) -> tuple[str, float]:
+    """Swatches in as many rows as it takes, and where these end; the same label once."""
+    svg, x, y = "", left, top
+    for swatch in {swatch.label: swatch for swatch in swatches}.values():
+        label = wrapped(swatch.label, width - SWATCH - 7, SMALL)
+        needed = SWATCH + 7 + max(text_width(words, SMALL) for words in label)
+        if x > left and x + needed > left + width:
+            x, y = left, y + ROW
+        if not swatch.hidden:
+            svg += swatch.draw(x, y)
+            for i, words in enumerate(label):
+                svg += text(x + SWATCH + 7, y + 12 + 18 * i, words, SMALL)
+        y += 18 * (len(label) - 1)
+        x += needed + 16
+    return svg, y + ROW if swatches else top
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A line of a picture's list: a name and its value, which stands at the right.
+
+    With a `color` it has a square, or whatever `draw` makes; a `rule` is a line above it.
+    A `hidden` one keeps its place.
+    """
+
+    name: str
+    value: str = ""
+    color: str = ""
+    size: float = 16
+    bold: bool = False
+    rule: bool = False
+    hidden: bool = False
+    opacity: float = 1
+    draw: Callable[[float, float], str] | None = field(default=None, compare=False)
+
+    @property
+    def indent(self) -> float:
+        """Pixels that its square takes."""
+        return 26 if self.color or self.draw else 0
+
+    @property
+    def width(self) -> float:
+        """Pixels that it needs on one line."""
+        name = text_width(self.name, self.size, self.bold)
+        value = 18 + text_width(self.value, self.size, self.bold) if self.value else 0
+        return self.indent + name + value
+
+
+def facts_width(facts: Sequence[Fact], width: float) -> float:
+    """Pixels that a list needs next to a plane: at most two fifths of both."""
+    return min(max((fact.width for fact in facts), default=0), 0.4 * width)
+
+
+def list_facts(facts: Sequence[Fact], left: float, top: float, width: float) -> tuple[str, float]:
+    """Facts below each other, and where they end."""
+    svg, y, right = "", top, left + min(width, max((fact.width for fact in facts), default=0) + 30)
+    for fact in facts:
+        style: Style = {"font_weight": 700} if fact.bold else {}
+        height = fact.size + 10
+        if fact.rule:
+            svg += "" if fact.hidden else line(left, y + 3, right, y + 3)
+            y += 8
+        broken = fact.width > right - left and bool(fact.value)
+        lines = wrapped(fact.name, right - left - fact.indent, fact.size, fact.bold)
+        values = wrapped(fact.value, right - left, fact.size, fact.bold) if fact.value else []
+        if not fact.hidden:
+            base = y + fact.size + 1
+            if fact.draw:
+                svg += fact.draw(left, base - 14)
+            elif fact.color:
+                look: Style = {"rx": 2} if fact.opacity == 1 else {"rx": 2, "opacity": fact.opacity}
+                svg += rect(left, base - 13, 16, 16, fact.color, **look)
+            for i, words in enumerate(lines):
+                svg += text(left + fact.indent, base + i * height, words, fact.size, **style)
+            row = base + height * (len(lines) - (0 if broken else 1))
+            for i, words in enumerate(values):
+                svg += text(right, row + height * i, words, fact.size, "end", **style)
+        y += height * (len(lines) + (len(values) if broken else 0))
+    return svg, y
+
+
+class Picture(ABC):
+    """A description that can be laid out for any width from 320 pixels on."""
+
+    words: str
+
+    @abstractmethod
+    def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
+        """Return SVG from a corner on, within this width, and where it ends below."""
+
+    def drawing(self, width: int = PAGE) -> Drawing:
+        """Lay it out on a card of this width."""
+        svg, bottom = self.draw(PAD, PAD, width - 2 * PAD)
+        return Drawing(svg, width, ceil(bottom + PAD), self.words)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        return self.drawing()._repr_mimebundle_(**options)
+
+
+@dataclass(frozen=True)
+class Below(Picture):
+    """Pictures below each other, with one alternative text."""
+
+    pictures: Sequence[Picture]
+    words: str = ""
+    gap: float = 18
+
+    def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
+        """Return all of them, each as wide as there's room."""
+        svg, y = "", top
+        for picture in self.pictures:
+            drawn, bottom = picture.draw(left, y, width)
+            svg, y = svg + drawn, bottom + self.gap
+        return svg, y - self.gap
+
+
+@dataclass(frozen=True)
+class NextTo(Picture):
+    """Two pictures next to each other, or below where there's no room; `share` is the first's."""
+
+    first: Picture
+    second: Picture
+    words: str = ""
+    share: float = 0.5
+
+    def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
+        """Return both, in the order in which they're read."""
+        if width < BESIDE:
+            return Below([self.first, self.second]).draw(left, top, width)
+        split = (width - GAP) * self.share
+        one, low = self.first.draw(left, top, split)
+        two, lower = self.second.draw(left + split + GAP, top, width - split - GAP)
+        return one + two, max(low, lower)
+
+
+def spread(
+    places: Sequence[float], height: Sequence[float], low: float, high: float
+) -> list[float]:
+    """Move labels apart that would touch, each as little as it takes, between two ends.
+
+    `places` are their middles, in order; `height` is what each needs.
+
+    >>> spread([10, 12, 50], [20, 20, 20], 0, 100)
+    [10.0, 30.0, 50.0]
+    """
+    moved: list[float] = []
+    for place, need in zip(places, height, strict=True):
+        least = moved[-1] + (height[len(moved) - 1] + need) / 2 if moved else low + need / 2
+        moved.append(max(float(place), least))
+    limit = high
+    for i in reversed(range(len(moved))):
+        moved[i] = min(moved[i], limit - height[i] / 2)
+        limit = moved[i] - height[i] / 2
+    return moved
+
+
+class Label(NamedTuple):
+    """Words at a middle, in lines; `row` counts the lines between it and what it names."""
+
+    x: float
+    row: int
+    lines: Sequence[str]
+    bold: bool = False
+
+    def draw(self, y: float, way: int = -1) -> str:
+        """Write it above a height, or below with a `way` of 1; 19 pixels are a line."""
+        style: Style = {"font_weight": 700} if self.bold else {}
+        lines = self.lines if way > 0 else [*reversed(self.lines)]
+        return "".join(
+            text(self.x, y + way * 19 * (self.row + i), words, SMALL, "middle", **style)
+            for i, words in enumerate(lines)
+        )
+
+
+def in_rows(labels: Sequence[tuple[float, str, bool]], left: float, right: float) -> list[Label]:
+    """Where labels stand, each a middle, its words and whether they're bold.
+
+    They're moved in from the edges, wrapped where they're longer than all the room, and
+    those that would touch stand in rows apart.
+
+    >>> [(label.x, label.row) for label in in_rows([(5, "one", False), (40, "two", False)], 0, 90)]
+    [(13.02, 0), (40, 1)]
+    """
+    placed: list[Label] = []
+    taken: list[tuple[float, float, int]] = []
+    for middle, words, bold in labels:
+        lines = wrapped(words, right - left, SMALL, bold)
+        half = max(text_width(line, SMALL, bold) for line in lines) / 2
+        x, row = min(max(middle, left + half), right - half), 0
+        rows = range(len(lines))
+        while any(
+            x - half - 8 < end and begin < x + half + 8 and other in (row + i for i in rows)
+            for begin, end, other in taken
+        ):
+            row += 1
+        taken += [(x - half, x + half, row + i) for i in rows]
+        placed.append(Label(x, row, lines, bold))
+    return placed
+
+
+def rows_high(labels: Sequence[Label]) -> float:
+    """Pixels that labels in rows need."""
+    return 19.0 * max((label.row + len(label.lines) for label in labels), default=0)
+
+
+def place_label(
+    x: float,
+    y: float,
+    words: str,
+    taken: Sequence[Box],
+    room: Box,
+    size: float = SMALL,
+    away: float = 10,
+    bold: bool = False,
+) -> tuple[float, float, str, Box]:
+    """Find a place for a dot's name around it that covers the least of what's there."""
+    width, height = text_width(words, size, bold), size
+    best: tuple[float, tuple[float, float, str, Box]] | None = None
+    for rank, (dx, dy, anchor) in enumerate(_around(away, size)):
+        left = x + dx - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+        box = Box(left, y + dy - height * 0.85, left + width, y + dy + height * 0.25)
+        outside = width * height - Box(*box).overlap(room)
+        cost = 20 * max(outside - 0.11 * width * height, 0) + rank
+        cost += sum(4 * box.overlap(other) for other in taken)
+        if best is None or cost < best[0]:
+            best = cost, (x + dx, y + dy, anchor, box)
+    assert best
+    return best[1]
+
+
+def _around(away: float, size: float) -> Iterator[tuple[float, float, str]]:
+    """Places around a dot: right, left, above, below, and the corners; then further out."""
+    for far in (away, away + size):
+        yield far, 0.36 * size, "start"
+        yield -far, 0.36 * size, "end"
+        yield 0, -far, "middle"
+        yield 0, far + 0.8 * size, "middle"
+        for side, anchor in ((0.6 * far, "start"), (-0.6 * far, "end")):
+            yield side, -0.6 * far, anchor
+            yield side, 0.6 * far + 0.8 * size, anchor
+
+
+def ring(x: float, y: float, radius: float = 9, title: str = "") -> str:
+    """A dashed circle: where a dot was before a change."""
+    return circle(
+        x, y, radius, "none", title, stroke="currentColor", stroke_width=1.5, stroke_dasharray="4 3"
+    )

@@ -1,0 +1,286 @@
+"""Random descriptions at many widths: nothing's cut off, nothing touches, all can be read."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from random import Random
+
+import pytest
+
+from llmtrain_course.kit.chart import Band, Chart, Column, Dot, Mark, Note, Path, Rule, stacked
+from llmtrain_course.kit.drawing import COLORS, NIGHT
+from llmtrain_course.kit.lanes import Bars, Lane, Limit, NumberLine, Point, Span, bar
+from llmtrain_course.kit.layout import (
+    BESIDE,
+    Below,
+    Box,
+    Fact,
+    NextTo,
+    Picture,
+    place_label,
+    spread,
+    text_width,
+)
+from llmtrain_course.kit.scale import Scale
+from llmtrain_helpers import units
+from tests.faces.contrast import contrast
+from tests.faces.svg import drawn
+
+WIDTHS = (340, 360, 375, 430, 519, 520, 600, 680, 760, 900)
+WORDS = (
+    *("loss", "tokens", "GPUs", "memory of a GPU", "gradients on their way", "MWMW 100 %"),
+    *("the law, beyond its runs", "sequences in a micro-batch", "1,024", "8 B200", "1.24 TB"),
+)
+INKS = [*dict.fromkeys(COLORS.values())]
+
+
+def some_words(random: Random, most: int = 2) -> str:
+    return " ".join(random.choice(WORDS) for _ in range(random.randint(1, most)))
+
+
+def a_scale(random: Random, label: str = "") -> Scale:
+    if random.random() < 0.5:
+        low = 10.0 ** random.randint(-3, 9)
+        return Scale(low, low * 10 ** random.randint(1, 6), label, units.size, log=True, grid=True)
+    high = random.choice((1, 7, 60, 128e9, 4096, 0.3))
+    return Scale(0, high, label, units.size, grid=random.random() < 0.5)
+
+
+def between(random: Random, scale: Scale, beyond: float = 0) -> float:
+    share = random.uniform(-beyond, 1 + beyond)
+    if scale.log:
+        return float(scale.low * (scale.high / scale.low) ** share)
+    return scale.low + share * (scale.high - scale.low)
+
+
+def a_chart(random: Random) -> Chart:
+    x, y = a_scale(random, some_words(random)), a_scale(random, some_words(random))
+    xs = sorted(between(random, x) for _ in range(20))
+    marks: list[Mark] = []
+    if random.random() < 0.3:
+        layers = {
+            f"{i} {some_words(random)}": [between(random, y) / 4 for _ in xs] for i in range(3)
+        }
+        marks += stacked(xs, layers, dict(zip(layers, INKS, strict=False)))
+    for i in range(random.randint(0, 3)):
+        points = [(a, between(random, y, 0.4)) for a in xs]
+        end = [f"{i}", some_words(random)] if random.random() < 0.5 else []
+        marks.append(Path(points, INKS[i], name="" if end else some_words(random), end=end))
+    for _ in range(random.randint(0, 3)):
+        value = between(random, x)
+        marks.append(Rule(value, label=some_words(random), hidden=random.random() < 0.2))
+    if random.random() < 0.5:
+        marks.append(Rule(between(random, y), "y", name=some_words(random)))
+    for i in range(random.randint(0, 5)):
+        place = between(random, x, 0.1), between(random, y, 0.1)
+        shape = random.choice(("dot", "ring", "cross", "diamond", "hollow"))
+        marks.append(Dot(*place, INKS[i], shape=shape, name=some_words(random, 4)))
+    if random.random() < 0.3:
+        low, high = sorted((between(random, x), between(random, x)))
+        marks.append(Band(low, high, INKS[0], label=some_words(random), name=some_words(random)))
+    facts = [
+        Fact(some_words(random), some_words(random, 1), random.choice(("", INKS[i])), rule=i == 2)
+        for i in range(random.choice((0, 3, 5)))
+    ]
+    headline = [some_words(random, 1), some_words(random, 1)] if random.random() < 0.3 else []
+    return Chart(x, y, marks, "a chart", facts, headline, broken=random.random() < 0.2)
+
+
+def some_bars(random: Random) -> Bars:
+    scale = a_scale(random, some_words(random))
+    scale = Scale(0, scale.high, scale.label, units.size, grid=scale.grid)
+    lanes = []
+    for i in range(random.randint(1, 5)):
+        sizes = {random.choice(WORDS): random.uniform(0, scale.high / 4) for _ in range(3)}
+        lanes.append(
+            bar(
+                f"{i} {some_words(random)}",
+                sizes,
+                dict(zip(sizes, INKS, strict=False)),
+                units.size if random.random() < 0.7 else None,
+                note=random.choice(("", some_words(random))),
+                previous=random.choice((None, scale.high / 2)),
+                group=random.choice(("", "all of them")) if i else "",
+            )
+        )
+    limits = [
+        Limit(random.uniform(0, scale.high), some_words(random))
+        for _ in range(random.randint(0, 3))
+    ]
+    heading, verdict = random.choice((("", ""), (some_words(random), some_words(random))))
+    facts = [Fact(some_words(random), "1.2 s")] if random.random() < 0.2 else []
+    return Bars(scale, lanes, "bars", limits, heading, verdict, facts)
+
+
+def a_line(random: Random) -> NumberLine:
+    scale = a_scale(random, random.choice(("", some_words(random))))
+    points = [
+        Point(between(random, scale), INKS[i], some_words(random), below=random.random() < 0.3)
+        for i in range(random.randint(0, 4))
+    ]
+    return NumberLine(scale, points, "a line", heading=random.choice(("", some_words(random, 3))))
+
+
+def a_picture(seed: int) -> Picture:
+    random = Random(seed)
+    kinds = (a_chart, a_chart, some_bars, some_bars, a_line)
+    first = random.choice(kinds)(random)
+    if seed % 5 == 0:
+        second = random.choice(kinds)(random)
+        return NextTo(first, second, "two") if seed % 2 else Below([first, second], "two")
+    return first
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_any_description_is_whole_and_can_be_read_at_any_width(seed: int) -> None:
+    picture = a_picture(seed)
+    assert picture.drawing() == a_picture(seed).drawing()
+    for width in WIDTHS[seed % 3 :: 3]:
+        seen = drawn(picture, width)
+        assert seen.width == width
+        texts = seen.of_kind("text")
+        assert all(box.size >= 14 for box in texts)
+        for box in seen.boxes:
+            assert -0.5 <= box.left <= box.right <= width + 0.5, (width, box)
+            assert -0.5 <= box.top <= box.bottom <= seen.height + 0.5, (width, box)
+        for one, two in combinations(texts, 2):
+            assert not one.overlaps(two, 1), (width, one, two)
+        assert seen.colors <= {*NIGHT, "none", "white", "currentColor"}
+
+
+@pytest.mark.parametrize("color", INKS)
+def test_words_in_a_bar_and_at_a_line_can_be_read_in_both_themes(color: str) -> None:
+    """White in a bar by day, dark in it by night; a line's name in its colour on the card."""
+    assert contrast("#FFFFFF", color) >= 4.5
+    assert contrast(NIGHT["#FFFFFF"], NIGHT[color]) >= 4.5
+
+
+def test_labels_of_dots_keep_off_each_other_and_off_curves() -> None:
+    x, y = Scale(0, 10, "x"), Scale(0, 10, "y")
+    curve = Path([(0, 0), (10, 10)], INKS[0])
+    dots = [Dot(4 + 0.3 * i, 4 + 0.3 * i, INKS[1], label=f"run {i}") for i in range(4)]
+    seen = drawn(Chart(x, y, [curve, *dots], "dots"))
+    labels = [box for box in seen.of_kind("text") if box.words.startswith("run ")]
+    assert len(labels) == 4
+    assert not any(one.overlaps(two, 1) for one, two in combinations(labels, 2))
+    [line] = [box for box in seen.of_kind("polyline") if box.thick == 3]
+    for box in labels:
+        assert not any(
+            box.left < px < box.right and box.top < py < box.bottom
+            for (a, b), (c, d) in pairwise(line.outlines[0])
+            for px, py in ((a + (c - a) * t / 50, b + (d - b) * t / 50) for t in range(51))
+        )
+
+
+def test_a_crowded_label_goes_where_it_covers_the_least() -> None:
+    room = Box(0, 0, 300, 100)
+    right = Box(100, 30, 300, 70)
+    assert place_label(90, 50, "a name", [right], room)[2] != "start"
+    assert place_label(290, 50, "a name", [], room)[2] == "end"
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_line_ends_are_apart_and_in_order(seed: int) -> None:
+    random = Random(seed)
+    places = sorted(random.uniform(0, 200) for _ in range(4))
+    moved = spread(places, [40] * 4, 0, 220)
+    assert all(b - a >= 40 - 1e-9 for a, b in pairwise(moved))
+    assert 20 <= moved[0] <= moved[-1] <= 200
+    assert spread([50, 150], [40, 40], 0, 220) == [50, 150]
+
+
+def test_facts_stand_next_to_a_plane_from_a_width_on_and_below_it_before() -> None:
+    chart = Chart(Scale(0, 1), Scale(0, 1), [Path([(0, 0), (1, 1)])], "", [Fact("a fact", "12")])
+    below, beside = (drawn(chart, width) for width in (BESIDE - 1, BESIDE + 40))
+    assert below.text("a fact").top > below.of_kind("polyline")[0].bottom
+    assert beside.text("a fact").left > beside.of_kind("polyline")[0].right
+
+
+def test_what_is_hidden_keeps_its_place() -> None:
+    """So a picture is as high with it as without it."""
+
+    def chart(hidden: bool) -> Chart:
+        scale = Scale(0, 1, "x")
+        marks = [
+            Path([(0, 0), (1, 1)], name="a line"),
+            Rule(0.5, label="now", hidden=hidden),
+            Dot(0.2, 0.9, shape="ring", name="at the start", hidden=hidden),
+        ]
+        return Chart(scale, scale, marks, "", [Fact("before", "3", hidden=hidden)])
+
+    for width in WIDTHS:
+        assert chart(True).drawing(width).height == chart(False).drawing(width).height
+    texts = drawn(chart(True)).texts
+    assert not {"now", "at the start", "before"} & {*texts}
+    assert {"now", "at the start", "before"} <= {*drawn(chart(False)).texts}
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_marks_stand_where_the_axis_says(log: bool) -> None:
+    x = Scale(1, 1000, "x", log=log, ticks=(1, 100, 1000))
+    y = Scale(0, 10, "y", ticks=(0, 5, 10))
+    marks = [Dot(100, 5, INKS[0]), Column(1, 100, 5, INKS[1]), Rule(100, to=5, dash="2 2")]
+    seen = drawn(Chart(x, y, marks, ""))
+    [dot], [column], [rule] = seen.filled(INKS[0], "circle"), seen.filled(INKS[1]), seen.dashed
+    assert (column.right, column.top) == pytest.approx((dot.across, dot.down), abs=0.2)
+    assert (rule.left, rule.top) == pytest.approx((dot.across, dot.down), abs=0.2)
+    assert abs(dot.across - seen.text("100").across) < 1
+    middle = (seen.text("0").down + seen.text("10").down) / 2
+    assert seen.text("5").down == pytest.approx(middle, abs=0.1)
+    assert column.height == pytest.approx(230 / 2, abs=0.2)
+
+
+def test_a_path_ends_at_the_edge_where_it_leaves_the_plane() -> None:
+    scale = Scale(0, 1, "s", ticks=(0, 1))
+    beyond = Path([(2, 0), (3, 1)])
+    seen = drawn(Chart(scale, scale, [Path([(0, -1), (1, 2)], INKS[0]), beyond], "", height=300))
+    [line] = seen.of_kind("polyline")
+    assert line.height == pytest.approx(300, abs=0.2)
+    [axis] = [box for box in seen.of_kind("line") if box.width > 300]
+    assert line.width == pytest.approx(axis.width / 3, abs=0.2)
+
+
+def test_parts_of_a_bar_end_where_its_scale_says() -> None:
+    one = bar("run", {"weights": 16, "gradients": 8}, COLORS, units.gigabytes, previous=40)
+    seen = drawn(Bars(Scale(0, 48, "GB", ticks=(0, 24, 48)), [one], ""))
+    weights, gradients = seen.filled(COLORS["weights"])[0], seen.filled(COLORS["gradients"])[0]
+    assert weights.width == pytest.approx(2 * gradients.width, rel=0.01)
+    assert abs(gradients.right - seen.text("24").across) < 1
+    [before] = seen.dashed
+    assert before.width == pytest.approx(weights.width * 40 / 16, rel=0.01)
+
+
+def test_a_number_line_puts_points_on_its_line() -> None:
+    line = NumberLine(
+        Scale(1, 100, log=True),
+        [Point(10, INKS[0], "ten"), Point(12, INKS[1], "twelve")],
+        "",
+        spans=[Span(1, 10, INKS[2])],
+    )
+    seen = drawn(line)
+    [ten], [span] = seen.filled(INKS[0], "circle"), seen.filled(INKS[2])
+    assert ten.across == pytest.approx(span.right, abs=0.2)
+    assert abs(ten.across - seen.text("10").across) < 1
+    assert seen.text("ten").down > seen.text("twelve").down
+
+
+def test_lanes_put_their_names_above_them_where_they_are_too_long() -> None:
+    lane = Lane("a name that is longer than a third", [Span(0, 1, INKS[0])], "1.2 s")
+    scale = Scale(0, 1)
+    wide, narrow = (drawn(Bars(scale, [lane], ""), width) for width in (900, 340))
+    assert wide.text("a name").right < wide.filled(INKS[0])[0].left
+    assert narrow.text("a name").bottom < narrow.filled(INKS[0])[0].top
+    assert narrow.text("1.2 s").bottom < narrow.filled(INKS[0])[0].top
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_words_are_measured_as_wide_as_a_wide_font_makes_them(words: str) -> None:
+    """DejaVu Sans, which a browser without a system font uses."""
+    font = pytest.importorskip("matplotlib.textpath").TextPath((0, 0), words, size=14)
+    assert font.get_extents().width <= text_width(words, 14) * 1.02
+
+
+def test_a_note_stays_inside_the_plane() -> None:
+    scale = Scale(0, 1)
+    seen = drawn(Chart(scale, scale, [Note(1, 0.5, "a long note at the edge")], ""))
+    assert seen.text("a long note").right <= seen.width - 14
