@@ -1,9 +1,10 @@
-"""The panel of chapter 10: what days and money can train."""
+"""The panel and the handles of chapter 10: what days and money can train."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from typing import Any
 
 from llmtrain_course.budget.formulas import (
     NODE,
@@ -15,9 +16,6 @@ from llmtrain_course.budget.formulas import (
     tokens_for_size,
 )
 from llmtrain_course.budget.pictures import (
-    HANDLE,
-    NARROW,
-    WIDE,
     epochs_worth,
     loss_against_size,
     price_of_size,
@@ -25,6 +23,8 @@ from llmtrain_course.budget.pictures import (
 )
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.formulas import nearest_shape
+from llmtrain_course.kit.handle import Shown, handle, slider
+from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import Outcome, most_tokens, shelf
 from llmtrain_helpers.checks import refuse
@@ -177,13 +177,13 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None, width: int = WIDE) -> common.Answer:
+def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -> common.Answer:
     """The panel's answer: sentence, picture, the plan of the point, and the call."""
     law, dots, own = _LAWS[setting.law], setting.dots, setting.dot
     best = min((dot for dot in dots if dot.fits), key=lambda dot: dot.loss, default=None)
     flops = most_flops(dots)
     began = before.dot if before else None
-    picture = loss_against_size(dots, flops, law, own.name, began, width)
+    picture = loss_against_size(dots, flops, law, own.name, began).drawing(width)
     code = (
         f"frontier(published.accelerator({setting.chip!r}), {setting.num_gpus}, "
         f"{setting.days:g}, shelf(), law={law!r}, price_per_gpu_hour={setting.price:g})"
@@ -289,142 +289,90 @@ PANEL = common.Panel(
     _SETTINGS,
     ("100,000 dollars in a month", "8 A100 for a month"),
     render,
-    partial(render, width=NARROW),
+    partial(render, width=PHONE),
 )
 
 
-# --- the handle: three terms of a loss
+# --- handles
 
 
-@dataclass(frozen=True)
-class Spent:
-    """Work, and the size of the model that it is spent on."""
-
-    size: float = 1e9
-    flops: float = 1e22
-
-
-def _draw_terms(spent: Spent, before: Spent | None, width: int = HANDLE) -> str:
-    began = before.size if before else spent.size
-    best = compute_optimal(spent.flops)
+@handle(
+    "The loss of a budget, in three terms",
+    size=slider(
+        "Size",
+        "Parameters of the model; the tokens are what the work leaves.",
+        (1e8, 3e8, 6e8, 1e9, 2e9, 4e9, 7e9, 1e10, 2e10, 4e10, 7e10, 1e11, 3e11, 1e12),
+        unit="parameters",
+        whole=True,
+    ),
+    flops=slider(
+        "Work",
+        "FLOPs that the GPUs do in the days you have.",
+        (10**21, 10**22, 10**23, 10**24),
+        unit="FLOP",
+    ),
+    book=({}, {"size": 4e9}),
+)
+def loss_terms(size: float = 1e9, flops: float = 1e22, previous: Any = None) -> Shown:
+    """Three terms at one size, and how far above the lowest loss it ends."""
+    best = compute_optimal(flops)
     least = float(loss(best.parameters, best.tokens))
-    above = float(loss(spent.size, tokens_for_size(spent.size, spent.flops))) - least
-    share = spent.size / float(best.parameters)
-    picture = stacked_terms(spent.size, spent.flops, began, width)
+    above = float(loss(size, tokens_for_size(size, flops))) - least
+    picture = stacked_terms(size, flops, previous.size if previous else size)
     if above < 0.01:
         caption = "<b>The bottom of the valley.</b> No size ends more than a hundredth lower."
-        return common.pictured(picture, caption)
-    better = "A larger model with less text" if share < 1 else "A smaller model with more text"
+        return picture, caption
+    better = "A larger model with less text"
+    if size >= best.parameters:
+        better = "A smaller model with more text"
     caption = f"<b>{above:.2f} above the lowest.</b> {better} would end lower, for the same work."
-    return common.pictured(picture, caption)
+    return picture, caption
 
 
-LOSS_TERMS = common.Handle(
-    title="The loss of a budget, in three terms",
-    controls={
-        "size": common.Control(
-            "Size",
-            "Parameters of the model; the tokens are what the work leaves.",
-            unit="parameters",
-            least=1e8,
-            most=1e12,
-            stops=(1e8, 3e8, 6e8, 1e9, 2e9, 4e9, 7e9, 1e10, 2e10, 4e10, 7e10, 1e11, 3e11, 1e12),
-        ),
-        "flops": common.Control(
-            "Work",
-            "FLOPs that the GPUs do in the days you have.",
-            unit="FLOP",
-            least=1e21,
-            most=10**24,
-            stops=(10**21, 10**22, 10**23, 10**24),
-        ),
-    },
-    settings={"": Spent()},
-    draw=_draw_terms,
-    narrow=partial(_draw_terms, width=NARROW),
+@handle(
+    "The price of another size",
+    share=slider(
+        "Size",
+        "The model's size, over the best one for the same loss.",
+        (0.1, 0.125, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8),
+        unit="of the best",
+    ),
+    book=({}, {"share": 0.25}),
 )
-
-
-# --- the handle: what another size costs
-
-
-@dataclass(frozen=True)
-class Share:
-    """A size, over the best one for a loss."""
-
-    share: float = 1.0
-
-
-def _draw_price(setting: Share, before: Share | None, width: int = HANDLE) -> str:
-    picture = price_of_size(setting.share, width)
-    if setting.share < smallest_share():
+def size_price(share: float = 1.0) -> Shown:
+    """How much more work a size takes to the same loss than the best one."""
+    picture = price_of_size(share)
+    if share < smallest_share():
         caption = "<b>Never.</b> So small a model does not reach this loss on any amount of text."
-        return common.pictured(picture, caption)
-    if setting.share == 1:
+        return picture, caption
+    if share == 1:
         caption = "<b>The cheapest way to this loss.</b> Every other size takes more work."
-        return common.pictured(picture, caption)
-    times = float(over_training(setting.share))
-    size, work = units.digits(setting.share, 2), units.digits(times, 3)
-    text = units.digits(times / setting.share, 3)
+        return picture, caption
+    times = float(over_training(share))
+    size, work = units.digits(share, 2), units.digits(times, 3)
+    text = units.digits(times / share, 3)
     caption = f"<b>{work} times the work.</b> At {size} times the size it has to read {text} times "
-    return common.pictured(picture, f"{caption}the text, to end at the same loss.")
+    return picture, f"{caption}the text, to end at the same loss."
 
-
-SIZE_PRICE = common.Handle(
-    title="The price of another size",
-    controls={
-        "share": common.Control(
-            "Size",
-            "The model's size, over the best one for the same loss.",
-            unit="of the best",
-            least=0.1,
-            most=8,
-            whole=False,
-            stops=(0.1, 0.125, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8),
-        )
-    },
-    settings={"": Share()},
-    draw=_draw_price,
-    narrow=partial(_draw_price, width=NARROW),
-)
-
-
-# --- the handle: text that is read again
 
 _MOST_EPOCHS = 60
 
 
-@dataclass(frozen=True)
-class Epochs:
-    """How often the same text is read."""
-
-    epochs: int = 4
-
-
-def _draw_epochs(setting: Epochs, before: Epochs | None, width: int = HANDLE) -> str:
-    worths = [float(effective_tokens(1.0, k)) for k in range(1, _MOST_EPOCHS + 1)]
-    n = setting.epochs
-    picture = epochs_worth(worths, n, width)
-    added = worths[n - 1] - (worths[n - 2] if n > 1 else 0)
-    caption = f"The last reading taught {units.share(added)} of what the first one did."
-    if n == 1:
-        caption = "The first reading is all new."
-    return common.pictured(picture, caption)
-
-
-REPEATED = common.Handle(
-    title="Text that is read again",
-    controls={
-        "epochs": common.Control(
-            "Readings",
-            "How often the model reads the same text.",
-            least=1,
-            most=_MOST_EPOCHS,
-            stops=(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 50, 60),
-            play=True,
-        )
-    },
-    settings={"": Epochs()},
-    draw=_draw_epochs,
-    narrow=partial(_draw_epochs, width=NARROW),
+@handle(
+    "Text that is read again",
+    epochs=slider(
+        "Readings",
+        "How often the model reads the same text.",
+        (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 50, _MOST_EPOCHS),
+        play=True,
+    ),
+    book=({}, {"epochs": 40}),
 )
+def repeated(epochs: int = 4) -> Shown:
+    """What each further reading of the same text adds."""
+    worths = [float(effective_tokens(1.0, k)) for k in range(1, _MOST_EPOCHS + 1)]
+    picture = epochs_worth(worths, epochs)
+    if epochs == 1:
+        return picture, "The first reading is all new."
+    added = worths[epochs - 1] - worths[epochs - 2]
+    return picture, f"The last reading taught {units.share(added)} of what the first one did."

@@ -1,11 +1,10 @@
-"""Drawings of chapter 10: one budget's many models, prices of other sizes, laws."""
+"""Pictures of chapter 10: one budget's many models, prices of other sizes, laws."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
-from math import ceil, floor, log2, log10
+from math import floor, log2, log10
 from typing import Any
 
 from llmtrain_course.budget.formulas import (
@@ -16,153 +15,79 @@ from llmtrain_course.budget.formulas import (
     smallest_share,
     tokens_for_size,
 )
-from llmtrain_course.kit.drawing import COLORS, GREY, Drawing, Style, circle, fits, line, rect, text
+from llmtrain_course.kit.chart import Band, Chart, Column, Dot, Mark, Note, Path, Rule, stacked
+from llmtrain_course.kit.drawing import COLORS, GREY
+from llmtrain_course.kit.lanes import Bars, Lane, Limit, Point, bar
+from llmtrain_course.kit.layout import Below, Fact, Picture
+from llmtrain_course.kit.scale import Scale
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import Frontier, Outcome
-from llmtrain_helpers.laws import Law, Optimum, coefficients, compute_optimal, loss, over_training
+from llmtrain_helpers.laws import Law, coefficients, compute_optimal, loss, over_training
 from llmtrain_helpers.results import Breakdown
 
 BLUE, RED, GREEN = COLORS["weights"], COLORS["gradients"], COLORS["optimizer"]
 """Parameters are blue as weights are, tokens vermilion, what is best green."""
 
 
-WIDE, HANDLE, NARROW = 744, 628, 372
-"""Pixels across: of the panel's drawing, of a handle's, and of each on a telephone."""
-
-
 # --- the loss of one budget, in three terms
 
-
-_T_LEFT, _T_TOP, _T_BOTTOM = 62, 50, 330
 _FLOOR, _CEILING = 1.7, 2.6
 """Where the axis of the loss begins and ends, at every setting."""
 
-
-def _ty(value: float) -> float:
-    share = (min(value, _CEILING) - _FLOOR) / (_CEILING - _FLOOR)
-    return _T_BOTTOM - share * (_T_BOTTOM - _T_TOP)
+TERMS = {"floor": GREY, "too small": BLUE, "read too little": RED}
+"""The terms of a loss, from the bottom up, and their colours."""
 
 
-def stacked_terms(parameters: float, flops: float, began: float, width: int = HANDLE) -> Drawing:
+def stacked_terms(parameters: float, flops: float, began: float) -> Picture:
     """The floor, the size's term and the text's, stacked over all sizes of one budget.
 
     A line cuts at one size, with its terms beside it; a hollow dot is where it began.
     """
-    at_the_right = width == HANDLE  # the terms: beside the valley, or below it
-    right = 392 if at_the_right else width - 30
-
-    def at(parameters: float) -> float:
-        """Where a size stands: from 0.1 billion to a trillion parameters."""
-        return _T_LEFT + (log10(parameters) - 8) / 4 * (right - _T_LEFT)
-
-    floor, *_ = coefficients("besiroglu")
+    bottom, *_ = coefficients("besiroglu")
     sizes = [10 ** (8 + k / 40) for k in range(161)]
     terms = [loss_terms(N, tokens_for_size(N, flops)) for N in sizes]
-    heights = [
-        [_FLOOR for _ in sizes],
-        [floor for _ in sizes],
-        [floor + float(small) for small, _ in terms],
-        [floor + float(small + little) for small, little in terms],
-    ]
-    named = zip(("the floor", "too small", "read too little"), (GREY, BLUE, RED), strict=True)
-    svg = text(_T_LEFT - 42, 28, "loss", 15, font_weight=600)
-    for (name, color), (low, high) in zip(named, pairwise(heights), strict=True):
-        up = [f"{at(N):.1f},{_ty(y):.1f}" for N, y in zip(sizes, high, strict=True)]
-        down = [f"{at(N):.1f},{_ty(y):.1f}" for N, y in zip(sizes, low, strict=True)]
-        points = " ".join([*up, *reversed(down)])
-        svg += f'<polygon points="{points}" fill="{color}" opacity="0.75">'
-        svg += f"<title>{name}</title></polygon>"
-    for value in (1.8, 2.0, 2.2, 2.4, 2.6):
-        svg += line(_T_LEFT - 5, _ty(value), _T_LEFT, _ty(value))
-        svg += text(_T_LEFT - 10, _ty(value) + 5, f"{value:.1f}", 14, "end")
-    for power in range(8, 13):
-        svg += line(at(10**power), _T_BOTTOM, at(10**power), _T_BOTTOM + 5)
-        svg += text(at(10**power), _T_BOTTOM + 22, units.size(10.0**power), 14, "middle")
-    svg += text(right, _T_BOTTOM + 44, "parameters", 15, "end")
-    svg += text(_T_LEFT - 42, _T_BOTTOM + 44, f"begins at {_FLOOR}, not at 0", 14)
-    for y in (_T_BOTTOM - 12, _T_BOTTOM - 6):  # the axis is cut
-        svg += line(_T_LEFT - 7, y + 4, _T_LEFT + 7, y - 4, stroke_width=2)
-
+    layers = dict(
+        zip(TERMS, [[bottom - _FLOOR] * len(sizes), *zip(*terms, strict=True)], strict=True)
+    )
     tokens = float(tokens_for_size(parameters, flops))
     small, little = map(float, loss_terms(parameters, tokens))
-    whole, x = floor + small + little, at(parameters)
-    # the terms: where they begin, the baselines of their first line and of the sum, their end
-    left, first, last, end, pitch = (
-        (412, 62, 244, 616, 34) if at_the_right else (16, 402, 536, 346, 26)
-    )
-    if began != parameters:
-        was = float(loss(began, tokens_for_size(began, flops)))
-        hollow: Style = {"stroke": "currentColor", "stroke_width": 2, "stroke_dasharray": "3 2"}
-        svg += circle(at(began), _ty(was), 9, "none", "where it began", **hollow)
-        svg += circle(left + 9, last + 46, 9, "none", **hollow)
-        svg += text(left + 26, last + 51, "where it began", 16)
-    svg += line(x, _T_TOP - 8, x, _T_BOTTOM, stroke_width=2.5)
-    here: Style = {"stroke": "currentColor", "data_moves": "size"}
-    svg += circle(x, _ty(whole), 8, GREEN, f"loss {whole:.2f}", **here)
-
-    if whole > _CEILING:
-        near, side = (x + 14, "start") if x < 210 else (x - 14, "end")
-        svg += text(near, _T_TOP - 12, "above the picture", 14, side)
-    bold: Style = {"font_weight": 700}
-    svg += text(left, first, f"{units.size(parameters)} parameters", 16, **bold)
-    svg += text(left, first + 24, f"{units.count(tokens, 2)} tokens", 16, **bold)
-    rows = (("read too little", RED, little), ("too small", BLUE, small), ("floor", GREY, floor))
-    for i, (name, color, value) in enumerate(rows):
-        y = last - (3 - i) * pitch - 8
-        svg += rect(left, y - 14, 17, 17, color, opacity=0.75)
-        svg += text(left + 26, y, name, 16) + text(end, y, f"{value:.3f}", 16, "end")
-    svg += line(left, last - 26, end, last - 26)
-    svg += text(left + 26, last, "loss", 16, **bold)
-    svg += text(end, last, f"{whole:.3f}", 18, "end", **bold)
-    description = (
+    whole = bottom + small + little
+    was = float(loss(began, tokens_for_size(began, flops)))
+    marks: list[Mark] = [
+        *(mark.unnamed() for mark in stacked(sizes, layers, TERMS, _FLOOR, opacity=0.75)),
+        Dot(began, was, shape="ring", size=9, title="where it began", hidden=began == parameters),
+        Rule(parameters, width=2.5),
+        Dot(parameters, min(whole, _CEILING), GREEN, 8, title=f"loss {whole:.2f}", moves="size"),
+        Note(parameters, 2.52, "above the picture", hidden=whole <= _CEILING),
+    ]
+    values = {"read too little": little, "too small": small, "floor": bottom}
+    facts = [
+        Fact(f"{units.size(parameters)} parameters", bold=True),
+        Fact(f"{units.count(tokens, 2)} tokens", bold=True),
+        *(Fact(x, f"{value:.3f}", TERMS[x], opacity=0.75) for x, value in values.items()),
+        Fact("loss", f"{whole:.3f}", size=17, bold=True, rule=True),
+        Fact("where it began", draw=marks[3].swatch().draw, hidden=began == parameters),
+    ]
+    words = (
         f"{units.flops(flops)} of work, spent on {units.size(parameters)} parameters and "
-        f"{units.count(tokens, 2)} tokens: floor {floor:.3f}, too small {small:.3f}, read too "
+        f"{units.count(tokens, 2)} tokens: floor {bottom:.3f}, too small {small:.3f}, read too "
         f"little {little:.3f}, loss {whole:.3f}. Over all sizes the sum is a valley."
     )
-    return Drawing(svg, width, 388 if at_the_right else last + 66, description)
+    x = Scale(1e8, 1e12, "parameters", units.size, log=True)
+    y = Scale(_FLOOR, _CEILING, "loss", "{:.1f}".format, (1.8, 2.0, 2.2, 2.4, 2.6))
+    return Chart(x, y, marks, words, facts, height=280, broken=True)
 
 
 # --- loss against size
 
 
-@dataclass
-class Axes:
-    """Sizes to the right, in powers of ten; loss upwards; on a page or on a telephone."""
-
-    x0: float
-    x1: float
-    y0: float
-    y1: float
-    wide: bool
-    high = 304
-
-    def __post_init__(self) -> None:
-        self.left, self.right, self.top = (78, 722, 48) if self.wide else (46, 358, 78)
-        self.bottom = self.top + self.high
-
-    def x(self, parameters: float) -> float:
-        """The place of a model size on the horizontal axis."""
-        share = (log10(parameters) - self.x0) / (self.x1 - self.x0)
-        return self.left + share * (self.right - self.left)
-
-    def y(self, value: float) -> float:
-        """The place of a loss on the vertical axis."""
-        share = (value - self.y0) / (self.y1 - self.y0)
-        return self.bottom - share * (self.bottom - self.top)
-
-    def holds(self, parameters: float, value: float) -> bool:
-        """Whether it lies inside the picture."""
-        inside = self.x0 <= log10(parameters) <= self.x1
-        return inside and self.y0 <= value <= self.y1
-
-
-def frontier_picture(front: Frontier, chosen: str = "", width: int = WIDE) -> Drawing:
+def frontier_picture(front: Frontier, chosen: str = "") -> Picture:
     """The shapes of a frontier over their sizes, the law's curve, and the best.
 
     `chosen` is the name of a shape to point at.
     """
     dots = [point.outcome for point in front.points]
-    return loss_against_size(dots, most_flops(dots), front.law, chosen, width=width)
+    return loss_against_size(dots, most_flops(dots), front.law, chosen)
 
 
 def loss_against_size(
@@ -171,8 +96,7 @@ def loss_against_size(
     law: str | Law = "besiroglu",
     chosen: str = "",
     before: Outcome | None = None,
-    width: int = WIDE,
-) -> Drawing:
+) -> Picture:
     """Loss against size at one budget: the curve, the shapes, the best, the chosen.
 
     The green strip is where the loss is within 0.01 of the best, a diamond. A cross is a shape
@@ -180,31 +104,47 @@ def loss_against_size(
     """
     best = compute_optimal(flops, law)
     lowest = float(loss(best.parameters, best.tokens, law))
-    sizes = [log10(dot.parameters) for dot in dots]
+    logs = [log10(dot.parameters) for dot in dots]
+    first, last = min(logs) - 0.2, max(logs) + 0.2
     bottom = floor(5 * (lowest - 0.05)) / 5  # in steps, so that a curve seems to sink
-    axes = Axes(min(sizes) - 0.2, max(sizes) + 0.2, bottom, bottom + 0.5, width == WIDE)
-    own = next((dot for dot in dots if dot.name == chosen), None)
-
-    near = _near(axes, flops, lowest, law)
-    svg = _grid(axes, flops) + _strip(axes, near)
-    curve = _curve(axes, flops, law)
-    svg += curve
-    marks = _marks(axes, dots, curve)
-    svg += "".join(_mark(axes, dot) for dot in dots) + _optimum(axes, best, lowest)
-    if before and before != own and axes.holds(before.parameters, before.loss):
-        place = axes.x(before.parameters), axes.y(before.loss)
-        svg += circle(*place, 11, "none", f"at the start: {before.name}", **_DASHED)
-        marks.append((circle(9, -5, 9, "none", **_DASHED), 18, "at the start"))
-    svg += _own(axes, own) if own else ""
-    label = f"the law's best: {units.size(best.parameters)}, {units.count(best.tokens)} tokens"
-    law_marks = [(_diamond(9, -5), 18, label)]
+    own, tokens = next((x for x in dots if x.name == chosen), None), units.count(best.tokens)
+    x = Scale(10**first, 10**last, "parameters, and tokens for each of them", log=True)
+    x = x.with_ticks({N: f"{units.size(N)}\n{_each(N, flops)}" for N in x.labels})
+    y = Scale(bottom, bottom + 0.5, "loss, nats a token", "{:.1f}".format)
+    sizes = [10 ** (first + (last - first) * i / 400) for i in range(401)]
+    curve = list(zip(sizes, losses_of_sizes(sizes, flops, law), strict=True))
+    near = [N for N, value in curve if value <= lowest + 0.01]
+    marks: list[Mark] = [
+        *_curve(curve, *fitted_sizes(flops, law)),
+        *(_mark(dot) for dot in dots if x.holds(dot.parameters) and y.holds(dot.loss)),
+        Dot(
+            best.parameters,
+            lowest,
+            GREEN,
+            shape="diamond",
+            name=f"the law's best: {units.size(best.parameters)}, {tokens} tokens",
+        ),
+    ]
     if near:
-        label = f"within 0.01 of it: {units.size(near[0])} to {units.size(near[-1])}"
-        law_marks.append((rect(0, -13, 18, 16, GREEN, opacity=0.25), 18, label))
-    key, y = _key(marks, axes, axes.bottom + 98)
-    rest, y = _key(law_marks, axes, y + 26)
-    svg += key + rest
-
+        strip = f"within 0.01 of it: {units.size(near[0])} to {units.size(near[-1])}"
+        marks.insert(0, Band(near[0], near[-1], GREEN, name=strip))
+    if before and before != own:
+        title = f"at the start: {before.name}"
+        marks.append(
+            Dot(
+                before.parameters,
+                before.loss,
+                size=11,
+                shape="ring",
+                title=title,
+                name="at the start",
+                hidden=not y.holds(before.loss),
+            )
+        )
+    if own:
+        color = BLUE if own.fits else RED
+        name = _own(own, y.holds(own.loss))
+        marks.append(Dot(own.parameters, own.loss, color, 11, title=own.name, name=name))
     able = [dot for dot in dots if dot.fits and dot.answers]
     words = (
         f"Loss against size at one budget. The law's best: {units.size(best.parameters)} "
@@ -217,349 +157,173 @@ def loss_against_size(
         words += f"; of them {low.name} ends lowest, at {low.loss:.3f}"
     if own:
         words += f". Yours: {own.name}, {units.count(own.tokens)} tokens, {own.loss:.3f}"
-    return Drawing(svg, width, int(y) + 22, f"{words}.")
+    return Chart(x, y, marks, f"{words}.", height=300)
 
 
-def _grid(axes: Axes, flops: float) -> str:
-    """Two axes, sizes, the tokens that each gets, and losses."""
-    above = axes.top - (24 if axes.wide else 12)
-    svg = text(axes.left, above, "loss, nats a token", 14, font_weight=600)
-    svg += line(axes.left, axes.top, axes.left, axes.bottom)
-    svg += line(axes.left, axes.bottom, axes.right, axes.bottom)
-    for power in range(ceil(axes.x0), floor(axes.x1) + 1):
-        x, N = axes.x(10**power), 10.0**power
-        svg += line(x, axes.bottom, x, axes.bottom + 5)
-        svg += text(x, axes.bottom + 20, units.size(N), 15, "middle")
-        each = float(tokens_for_size(N, flops)) / N
-        label = units.size(each) if each >= 1e6 else units.digits(each, 1)
-        svg += text(x, axes.bottom + 41, label, 14, "middle", opacity=0.8)
-    label = "parameters, and tokens for each of them"
-    svg += text(axes.left, axes.bottom + 64, label, 14, opacity=0.8)
-    value = ceil(axes.y0 / 0.1) * 0.1
-    while value < axes.y1:
-        y = axes.y(value)
-        svg += line(axes.left - 6, y, axes.left, y)
-        svg += text(axes.left - 10, y + 5, f"{value:.1f}", 14, "end")
-        value += 0.1
-    return svg
+def _each(parameters: float, flops: float) -> str:
+    """Tokens for each parameter of a size, as its tick says them."""
+    each = float(tokens_for_size(parameters, flops)) / parameters
+    return units.size(each) if each >= 1e6 else units.digits(each, 1)
 
 
-def _sizes(axes: Axes, steps: int = 160) -> list[float]:
-    width = axes.x1 - axes.x0
-    return [10 ** (axes.x0 + width * i / steps) for i in range(steps + 1)]
-
-
-def _curve(axes: Axes, flops: float, law: str | Law) -> str:
+def _curve(curve: Sequence[tuple[float, float]], low: float, high: float) -> Iterator[Path]:
     """The loss that the law expects of each size; dotted beyond the law's runs."""
-    low, high = fitted_sizes(flops, law)
-    sizes = _sizes(axes)
-    losses = zip(sizes, losses_of_sizes(sizes, flops, law), strict=True)
-    visible = [(N, value) for N, value in losses if axes.holds(N, value)]
-    svg = ""
-    for within_runs, group in groupby(pairwise(visible), lambda pair: low <= pair[1][0] <= high):
+    for within, group in groupby(pairwise(curve), lambda pair: low <= pair[1][0] <= high):
         pairs = [*group]
-        points = " ".join(
-            f"{axes.x(N):.1f},{axes.y(value):.1f}"
-            for N, value in [pairs[0][0], *(right for _, right in pairs)]
-        )
-        svg += (
-            f'<polyline points="{points}" fill="none" {_WITHIN_RUNS if within_runs else _BEYOND}/>'
-        )
-    return svg
+        points = [pairs[0][0], *(right for _, right in pairs)]
+        if within:
+            yield Path(points, BLUE, 6, name="the law")
+        else:
+            yield Path(points, BLUE, 3, "2 5", name="the law, beyond its runs")
 
 
-_WITHIN_RUNS = f'stroke="{BLUE}" stroke-width="6"'
-_BEYOND = f'stroke="{BLUE}" stroke-width="3" stroke-dasharray="2 5"'
-"""The law's curve: as far as its runs reached, and beyond."""
-
-
-def _near(axes: Axes, flops: float, lowest: float, law: str | Law) -> list[float]:
-    """Sizes whose loss is within 0.01 of the best: the bottom is flat."""
-    sizes = _sizes(axes, 400)
-    losses = zip(sizes, losses_of_sizes(sizes, flops, law), strict=True)
-    return [N for N, value in losses if value <= lowest + 0.01]
-
-
-def _strip(axes: Axes, near: Sequence[float]) -> str:
-    if not near:
-        return ""
-    x1, x2 = axes.x(near[0]), axes.x(near[-1])
-    return rect(x1, axes.top, x2 - x1, axes.high, GREEN, opacity=0.25)
-
-
-def _optimum(axes: Axes, best: Optimum, lowest: float) -> str:
-    """A diamond at the bottom of the curve."""
-    if not axes.holds(best.parameters, lowest):
-        return ""
-    return _diamond(axes.x(best.parameters), axes.y(lowest))
-
-
-def _diamond(x: float, y: float) -> str:
-    points = f"{x:.1f},{y - 9:.1f} {x + 9:.1f},{y:.1f} {x:.1f},{y + 9:.1f} {x - 9:.1f},{y:.1f}"
-    return f'<polygon points="{points}" fill="{GREEN}" stroke="currentColor"/>'
-
-
-_DASHED: Style = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": "4 3"}
-
-
-def _mark(axes: Axes, dot: Outcome) -> str:
+def _mark(dot: Outcome) -> Dot:
     """A shape: a dot where it fits, a cross where it does not, a ring elsewhere."""
-    if not axes.holds(dot.parameters, dot.loss):
-        return ""
-    x, y = axes.x(dot.parameters), axes.y(dot.loss)
-    title = f"{dot.name}, {units.count(dot.tokens)} tokens, loss {dot.loss:.3f}"
+    shape, name = "dot", "fits"
     if not dot.fits:
-        return _cross(x, y)
-    fill = BLUE if dot.answers else "none"
-    return circle(x, y, 6, fill, title, stroke="currentColor", stroke_width=1.5)
+        shape, name = "cross", "does not"
+    elif not dot.answers:
+        shape, name = "hollow", "too large to answer there"
+    title = f"{dot.name}, {units.count(dot.tokens)} tokens, loss {dot.loss:.3f}"
+    color = BLUE if dot.fits else RED
+    return Dot(dot.parameters, dot.loss, color, shape=shape, title=title, name=name)
 
 
-def _cross(x: float, y: float) -> str:
-    ink: Style = {"stroke": RED, "stroke_width": 2.5}
-    return line(x - 5, y - 5, x + 5, y + 5, **ink) + line(x - 5, y + 5, x + 5, y - 5, **ink)
-
-
-def _own(axes: Axes, dot: Outcome) -> str:
-    """The chosen shape: a large dot, and above the picture its tokens and loss."""
-    style: Style = {"stroke": "currentColor", "stroke_width": 3}
-    fill, inside = RED if not dot.fits else BLUE, axes.holds(dot.parameters, dot.loss)
-    svg = ""
-    if inside:
-        x, y = axes.x(dot.parameters), axes.y(dot.loss)
-        svg = circle(x, y, 11, fill, dot.name, **style)
-    lines = [f"yours: {dot.name}", "does not fit on these GPUs"]
-    if dot.fits:
-        lines[0] += "" if inside else ", off the top"
-        lines[1] = f"{units.count(dot.tokens)} tokens, loss {dot.loss:.3f}"
-    if axes.wide:
-        lines = [", ".join(lines)]
-    for i, words in enumerate(lines):
-        svg += text(axes.right - 24, 25 + 20 * i, words, 15, "end", font_weight=700)
-    return svg + circle(axes.right - 10, 20, 8, fill, **style)
-
-
-Mark = tuple[str, float, str]
-"""A mark of the key, drawn from 0 to its width, and what it means."""
-
-
-def _marks(axes: Axes, dots: Sequence[Outcome], curve: str) -> list[Mark]:
-    """What stands in the picture: the law, and what becomes of the shapes."""
-    ink: Style = {"stroke": "currentColor", "stroke_width": 1.5}
-    marks: list[Mark] = [
-        (f'<line y1="-5" x2="28" y2="-5" {line_style}/>', 28, label)
-        for line_style, label in ((_WITHIN_RUNS, "the law"), (_BEYOND, "the law, beyond its runs"))
-        if line_style in curve
-    ]
-    marks.append((circle(6, -5, 6, BLUE, **ink), 12, "fits"))
-    if any(not dot.fits and axes.holds(dot.parameters, dot.loss) for dot in dots):
-        marks.append((_cross(6, -5), 12, "does not"))
-    if not all(dot.answers for dot in dots):
-        marks.append((circle(6, -5, 6, "none", **ink), 12, "too large to answer there"))
-    return marks
-
-
-def _key(marks: Sequence[Mark], axes: Axes, y: float) -> tuple[str, float]:
-    """The marks and what they mean, in as many rows as it takes, and where these end."""
-    first = x = axes.left if axes.wide else 16.0
-    svg = ""
-    for drawn, wide, label in marks:
-        end = x + wide + 8 + 7.84 * len(label)
-        if end > axes.right + 14 and x > first:
-            end, x, y = end - x + first, first, y + 24
-        svg += f'<g transform="translate({x:g} {y:g})">{drawn}</g>'
-        svg += text(x + wide + 8, y, label, 14)
-        x = end + 18
-    return svg, y
+def _own(dot: Outcome, visible: bool) -> str:
+    """What the key says of the chosen shape."""
+    if not dot.fits:
+        return f"yours: {dot.name}, does not fit on these GPUs"
+    off = "" if visible else ", off the top"
+    return f"yours: {dot.name}{off}, {units.count(dot.tokens)} tokens, loss {dot.loss:.3f}"
 
 
 # --- what another size costs
 
 
-def price_of_size(chosen: float = 1, width: int = HANDLE) -> Drawing:
+def price_of_size(chosen: float = 1) -> Picture:
     """Times the least work for the same loss, over the share of the best size.
 
-    A dot is at the chosen share, with its price, or with a cross where there is none. The
+    A dot is at the chosen share, with its price, or a cross where there is none. The
     curve is drawn as far from the best size, on both sides, as the chosen one is.
     """
-    left, right = (60, 600) if width == HANDLE else (36, width - 22)
-    least, curve = smallest_share(), []
-    for share in (2 ** (i / 80) for i in range(-280, 241)):
-        if share > least and (times := float(over_training(share))) <= 8:
-            curve.append((share, times))
-    first, seen = curve[0][0], abs(log2(chosen)) + 1e-9
-    curve = [(share, times) for share, times in curve if abs(log2(share)) <= seen]
-
-    def at(share: float) -> float:
-        """Where a share of the best size stands: from 1/16 to 8, in doublings."""
-        return left + (log2(share) + 4) / 7 * (right - left)
-
-    faint: Style = {"stroke_width": 1, "opacity": 0.18}
-    svg = text(left, 26, "times the least work for the same loss", 15, font_weight=600)
-    for times in (1, 2, 4, 8):
-        svg += line(left, _py(times), right, _py(times), **faint)
-        svg += text(left - 12, _py(times) + 5, f"{times}", 14, "end")
-    for power in range(-4, 4):
-        share, name = 2.0**power, f"{2**power}" if power >= 0 else f"1/{2**-power}"
-        svg += line(at(share), 60, at(share), 290, **faint)
-        svg += text(at(share), 312, name, 14, "middle")
-    svg += text(right, 338, "times the best size for that loss", 15, "end", font_weight=600)
-
-    # sizes that reach the loss on no amount of text, and at a price above the picture's top
-    if chosen < first:
-        svg += text((at(least) + at(first)) / 2, 140, "over 8", 14, "middle")
-    if chosen < least:
-        wide = at(least) - left
-        svg += rect(left, 60, wide, 230, GREY, opacity=0.18)
-        svg += text(left + wide / 2, 180, "never", 16, "middle", font_weight=700)
-    points = " ".join(f"{at(share):.1f},{_py(times):.1f}" for share, times in curve)
-    svg += f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="3"/>'
-    svg += circle(at(1), _py(1), 7, GREEN, "the best", stroke="currentColor")
-    if chosen > least:
-        times = float(over_training(chosen))
-        x, y = at(chosen), _py(min(times, 8))
-        if times <= 8:
-            svg += line(x, y, x, 290, stroke_dasharray="4 4")
-        here: Style = {"stroke": "currentColor", "data_moves": "share"}
-        svg += circle(x, y, 9, RED, f"{times:.2f} times", **here)
-        side = "start" if chosen < 1 else "middle" if chosen == 1 else "end"
-        across = x + {"start": 16, "middle": 0, "end": -16}[side]
-        label = f"{units.digits(times, 3)} ×"
-        svg += text(across, y - (20 if chosen == 1 else 10), label, 20, side, font_weight=700)
-        ends = f"{units.digits(times, 3)} times the least work"
-    else:
-        x, ink = at(chosen), Style(stroke=RED, stroke_width=3)
-        svg += line(x - 8, 212, x + 8, 228, **ink) + line(x - 8, 228, x + 8, 212, **ink)
-        svg += circle(x, 220, 9, "none", data_moves="share")
-        ends = "never"
+    least, seen = smallest_share(), abs(log2(chosen)) + 1e-9
+    prices = [
+        (share, float(over_training(share)))
+        for share in (2 ** (i / 80) for i in range(-280, 241))
+        if share > least
+    ]
+    prices = [(share, times) for share, times in prices if times <= 8]
+    first = prices[0][0]
+    times = float(over_training(chosen)) if chosen > least else 8.0
+    price = f"{units.digits(times, 3)} ×"
+    marks: list[Mark] = [
+        Band(1 / 16, least, GREY, label="never", opacity=0.18, hidden=chosen >= least),
+        Note(first, 5.5, "over 8", anchor="end", hidden=chosen >= first),
+        Path([point for point in prices if abs(log2(point[0])) <= seen], BLUE),
+        Dot(1, 1, GREEN, 7, title="the best"),
+        Rule(chosen, to=times, dash="4 4", hidden=chosen <= least or times > 8),
+        Dot(chosen, 2, RED, 9, "cross", moves="share", hidden=chosen > least),
+        Dot(
+            chosen,
+            min(times, 8),
+            RED,
+            9,
+            label=price,
+            title=f"{times:.2f} times",
+            bold=True,
+            letters=20,
+            moves="share",
+            hidden=chosen <= least,
+        ),
+    ]
+    ends = f"{units.digits(times, 3)} times the least work" if chosen > least else "never"
     words = (
         "Times the least work to the same loss, by the share of the best size. Chosen: "
         f"{units.digits(chosen, 2)} of it, {ends}."
     )
-    return Drawing(svg, width, 356, words)
-
-
-def _py(times: float) -> float:
-    """Where so many times the least work stand: from 1 to 8, in doublings."""
-    return 290 - log2(times) / 3 * 230
+    shares = {2.0**k: f"{2**k}" if k >= 0 else f"1/{2**-k}" for k in range(-4, 4)}
+    x = Scale(1 / 16, 8, "times the best size for that loss", ticks=shares, log=True, grid=True)
+    y = Scale(
+        1, 8, "times the least work for the same loss", ticks=(1, 2, 4, 8), log=True, grid=True
+    )
+    return Chart(x, y, marks, words)
 
 
 # --- text that is read again
 
 
-def epochs_worth(worths: Sequence[float], epochs: int, width: int = HANDLE) -> Drawing:
+def epochs_worth(worths: Sequence[float], epochs: int) -> Picture:
     """A column for each epoch: what that reading adds, over the first one's worth.
 
     `worths` holds what 1, 2, … epochs are worth together; those so far are filled.
     """
     added = [after - before for before, after in pairwise([0.0, *worths])]
-    # on a telephone the words stand lower, below the heading
-    left, right, gap, down = (64, 606, 3, 0) if width == HANDLE else (44, width - 14, 1.5, 24)
-    wide = (right - left - 6) / len(added)
-    svg = text(20, 28, "what each reading adds", 15, font_weight=600)
-    for share in (0, 0.5, 1):
-        y = 270 - 210 * share
-        svg += line(left, y, right, y, stroke_width=1, opacity=0.3)
-        svg += text(left - 10, y + 5, f"{share:g}", 14, "end")
-    for i, share in enumerate(added):
-        x, high, done = left + 4 + wide * i, 210 * share, i < epochs
-        fill = GREEN if done else "none"
-        edge: Style = {"stroke": "currentColor", "stroke_width": 1, "opacity": 1 if done else 0.45}
-        svg += rect(x, 270 - high, wide - gap, high, fill, f"reading {i + 1}: {share:.2f}", **edge)
-        if (i + 1) % 10 == 0 or not i:
-            svg += text(x + wide / 2, 292, f"{i + 1}", 14, "middle")
-    svg += text(right, 316, "reading", 15, "end")
+    columns = [
+        Column(
+            i + 0.6,
+            i + 1.4,
+            share,
+            GREEN if i < epochs else "none",
+            title=f"reading {i + 1}: {share:.2f}",
+            outline=True,
+            opacity=1 if i < epochs else 0.45,
+        )
+        for i, share in enumerate(added)
+    ]
     worth = units.digits(worths[epochs - 1], 2 if epochs < 7 else 3)
-    svg += text(right, 44 + down, f"{worth} fresh texts", 26, "end", font_weight=700)
-    svg += text(right, 79 + down, f"{units.plural(epochs, 'reading')}, together worth", 15, "end")
-    description = f"{units.plural(epochs, 'reading')} of one text are worth {worth} fresh ones."
-    return Drawing(svg, width, 332, f"{description} Each adds less than the one before.")
+    readings = units.plural(epochs, "reading")
+    words = (
+        f"{readings} of one text are worth {worth} fresh ones. Each adds less than the one before."
+    )
+    ticks = (1, *range(10, len(added) + 1, 10))
+    x = Scale(0, len(added) + 1, "reading", ticks=ticks)
+    y = Scale(0, 1, "what each reading adds", "{:g}".format, (0, 0.5, 1), grid=True)
+    headline = f"{worth} fresh texts", f"{readings}, together worth"
+    return Chart(x, y, columns, words, headline=headline, height=210)
 
 
 # --- tokens for each parameter: laws, and what was done
 
 
-def tokens_each(
-    laws: Mapping[str, float], models: Sequence[Mapping[str, Any]], width: int = WIDE
-) -> Drawing:
+def tokens_each(laws: Mapping[str, float], models: Sequence[Mapping[str, Any]]) -> Picture:
     """Laws' best tokens a parameter above released models, over the years.
 
     A model is a row of `published.rows("tokens_per_parameter")`.
     """
-    narrow = width < WIDE  # there a law's name stands above its dot, and the key at the foot
-    left, pitch = (8, 42) if narrow else (24, 24)
-    first, span = (50, width - 92) if narrow else (80, 612)
-
-    def across(ratio: float) -> float:
-        """Where so many tokens a parameter stand: from 0.1 to 100,000."""
-        return first + (log10(ratio) + 1) / 6 * span
-
-    grey = 66 + pitch * len(laws)
-    svg = text(left, 30, "what laws call best, at Chinchilla's work", 15, font_weight=600)
-    svg += line(left, grey, width - 24, grey, opacity=0.3)
-    for i, (name, ratio) in enumerate(laws.items()):
-        x, y, label = across(ratio), 66 + pitch * i, f"{name}: {units.digits(ratio, 2)}"
-        svg += circle(x, y + (14 if narrow else -5), 6, GREEN, name, stroke="currentColor")
-        if narrow:
-            svg += text(left, y, label, 14)
-        else:
-            before = 1 < ratio < 20 or not fits(label, 722 - x - 14, 14)
-            svg += text(x + (-12 if before else 12), y, label, 14, "end" if before else "start")
-    top, dots = 96 + pitch * len(laws), COLORS["activations"]
-    years = sorted({int(row["year"]) for row in models})
-    for i, year in enumerate(years):
-        y = top + 26 + 30 * i
-        svg += text(left, y + 5, f"{year}", 15, font_weight=600)
-        for row in models:
-            if row["year"] == year:
-                style: Style = {"stroke": "currentColor", "stroke_width": 1, "opacity": 0.85}
-                ink = BLUE if row["kind"] == "dense" else dots
-                x = across(float(row["tokens_per_parameter"]))
-                svg += circle(x, y, 6, ink, str(row["name"]), **style)
-
-    # the axis, the twenty and the key
-    bottom = top + 26 + 30 * len(years)
-    svg += text(left, top - 4, "what was trained", 15, font_weight=600)
-    key, foot = (left + 6, bottom + 76) if narrow else (450, top - 4)
-    svg += circle(key, foot - 5, 6, BLUE) + text(key + 12, foot, "dense", 14)
-    svg += circle(key + 86, foot - 5, 6, dots)
-    svg += text(key + 98, foot, "experts, by active ones", 14)
-    for power in range(-1, 6):
-        x = across(10.0**power)
-        svg += line(x, 44, x, bottom, stroke_width=1, opacity=0.15)
-        if not narrow or power in (-1, 3, 5):
-            svg += text(x, bottom + 22, f"{10.0**power:,.10g}", 14, "middle")
-    svg += line(across(20), 44, across(20), bottom, stroke_dasharray="4 4", opacity=0.7)
-    svg += text(across(20), bottom + 22, "20", 14, "middle", font_weight=700)
-    svg += text(width - 24, bottom + 46, "tokens for each parameter", 15, "end")
-
-    best = ", ".join(f"{name} {units.digits(x, 2)}" for name, x in laws.items())
+    x = Scale(0.1, 1e5, "tokens for each parameter", "{:,.10g}".format, log=True, grid=True)
+    best = [
+        Lane("", [Point(ratio, GREEN, f"{name}: {units.digits(ratio, 2)}", name)])
+        for name, ratio in laws.items()
+    ]
+    years: dict[int, list[Point]] = {}
+    kinds = {True: ("dense", BLUE), False: ("experts, by active ones", COLORS["activations"])}
+    for row in sorted(models, key=lambda row: int(row["year"])):
+        kind, color = kinds[row["kind"] == "dense"]
+        point = Point(float(row["tokens_per_parameter"]), color, title=str(row["name"]), name=kind)
+        years.setdefault(int(row["year"]), []).append(point)
+    twenty = [Limit(20, "20", "4 4", width=1.5, bold=True)]
     ratios = sorted(float(row["tokens_per_parameter"]) for row in models)
     low, high = units.digits(ratios[0], 2), units.digits(ratios[-1], 2)
-    words = f"Tokens for each parameter. Laws: {best}. {len(models)} released models: "
-    return Drawing(svg, width, round(bottom + (90 if narrow else 62)), f"{words}{low} to {high}.")
+    told = ", ".join(f"{name} {units.digits(ratio, 2)}" for name, ratio in laws.items())
+    rows = [Lane(f"{year}", points, bold=True) for year, points in years.items()]
+    return Below(
+        [
+            Bars(
+                x,
+                best,
+                limits=twenty,
+                heading="what laws call best, at Chinchilla's work",
+                lane=16,
+                gap=8,
+                axis=False,
+            ),
+            Bars(x, rows, limits=twenty, heading="what was trained", lane=18),
+        ],
+        f"Tokens for each parameter. Laws: {told}. {len(models)} released models: {low} to {high}.",
+    )
 
 
 # --- memory of ways to train
-
-
-def memory_of_ways(ways: Mapping[str, Breakdown[float]], limits: Mapping[str, float]) -> Drawing:
-    """Bars of bytes, stacked from named parts, against the memory of some cards."""
-    ways = {WAYS.get(name, name.replace("muon", "Muon")): x for name, x in ways.items()}
-    rows = {name: _worded(way) for name, way in ways.items()}
-    longest = max(way.total for way in ways.values())
-    bottom, svg = 62 + 46 * len(rows), ""
-    for card, memory in limits.items():
-        if memory <= longest:
-            x = 196 + memory * 462 / longest
-            svg += line(x, 34, x, bottom - 6, stroke_dasharray="5 4")
-            svg += text(x, 24, card, 14, "middle")
-    for i, (name, parts) in enumerate(rows.items()):
-        svg += text(186, 65 + 46 * i, name, 15, "end")
-        svg += _bar(parts, 44 + 46 * i, 462 / longest)
-    svg += _parts_key(rows, bottom + 16)
-    label = ", ".join(f"{n} {units.gigabytes(way.total)}" for n, way in ways.items())
-    return Drawing(svg, 744, bottom + 60, f"Bytes at the peak: {label}.")
-
 
 WAYS = {"adam": "Adam", "adam_8bit": "Adam, 8 bits", "adafactor": "Adafactor"}
 """Names of optimizers as people write them."""
@@ -567,30 +331,22 @@ WAYS = {"adam": "Adam", "adam_8bit": "Adam, 8 bits", "adafactor": "Adafactor"}
 _WORDS = {"main_weights": "main weights", "transient": "logits"}
 
 
-def _worded(way: Breakdown[float]) -> dict[str, float]:
-    """The parts that weigh anything, by their words."""
-    parts = {_WORDS.get(name, name): float(size) for name, size in way.parts().items()}
-    return {name: size for name, size in parts.items() if size}
-
-
-def _bar(parts: Mapping[str, float], y: float, scale: float) -> str:
-    """A bar of stacked parts, and its whole."""
-    svg, x = "", 196.0
-    for part, size in parts.items():
-        title = f"{part} {units.gigabytes(size)}"
-        svg += rect(x, y, size * scale, 30, COLORS.get(part, GREY), title)
-        x += size * scale
-    whole = units.gigabytes(sum(parts.values()))
-    return svg + text(x + 8, y + 21, whole, 15, font_weight=700)
-
-
-def _parts_key(rows: Mapping[str, Mapping[str, float]], y: float) -> str:
-    names = dict.fromkeys(name for parts in rows.values() for name in parts)
-    svg, x = "", 24.0
-    for name in names:
-        if x + 30 + 8 * len(name) > 730:
-            x, y = 24.0, y + 22
-        svg += rect(x, y - 11, 14, 14, COLORS.get(name, GREY))
-        svg += text(x + 20, y + 1, name, 14)
-        x += 40 + 8 * len(name)
-    return svg
+def memory_of_ways(ways: Mapping[str, Breakdown[float]], limits: Mapping[str, float]) -> Picture:
+    """Bars of bytes, stacked from named parts, against the memory of some cards."""
+    named = {WAYS.get(name, name.replace("muon", "Muon")): way for name, way in ways.items()}
+    longest = max(way.total for way in named.values())
+    bars = [
+        bar(
+            name,
+            {part: float(x) for part, x in way.parts().items() if x},
+            COLORS,
+            units.gigabytes,
+            words=_WORDS,
+            labels=False,
+        )
+        for name, way in named.items()
+    ]
+    cards = [Limit(memory, card, "5 4") for card, memory in limits.items() if memory <= longest]
+    totals = ", ".join(f"{name} {units.gigabytes(way.total)}" for name, way in named.items())
+    scale = Scale(0, longest)
+    return Bars(scale, bars, f"Bytes at the peak: {totals}.", cards, axis=False)

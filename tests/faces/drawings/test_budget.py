@@ -40,7 +40,7 @@ def test_the_grey_ends_where_never_begins() -> None:
 
 @pytest.mark.parametrize("share", [0.25, 0.5, 2, 4])
 def test_a_price_is_on_its_curve_and_drawn_only_as_far_as_it_was_asked(share: float) -> None:
-    assert not drawn(drawings.price_of_size()).of_kind("polyline")[0].width
+    assert not drawn(drawings.price_of_size()).of_kind("polyline")
     picture = drawn(drawings.price_of_size(share))
     best, dot = picture.of_kind("circle")
     [curve] = picture.of_kind("polyline")
