@@ -18,7 +18,7 @@ from llmtrain_course.budget.formulas import (
 from llmtrain_course.kit.chart import Band, Chart, Column, Dot, Mark, Note, Path, Rule, stacked
 from llmtrain_course.kit.drawing import COLORS, GREY
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, Point, bar
-from llmtrain_course.kit.layout import Below, Fact, Picture
+from llmtrain_course.kit.layout import Fact, Picture
 from llmtrain_course.kit.scale import Scale
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import Frontier, Outcome
@@ -115,7 +115,7 @@ def loss_against_size(
     curve = list(zip(sizes, losses_of_sizes(sizes, flops, law), strict=True))
     near = [N for N, value in curve if value <= lowest + 0.01]
     marks: list[Mark] = [
-        *_curve(curve, *fitted_sizes(flops, law)),
+        *_curve(curve, *fitted_sizes(flops, law), y.high),
         *(_mark(dot) for dot in dots if x.holds(dot.parameters) and y.holds(dot.loss)),
         Dot(
             best.parameters,
@@ -166,13 +166,16 @@ def _each(parameters: float, flops: float) -> str:
     return units.size(each) if each >= 1e6 else units.digits(each, 1)
 
 
-def _curve(curve: Sequence[tuple[float, float]], low: float, high: float) -> Iterator[Path]:
+def _curve(
+    curve: Sequence[tuple[float, float]], low: float, high: float, top: float
+) -> Iterator[Path]:
     """The loss that the law expects of each size; dotted beyond the law's runs."""
     for within, group in groupby(pairwise(curve), lambda pair: low <= pair[1][0] <= high):
         pairs = [*group]
         points = [pairs[0][0], *(right for _, right in pairs)]
         if within:
-            yield Path(points, BLUE, 6, name="the law")
+            visible = any(value <= top for _, value in points)
+            yield Path(points, BLUE, 6, name="the law" if visible else "")
         else:
             yield Path(points, BLUE, 3, "2 5", name="the law, beyond its runs")
 
@@ -291,36 +294,31 @@ def tokens_each(laws: Mapping[str, float], models: Sequence[Mapping[str, Any]]) 
     A model is a row of `published.rows("tokens_per_parameter")`.
     """
     x = Scale(0.1, 1e5, "tokens for each parameter", "{:,.10g}".format, log=True, grid=True)
-    best = [
-        Lane("", [Point(ratio, GREEN, f"{name}: {units.digits(ratio, 2)}", name)])
+    lanes = [
+        Lane(
+            "",
+            [Point(ratio, GREEN, f"{name}: {units.digits(ratio, 2)}", name)],
+            group="what laws call best, at Chinchilla's work",
+            height=12,
+        )
         for name, ratio in laws.items()
     ]
-    years: dict[int, list[Point]] = {}
     kinds = {True: ("dense", BLUE), False: ("experts, by active ones", COLORS["activations"])}
-    for row in sorted(models, key=lambda row: int(row["year"])):
-        kind, color = kinds[row["kind"] == "dense"]
-        point = Point(float(row["tokens_per_parameter"]), color, title=str(row["name"]), name=kind)
-        years.setdefault(int(row["year"]), []).append(point)
-    twenty = [Limit(20, "20", "4 4", width=1.5, bold=True)]
+    by_year = sorted(models, key=lambda row: int(row["year"]))
+    for year, rows in groupby(by_year, lambda row: str(row["year"])):
+        points = []
+        for row in rows:
+            kind, color = kinds[row["kind"] == "dense"]
+            ratio, name = float(row["tokens_per_parameter"]), str(row["name"])
+            points.append(Point(ratio, color, title=name, name=kind))
+        lanes.append(Lane(year, points, group="what was trained", bold=True, height=18))
     ratios = sorted(float(row["tokens_per_parameter"]) for row in models)
     low, high = units.digits(ratios[0], 2), units.digits(ratios[-1], 2)
-    told = ", ".join(f"{name} {units.digits(ratio, 2)}" for name, ratio in laws.items())
-    rows = [Lane(f"{year}", points, bold=True) for year, points in years.items()]
-    return Below(
-        [
-            Bars(
-                x,
-                best,
-                limits=twenty,
-                heading="what laws call best, at Chinchilla's work",
-                lane=16,
-                gap=8,
-                axis=False,
-            ),
-            Bars(x, rows, limits=twenty, heading="what was trained", lane=18),
-        ],
-        f"Tokens for each parameter. Laws: {told}. {len(models)} released models: {low} to {high}.",
+    best = ", ".join(f"{name} {units.digits(ratio, 2)}" for name, ratio in laws.items())
+    words = (
+        f"Tokens for each parameter. Laws: {best}. {len(models)} released models: {low} to {high}."
     )
+    return Bars(x, lanes, words, [Limit(20, "20", "4 4", width=1.5, bold=True)])
 
 
 # --- memory of ways to train

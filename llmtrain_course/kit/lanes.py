@@ -167,7 +167,8 @@ def bar(
 ) -> Lane:
     """A lane of parts end to end from 0; each with its name in it, in the key and as a title.
 
-    `unit` writes a part's size for its title and the total; `words` are other names of parts;
+    `unit` writes a part's size for its title and the total; `words` are other names of parts,
+    by which `colors` has them;
     `previous` is where the bar ended before a change.
     """
     at, spans = 0.0, list[Span]()
@@ -175,7 +176,7 @@ def bar(
         called = (words or {}).get(part, part)
         title = f"{called} {unit(size)}" if unit else called
         label = called if labels else ""
-        spans.append(Span(at, at + size, colors.get(part, GREY), label, title, called, opacity))
+        spans.append(Span(at, at + size, colors.get(called, GREY), label, title, called, opacity))
         at += size
     if previous is not None and abs(previous - at) > 1e-9 * max(previous, at):
         spans.append(Span(0, previous, title="at the start", previous=True))
@@ -237,28 +238,33 @@ class Lanes(Picture):
 
         labels = sorted(filter(lambda limit: limit.label, self.limits), key=lambda it: it.value)
         placed = in_rows([(at(x.value), x.label, x.bold) for x in labels], left, left + inner)
-        first = y = y + rows_high(placed) + (6 if placed else 0)
-        rows = ""
+        rows, stretches = "", list[tuple[float, float]]()
         for group, lanes in groupby(self.lanes, lambda lane: lane.group):
             if group:
-                rows += text(left, y + USUAL, group, USUAL, font_weight=600)
-                y += USUAL + 9
+                drawn, y = paragraph(left, y + (6 if rows else 0), group, inner, USUAL, True)
+                rows, y = rows + drawn, y + 6
+            if not stretches:  # the limits' labels stand where their lines begin
+                y += rows_high(placed) + (6 if placed else 0)
+            begun = y
             for lane in lanes:
                 drawn, y = self._lane(lane, left, left + inner, y, at, own_row, begin)
                 rows += drawn
-        bottom = y - self.gap + 8
-        grid = "".join(
-            line(at(tick), first, at(tick), bottom, **FAINT)
+            stretches.append((begun - 4, y - self.gap + 8))
+        first, bottom = stretches[0][0] + 4, y - self.gap + 8
+        svg += "".join(
+            line(at(tick), up, at(tick), low, **FAINT)
             for tick in self.x.labels
+            for up, low in stretches
             if self.x.grid
         )
-        svg += grid + rows
+        svg += rows
         for limit in self.limits:
             if not limit.hidden:
                 style: Style = {"stroke": limit.color, "stroke_width": limit.width}
                 style |= {"stroke_dasharray": limit.dash} if limit.dash else {}
                 style |= {"data_moves": limit.moves} if limit.moves else {}
-                svg += line(at(limit.value), first - 4, at(limit.value), bottom, **style)
+                x = at(limit.value)
+                svg += "".join(line(x, up, x, low, **style) for up, low in stretches)
         svg += "".join(
             label.draw(first - 9)
             for limit, label in zip(labels, placed, strict=True)
@@ -342,8 +348,12 @@ class Lanes(Picture):
                 svg += _beside_point(item, x, middle, right, weight)
                 last = max(last, x + item.size + 6 + text_width(item.label, SMALL, item.bold))
         if lane.total and not own_row:
-            x, anchor = (right, "end") if self.totals_last else (last + 8, "start")
-            svg += text(x, middle + 5, lane.total, USUAL, anchor, lane.color, **total)
+            x, width = last + 8, text_width(lane.total, USUAL, True)
+            for limit in sorted(at(limit.value) for limit in self.limits):
+                x = limit + 8 if x - 4 < limit < x + width + 4 else x
+            beyond = self.totals_last or x + width > right
+            place, anchor = (right, "end") if beyond else (x, "start")
+            svg += text(place, middle + 5, lane.total, USUAL, anchor, lane.color, **total)
         return svg, y + height + self.gap
 
 
