@@ -25,7 +25,7 @@ from pathlib import Path
 
 from llmtrain_course.exercises import EXERCISES
 from llmtrain_course.kit.exercise import Function, MultipleChoice, Numeric
-from llmtrain_course.kit.kinds import Estimate, FillIn
+from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.start_here.exercises import Size
 from tools import notebooks
 
@@ -108,7 +108,7 @@ def solo_minutes(notebook: Path) -> int:
     return 5 * round(minutes / 5)
 
 
-SHORT = (Numeric, MultipleChoice, Function, FillIn, Estimate, Size)
+SHORT = (Numeric, MultipleChoice, Function, FillIn, Size)
 """Exercises with one answer; the others are designs and recommendations."""
 
 

@@ -137,7 +137,8 @@ def replies(id: str) -> Iterator[str]:
 
 
 def of_number(exercise: Numeric) -> Iterator[str]:
-    yield from (f"× {x:.5g}: {text}" for x, text in exercise.all_mistakes().items())
+    key = exercise.key()
+    yield from (f"× {wrong / key:.5g}: {text}" for wrong, text in exercise.wrong_answers())
     yield from (f"hint: {hint}" for hint in exercise.hints() if hint)
 
 

@@ -43,19 +43,11 @@ _RECIPE: RecipeName = "bf16_fp32_grads"
 
 # --- activations-a: the GPT of 22 billion parameters, four sequences
 
-_A_S_OVER_H = 64 * 2048 / 6144
-"""as/h of that model: scores for each hidden value."""
-
 
 def _bytes_of_22b() -> Result:
     """Bytes of the 22B GPT without dropout on the scores: no mask, and no scores after it."""
     with_dropout = gpt_activation_bytes(48, 6144, 64, 2048, micro_batch_size=4)
     return with_dropout - 3 * 64 * 2048**2 * 4 * 48
-
-
-def _factor(bytes_each: float) -> float:
-    """Other bytes for each hidden value, over the right ones, 34 + 2as/h."""
-    return bytes_each / (34 + 2 * _A_S_OVER_H)
 
 
 # --- activations-b: one layer of a Llama
@@ -251,23 +243,24 @@ EXERCISES: dict[str, Exercise] = {
         common_mistakes={
             **PREFIXES,
             **GIBI,
-            1 / 48: "this is one layer: there are 48.",
-            1 / 4: "this is one sequence: there are 4 at a time.",
-            _factor(34): "the scores are missing: softmax still keeps its result.",
-            _factor(2 * _A_S_OVER_H): "these are the scores alone: 34 beside them.",
-            _factor(34 + _A_S_OVER_H): "as/h counts the scores once: softmax's result has 2 bytes.",
-            _factor(34 + 2): "as/h is missing: there are as/h scores for each hidden value.",
-            _factor(34 + 5 * _A_S_OVER_H): "this is with dropout on the scores: its mask "
-            "goes, and so does what it leaves.",
-            _factor(34 + 4 * _A_S_OVER_H): "only the mask is gone: without dropout the "
-            "average of V takes softmax's result, which is kept already.",
-            _factor(34 + 3 * _A_S_OVER_H): "one thing too many: what dropout leaves is "
-            "softmax's result itself, kept once.",
-            _factor(32 + 2 * _A_S_OVER_H): "this is without any dropout: the masks after "
-            "attention and after the MLP are still there.",
-            _factor(34 + 2 * 64 * 2048): "the scores are a · s for each token, so "
-            "as/h for each hidden value.",
+            "key / l": "this is one layer: there are 48.",
+            "key / b": "this is one sequence: there are 4 at a time.",
+            "s*b*h*l * 34": "the scores are missing: softmax still keeps its result.",
+            "s*b*h*l * 2*a*s/h": "these are the scores alone: 34 beside them.",
+            "s*b*h*l * (34 + a*s/h)": "as/h counts the scores once: softmax's result has 2 bytes.",
+            "s*b*h*l * (34 + 2)": "as/h is missing: there are as/h scores for each hidden value.",
+            "s*b*h*l * (34 + 5*a*s/h)": "this is with dropout on the scores: its mask goes, and "
+            "so does what it leaves.",
+            "s*b*h*l * (34 + 4*a*s/h)": "only the mask is gone: without dropout the average of V "
+            "takes softmax's result, which is kept already.",
+            "s*b*h*l * (34 + 3*a*s/h)": "one thing too many: what dropout leaves is softmax's "
+            "result itself, kept once.",
+            "s*b*h*l * (32 + 2*a*s/h)": "this is without any dropout: the masks after attention "
+            "and after the MLP are still there.",
+            "s*b*h*l * (34 + 2*a*s)": "the scores are a · s for each token, so as/h for each "
+            "hidden value.",
         },
+        values={"l": 48, "h": 6144, "a": 64, "s": 2048, "b": 4},
     ),
     "activations-b": Function(
         key=llama_layer,

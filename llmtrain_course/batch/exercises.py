@@ -19,6 +19,7 @@ from llmtrain_course.kit.exercise import (
     entry,
     unanswered,
 )
+from llmtrain_course.kit.formula import Mistakes
 from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.parallelism.formulas import idle_share
 from llmtrain_helpers import published, units
@@ -77,16 +78,18 @@ _WAITING = Numeric(
         "How many replicas are there, and how many passes does each make?",
         "A step is as many turns as passes, and one more for each further stage.",
     ),
-    common_mistakes={**PERCENT, 128: "these are the turns that are waited: of how many?"},
-    wrong_values={
-        3 / 128: "this is over the turns that work: a step has those of waiting as well.",
-        4 / 132: "four stages wait for three turns: the first one need not wait for itself.",
-        float(idle_share(4, 64)): "this is with 64 passes: with 32 GPUs a copy there are fewer "
+    common_mistakes={
+        **PERCENT,
+        "k * key": "these are the turns that are waited: of how many?",
+        "(p - 1) / k": "this is over the turns that work: a step has those of waiting as well.",
+        "p / (k + p)": "four stages wait for three turns: the first one need not wait for itself.",
+        "(p - 1) / (64 + p - 1)": "this is with 64 passes: with 32 GPUs a copy there are fewer "
         "replicas, and each makes more.",
-        float(idle_share(2, 128)): "this is for two stages: here there are four.",
+        "1 / (k + 1)": "this is for two stages: here there are four.",
         2.3: "this looks like per cent: write it with a %, or as a share between 0 and 1.",
-        128 / 131: "this is the share that works: the rest of it is waiting.",
+        "k / (k + p - 1)": "this is the share that works: the rest of it is waiting.",
     },
+    values={"p": 4, "k": 128},
 )
 
 # --- batch-c: a micro-batch by its time, with a pipeline
@@ -102,7 +105,7 @@ def _step(micro_batch_size: int, stages: int = _STAGES) -> float:
     return float(pipeline_seconds(_PASS.seconds(micro_batch_size), passes, stages))
 
 
-_MISTAKEN_STEPS = {
+_MISTAKEN_STEPS: Mistakes = {
     _step(16): "16 sequences at once do not fit into memory.",
     _step(8): "8 is the largest that fits, but with 4 passes the stages wait for 3 of 7 turns.",
     _step(2): "micro-batches of 2: they wait less, and pay the fixed part of a pass twice "
@@ -232,16 +235,18 @@ EXERCISES: dict[str, Exercise] = {
         ),
         common_mistakes={
             **PREFIXES,
-            8: "this counts every GPU as a replica: TP · PP = 8 GPUs share one.",
-            4: "four times too much: the pipeline's stages share one replica.",
-            2: "twice too much: the GPUs of a tensor-parallel group share one replica.",
-            12: "twelve times too much: one replica takes its micro-batch once a pass, "
-            "and the replicas are counted already.",
-            1 / 4: "four times too little: a pass takes a whole micro-batch.",
-            1 / 12: "this is one replica's part: there are several.",
-            1 / 32: "this is one pass of each replica, not all the passes of a step.",
-            1 / 2048: "these are sequences: each has 2,048 tokens.",
+            "b * k * n * s": "this counts every GPU as a replica: TP · PP = 8 GPUs share one.",
+            "b * k * n / t * s": "four times too much: the pipeline's stages share one replica.",
+            "b * k * n / p * s": "twice too much: the GPUs of a tensor-parallel group share one "
+            "replica.",
+            "b * k * d**2 * s": "twelve times too much: one replica takes its micro-batch once a "
+            "pass, and the replicas are counted already.",
+            "k * d * s": "four times too little: a pass takes a whole micro-batch.",
+            "b * k * s": "this is one replica's part: there are several.",
+            "b * d * s": "this is one pass of each replica, not all the passes of a step.",
+            "b * k * d": "these are sequences: each has 2,048 tokens.",
         },
+        values={"b": 4, "k": 32, "n": 96, "t": 2, "p": 4, "d": 12, "s": 2048},
     ),
     "batch-b": MultipleChoice(
         key=lambda: "TP 8, PP 2",
@@ -263,7 +268,7 @@ EXERCISES: dict[str, Exercise] = {
             "How many passes does a replica make, and how long does a stage wait?",
             "A step is k + PP − 1 turns of a stage, each as long as a pass; try each column.",
         ),
-        wrong_values=_MISTAKEN_STEPS,
+        common_mistakes=_MISTAKEN_STEPS,
     ),
     "batch-d": OwnBatch(),
 }

@@ -212,18 +212,20 @@ EXERCISES: dict[str, Exercise] = {
             "C is GPU-hours times 3600 times 40 % of the peak; and C = 6ND.",
         ),
         common_mistakes={
-            40: "these are the tokens: the parameters are a fortieth.",
-            2**0.5: "this has 20 tokens for each parameter: here it is 40.",
-            0.5**0.5: "this has 80 tokens for each parameter: here it is 40.",
-            6**0.5: "this has C = 40N²: a token costs 6 FLOPs a parameter.",
-            40**0.5: "this has C = 6N²: each parameter is to get 40 tokens.",
-            0.4**-0.5: "this has the whole peak: the GPUs reach 40 % of it.",
-            3**0.5: "this takes dollars for hours: an hour costs 3.",
-            3.0: "this multiplies by the price: dollars over price are hours.",
-            0.75**0.5: "this has C = 8ND: nothing is recomputed here.",
-            1e-9: 'too little by a factor of a billion: give the number itself, or "3.2B".',
-            3600**-0.5: "this takes the hours for seconds: an hour has 3600.",
+            "each * key": "these are the tokens: the parameters are a fortieth.",
+            "sqrt(C / (6 * 20))": "this has 20 tokens for each parameter: here it is 40.",
+            "sqrt(C / (6 * 80))": "this has 80 tokens for each parameter: here it is 40.",
+            "sqrt(C / each)": "this has C = 40N²: a token costs 6 FLOPs a parameter.",
+            "sqrt(C / 6)": "this has C = 6N²: each parameter is to get 40 tokens.",
+            "sqrt(C / 0.4 / (6 * each))": "this has the whole peak: the GPUs reach 40 % of it.",
+            "sqrt(C * 3 / (6 * each))": "this takes dollars for hours: an hour costs 3.",
+            "sqrt(C * 3 * 3 / (6 * each))": "this multiplies by the price: dollars over price are "
+            "hours.",
+            "sqrt(C / (8 * each))": "this has C = 8ND: nothing is recomputed here.",
+            "key / 1e9": 'too little by a factor of a billion: give the number itself, or "3.2B".',
+            "sqrt(C / 3600 / (6 * each))": "this takes the hours for seconds: an hour has 3600.",
         },
+        values={"C": WORK, "each": EACH},
     ),
     "budget-b": MultipleChoice(
         key=_cheapest, options={name: _sentence_on_size(name) for name in SHARES}
@@ -235,7 +237,7 @@ EXERCISES: dict[str, Exercise] = {
             "the first reading is worth all of it, each later one less.",
             "set U times the bracket equal to 250 billion, and solve for R.",
         ),
-        wrong_values={
+        common_mistakes={
             TIMES: "this takes every reading for fresh text, as the colleague does.",
             _readings() - 1: "these are the repeats: the first reading comes on top.",
             float(effective_tokens(1, TIMES)): "this is what ten readings are worth.",

@@ -296,15 +296,18 @@ EXERCISES: dict[str, Exercise] = {
             "30 minutes, and the restart.",
         ),
         common_mistakes={
-            8: "eight times too much: the rate is that of a node, and a node has 8.",
-            50 / 35: "a whole interval for each stop: on average it is half of one.",
-            15 / 35: "this leaves the restart out.",
-            20 / 35: "this leaves the work out that is lost.",
-            60: "these are minutes; asked are hours.",
-            1 / 24: "these are days; asked are hours.",
-            1000: "a thousand times too much: 6 in 1,000 days is 0.006 a day.",
-            60 / 35: "these are the stops; each costs 35 minutes.",
+            "8 * N * f * D * 35 / 60": "eight times too much: the rate is that of a node, and a "
+            "node has 8.",
+            "N * f * D * (30 + 20) / 60": "a whole interval for each stop: on average it is half "
+            "of one.",
+            "N * f * D * 30 / 2 / 60": "this leaves the restart out.",
+            "N * f * D * 20 / 60": "this leaves the work out that is lost.",
+            "N * f * D * 35": "these are minutes; asked are hours.",
+            "N * f * D * 35 / 60 / 24": "these are days; asked are hours.",
+            "N * 6 * D * 35 / 60": "a thousand times too much: 6 in 1,000 days is 0.006 a day.",
+            "N * f * D": "these are the stops; each costs 35 minutes.",
         },
+        values={"N": 256, "f": 6 / 1000, "D": 52},
     ),
     "calendar-b": MultipleChoice(
         key=lambda: min(_COSTS, key=lambda change: _COSTS[change]), options=_OPTIONS
@@ -319,7 +322,7 @@ EXERCISES: dict[str, Exercise] = {
             "To the pool the two jobs are one machine. How large is it?",
             "Let spare_nodes count that machine: GPUs, failures of a node in a day, days.",
         ),
-        wrong_values={
+        common_mistakes={
             3: "that is the average, rounded up: in every fourth moment it is too few.",
             2 * _ALONE: "that is what they need apart. Both rarely have bad luck in one "
             "week, so a common pool needs fewer.",

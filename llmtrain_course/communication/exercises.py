@@ -131,14 +131,18 @@ _SUMS = Numeric(
         "32 layers, each with two sums forward and two backward.",
     ),
     common_mistakes={
-        0.5: "half: two sums forward, and two backward. Or: each goes round twice.",
-        1 / 32: "this is one layer: there are 32.",
-        8 / 7: "nearly: each GPU keeps its own eighth, and sends the other seven, twice.",
-        4 / 7: "this is the sums themselves; a ring sends 2 · 7/8 = 1.75 times as much.",
-        2: "twice too much: 2 bytes a number, and four sums in a layer.",
-        1000: "these are MB: give GB.",
-        1e9: "these are bytes: give GB.",
+        "l * 2 * 2 * 7/8 * m / 1e9": "half: two sums forward, and two backward. Or: each goes "
+        "round twice.",
+        "4 * 2 * 7/8 * m / 1e9": "this is one layer: there are 32.",
+        "l * 4 * 2 * m / 1e9": "nearly: each GPU keeps its own eighth, and sends the other seven, "
+        "twice.",
+        "l * 4 * m / 1e9": "this is the sums themselves; a ring sends 2 · 7/8 = 1.75 times as "
+        "much.",
+        "2 * key": "twice too much: 2 bytes a number, and four sums in a layer.",
+        "1000 * key": "these are MB: give GB.",
+        "1e9 * key": "these are bytes: give GB.",
     },
+    values={"l": 32, "m": 2 * 8192 * 4096},
 )
 
 
@@ -286,19 +290,23 @@ EXERCISES: dict[str, Exercise] = {
             "A GPU sends nearly twice its gradients; a node has 8 cards.",
         ),
         common_mistakes={
-            8: "eight times too long: the node's 8 cards carry eight rings at once.",
-            2 / 3: "this is NVLink's rate: the ring has to leave the nodes.",
-            1 / 12: "this is the rate of a node's links together, and it leaves nodes.",
-            2: "twice too long: gradients have 16 bits here, 2 bytes.",
-            0.5: "half of it: an A100's node has cards of 25 GB/s, not H100's 50. Or: "
-            "2 bytes a gradient; once to add up, once to go round.",
-            16 / 31: "half: the ring goes round twice, to add up and to hand out.",
-            32 / 31: "nearly: of d pieces each GPU sends d − 1, twice.",
-            24 / 31: "this takes 4 nodes for 4 replicas: there are 32.",
-            1 / 4: "a quarter: each node's cards carry the whole buffer, not a share.",
-            1000: "these are milliseconds: give seconds.",
-            _EGRESS: "these are the bytes; divide them by the node's rate.",
+            "2 * (d - 1) / d * g / (W / 8)": "eight times too long: the node's 8 cards carry "
+            "eight rings at once.",
+            "2 * (d - 1) / d * g / 300e9": "this is NVLink's rate: the ring has to leave the "
+            "nodes.",
+            "2 * (d - 1) / d * g / (8 * 300e9)": "this is the rate of a node's links together, "
+            "and it leaves nodes.",
+            "2 * (d - 1) / d * 2 * g / W": "twice too long: gradients have 16 bits here, 2 bytes.",
+            "2 * (d - 1) / d * g / (2 * W)": "half of it: an A100's node has cards of 25 GB/s, "
+            "not H100's 50. Or: 2 bytes a gradient; once to add up, once to go round.",
+            "g / W": "half: the ring goes round twice, to add up and to hand out.",
+            "2 * g / W": "nearly: of d pieces each GPU sends d − 1, twice.",
+            "2 * (4 - 1) / 4 * g / W": "this takes 4 nodes for 4 replicas: there are 32.",
+            "key / 4": "a quarter: each node's cards carry the whole buffer, not a share.",
+            "1000 * key": "these are milliseconds: give seconds.",
+            "W * key": "these are the bytes; divide them by the node's rate.",
         },
+        values={"d": _REPLICAS, "g": _GRADIENTS, "W": _EGRESS},
     ),
     "communication-b": MultipleChoice(
         key=lambda: "TP 1, ZeRO 3",

@@ -167,16 +167,17 @@ _SCRIPT = Script(
             "what are 10e9 and 10e12 in words? And which of the two peaks is for training?",
         ),
         common_mistakes={
-            0.1: f"{_ONE_LEFT}this is a tenth.",
-            10: f"{_ONE_LEFT}this is ten times.",
-            0.5: "tokens and rate are right; in the days the peak is still twice too high.",
-            4 / 3: "this has 8TP: the rate is an MFU, so it is 6TP.",
-            1e12: "in the days the rate is still in TFLOP/s: one TFLOP/s is 1e12 FLOP/s.",
-            256: "n is missing: 256 GPUs share the work.",
-            1 / 256: "n counts twice: the rate is that of one GPU.",
-            units.DAY: "these are seconds: divide by 86,400.",
-            24: "these are hours: divide by 24.",
+            "key / 10": f"{_ONE_LEFT}this is a tenth.",
+            "10 * key": f"{_ONE_LEFT}this is ten times.",
+            "key / 2": "tokens and rate are right; in the days the peak is still twice too high.",
+            "key * 8 / 6": "this has 8TP: the rate is an MFU, so it is 6TP.",
+            "1e12 * key": "in the days the rate is still in TFLOP/s: one TFLOP/s is 1e12 FLOP/s.",
+            "n * key": "n is missing: 256 GPUs share the work.",
+            "key / n": "n counts twice: the rate is that of one GPU.",
+            "86400 * key": "these are seconds: divide by 86,400.",
+            "24 * key": "these are hours: divide by 24.",
         },
+        values={"n": 256},
     )
 )
 
@@ -325,18 +326,21 @@ EXERCISES: dict[str, Exercise] = {
         ),
         common_mistakes={
             **TENFOLD,
-            4 / 3: "this has 8TP: an MFU leaves recomputation out, whatever the run "
-            "did, so the work must leave it out too.",
-            1 / 3: "this has 2TP, the forward pass alone: going back costs twice that.",
-            0.41: "this has the whole peak: the run reached 41 % of it.",
-            0.01: "X has 41 for 41 %: as a share that is 0.41.",
-            1e12: "X is in TFLOP/s: 989.5 TFLOP/s are 989.5e12 FLOP/s.",
-            1e10: "X has 41 for 41 %, which is 0.41, and is in TFLOP/s: the peak is "
-            "989.5e12 FLOP/s.",
-            384: "this is on one GPU: there are 384.",
-            units.DAY: "these are seconds: divide by 86,400.",
-            24: "these are hours: divide by 24.",
+            "8 * T * P / (n * u * X) / day": "this has 8TP: an MFU leaves recomputation out, "
+            "whatever the run did, so the work must leave it out too.",
+            "2 * T * P / (n * u * X) / day": "this has 2TP, the forward pass alone: going back "
+            "costs twice that.",
+            "6 * T * P / (n * X) / day": "this has the whole peak: the run reached 41 % of it.",
+            "6 * T * P / (n * 100 * u * X) / day": "X has 41 for 41 %: as a share that is 0.41.",
+            "6 * T * P / (n * u * X / 1e12) / day": "X is in TFLOP/s: 989.5 TFLOP/s are 989.5e12 "
+            "FLOP/s.",
+            "6 * T * P / (n * 100 * u * X / 1e12) / day": "X has 41 for 41 %, which is 0.41, and "
+            "is in TFLOP/s: the peak is 989.5e12 FLOP/s.",
+            "6 * T * P / (u * X) / day": "this is on one GPU: there are 384.",
+            "6 * T * P / (n * u * X)": "these are seconds: divide by 86,400.",
+            "6 * T * P / (n * u * X) / 3600": "these are hours: divide by 24.",
         },
+        values={"T": 1.8e12, "P": 13e9, "n": 384, "u": 0.41, "X": 989.5e12, "day": units.DAY},
     ),
     "duration-days": FillIn(
         key=_days_by_steps,

@@ -212,13 +212,17 @@ EXERCISES: dict[str, Exercise] = {
             "A frozen weight takes 4 FLOPs a token: forward, and to pass the gradient on.",
         ),
         common_mistakes={
-            1.5: "this has 6 FLOPs a weight: frozen ones take no gradient of their own.",
-            0.5: "this is forward alone: the gradient has to pass through every layer.",
-            1 / 3: "this reads the texts once: there are three epochs.",
-            2048 / EACH: "these rows are padded: packed ones are full of text.",
-            60: "these are minutes: give hours.",
-            3600: "these are seconds: give hours.",
+            "6 * P * texts * each * epochs / X / 3600": "this has 6 FLOPs a weight: frozen ones "
+            "take no gradient of their own.",
+            "2 * P * texts * each * epochs / X / 3600": "this is forward alone: the gradient has "
+            "to pass through every layer.",
+            "4 * P * texts * each / X / 3600": "this reads the texts once: there are three epochs.",
+            "4 * P * texts * 2048 * epochs / X / 3600": "these rows are padded: packed ones are "
+            "full of text.",
+            "4 * P * texts * each * epochs / X / 60": "these are minutes: give hours.",
+            "4 * P * texts * each * epochs / X": "these are seconds: give hours.",
         },
+        values={"P": 8e9, "texts": TEXTS, "each": EACH, "epochs": EPOCHS, "X": RATE},
     ),
     "finetune-b": MultipleChoice(
         key=lambda: "loss piece by piece",
@@ -231,7 +235,7 @@ EXERCISES: dict[str, Exercise] = {
                     asked="GB",
                     unit=lambda size: f"{units.digits(size)} GB",
                     hint="A token has as many logits as the vocabulary has words: 128,256.",
-                    wrong_values={
+                    common_mistakes={
                         14 * 4096 * 128_256 / 1e9: "these are those of 4,096 tokens.",
                         4 * 6144 * 128_256 / 1e9: "this is one tensor in 32 bits: 14 bytes each.",
                     },
@@ -247,7 +251,7 @@ EXERCISES: dict[str, Exercise] = {
             "Which weights are not in 4 bits?",
             "Embedding and head have V rows of h numbers each, and stay in 16 bits.",
         ),
-        wrong_values={
+        common_mistakes={
             _HALF * (_MATRICES + _ENDS): "this is the colleague's own number: embedding and head "
             "stay wide.",
             _HALF * _MATRICES: "embedding and head are missing: they take memory too.",

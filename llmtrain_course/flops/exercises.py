@@ -20,6 +20,7 @@ from llmtrain_course.kit.exercise import (
     Question,
     read_as,
 )
+from llmtrain_course.kit.formula import Mistakes
 from llmtrain_course.kit.kinds import FillIn
 from llmtrain_helpers import published, units
 from llmtrain_helpers.checks import Result, count
@@ -102,7 +103,7 @@ def _mfu() -> float:
     return _share_of_peak(gpt_flops(**_RUN, recompute="none"))
 
 
-def _wrong_mfus() -> dict[float, str]:
+def _wrong_mfus() -> Mistakes:
     """The answers to flops-b if you count too much, or leave a term out."""
     l, h, V, s, B = _RUN.values()
     F = {recompute: gpt_flops(**_RUN, recompute=recompute) for recompute in RECOMPUTE}
@@ -323,15 +324,15 @@ EXERCISES: dict[str, Exercise] = {
         ),
         common_mistakes={
             **PERCENT,
-            0.5: "half of it: is this the sparse peak, or a multiply-add counted once?",
-            2: "twice too much: a multiply-add is 2 FLOPs, not 4.",
-            4 / 3: "this counts the recomputed work: it is HFU.",
-            1 / 3: "this counts the forward pass only.",
-            2 / 3: "this counts the backward pass only.",
-            128: "this is all 128 GPUs together over the peak of one.",
-            989.5 / 312: "this is the peak of an A100: these are H100.",
+            "key / 2": "half of it: is this the sparse peak, or a multiply-add counted once?",
+            "2 * key": "twice too much: a multiply-add is 2 FLOPs, not 4.",
+            "key * 4 / 3": "this counts the recomputed work: it is HFU.",
+            "key / 3": "this counts the forward pass only.",
+            "key * 2 / 3": "this counts the backward pass only.",
+            "128 * key": "this is all 128 GPUs together over the peak of one.",
+            "key * 989.5 / 312": "this is the peak of an A100: these are H100.",
+            **_wrong_mfus(),
         },
-        wrong_values=_wrong_mfus(),
     ),
     "flops-c": Diagnosis(
         Numeric(
@@ -344,11 +345,9 @@ EXERCISES: dict[str, Exercise] = {
             ),
             common_mistakes={
                 **PERCENT,
-                0.5: "this is their figure, the share of 624: that peak is for "
+                "key / 2": "this is their figure, the share of 624: that peak is for "
                 "matrices in which half of the numbers are zeros.",
-                32: "this is all 32 GPUs together over the peak of one.",
-            },
-            wrong_values={
+                "32 * key": "this is all 32 GPUs together over the peak of one.",
                 readings()["recomputation"]: "this counts the recomputed work: it is HFU.",
                 readings()["sequence length"]: "this has s = 1,024: here it is 2,048.",
             },
@@ -380,9 +379,7 @@ EXERCISES: dict[str, Exercise] = {
                     ),
                     common_mistakes={
                         **PERCENT,
-                        2: "this is over the dense peak: the log keeps 624.",
-                    },
-                    wrong_values={
+                        "2 * key": "this is over the dense peak: the log keeps 624.",
                         STATED: "this leaves the recomputed work out.",
                         readings()["none"]: "this is the MFU, without either slip.",
                     },

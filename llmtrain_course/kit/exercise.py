@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from inspect import Parameter, signature
@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 from termcolor import colored
 
 from llmtrain_course.kit import ids
+from llmtrain_course.kit.formula import Mistakes, wrong_answers
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, Result, is_array, quantity, refuse, show
 
@@ -52,40 +53,37 @@ NOT_YET: Grade = (None, UNANSWERED)
 
 # --- mistakes that many exercises share
 
-Mistakes: TypeAlias = dict[float, str]
-"""Wrong numbers and their usual cause. The number is a factor: wrong answer over key."""
-
 TENFOLD: Mistakes = {
-    10: "ten times too much: 10e9 is ten billion, one billion is 1e9.",
-    0.1: "ten times too little: 10e12 is ten trillion, one trillion is 1e12.",
+    "10 * key": "ten times too much: 10e9 is ten billion, one billion is 1e9.",
+    "key / 10": "ten times too little: 10e12 is ten trillion, one trillion is 1e12.",
 }
 """Mistakes with what is computed from billions and trillions."""
 
 PREFIXES: Mistakes = {
     **TENFOLD,
-    1e3: "1,000 times too much: look at the unit prefixes (SI base units, please).",
-    1e-3: "1,000 times too little: look at the unit prefixes (SI base units, please).",
-    1e6: "a million times too much: is a unit prefix counted twice?",
-    1e-6: "a million times too little: this wants the number itself, not millions.",
-    1e9: "a billion times too much: is a unit prefix counted twice?",
-    1e-9: "a billion times too little: this wants the number itself, not billions.",
-    1e-12: "10¹² times too little: give the number itself, not trillions or tera.",
+    "1e3 * key": "1,000 times too much: look at the unit prefixes (SI base units, please).",
+    "key / 1e3": "1,000 times too little: look at the unit prefixes (SI base units, please).",
+    "1e6 * key": "a million times too much: is a unit prefix counted twice?",
+    "key / 1e6": "a million times too little: this wants the number itself, not millions.",
+    "1e9 * key": "a billion times too much: is a unit prefix counted twice?",
+    "key / 1e9": "a billion times too little: this wants the number itself, not billions.",
+    "key / 1e12": "10¹² times too little: give the number itself, not trillions or tera.",
 }
 """Mistakes with large counts and rates."""
 
 TWICE: Mistakes = {
-    2: "twice too much: is something counted twice?",
-    0.5: "half of it: a multiply-add is 2 FLOPs.",
+    "2 * key": "twice too much: is something counted twice?",
+    "key / 2": "half of it: a multiply-add is 2 FLOPs.",
 }
 """Mistakes with FLOPs."""
 
 GIBI: Mistakes = {
-    units.GB / units.GiB: "7 % too little: GB (10⁹ bytes) where GiB (2³⁰ bytes) is meant.",
-    units.GiB / units.GB: "7 % too much: GiB (2³⁰ bytes) where GB (10⁹ bytes) is meant.",
+    "key * 1e9 / 2**30": "7 % too little: GB (10⁹ bytes) where GiB (2³⁰ bytes) is meant.",
+    "key * 2**30 / 1e9": "7 % too much: GiB (2³⁰ bytes) where GB (10⁹ bytes) is meant.",
 }
 """Mistakes with bytes."""
 
-PERCENT: Mistakes = {100: "this is in per cent: give the share, between 0 and 1."}
+PERCENT: Mistakes = {"100 * key": "this is in per cent: give the share, between 0 and 1."}
 """Mistakes with shares."""
 
 NEAR = 0.001
@@ -330,10 +328,9 @@ class Numeric(Exercise):
 
     `unit` writes the key for people; `asked` is the unit in which it is asked for, one
     of `units.UNITS`, "" for a number without one. An answer in another unit of its kind
-    is converted, unless that is the exercise (`converts`). A mistake is in `common_mistakes`
-    by its factor (100, for per cent) or in `wrong_values` by its value (what the formula
-    gives without the head), whichever is plainer to write. `hint` is for a wrong answer
-    that none explains.
+    is converted, unless that is the exercise (`converts`). `common_mistakes` has wrong
+    answers, each as a formula over `values` and the `key`, or as a number, with the reply.
+    `hint` is for a wrong answer that none explains.
     """
 
     key: Callable[[], float]
@@ -341,7 +338,7 @@ class Numeric(Exercise):
     hint: str | Sequence[str]
     tolerance: float = 0.005
     common_mistakes: Mistakes = field(default_factory=dict)
-    wrong_values: Mapping[float, str] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
     asked: str = ""
     converts: bool = True
 
@@ -358,37 +355,38 @@ class Numeric(Exercise):
         return ok, f"{written.message}: {text}" if written.message else text
 
     def grade_number(self, number: float) -> Grade:
-        """Grade a number in the unit that was asked for."""
-        key = self.key()
+        """Grade a number in the unit that was asked for, by the first rule that it meets."""
+        return next(self._grades(number, self.key()))
+
+    def _grades(self, number: float, key: float) -> Iterator[Grade]:
+        """The rules in their order: right, rounded, a mistake, nearly, or off."""
+        off = abs(number - key) / key
         if self._is(number, key, self.tolerance):
-            return True, f"right, {self.unit(key)}."
+            yield True, f"right, {self.unit(key)}."
+        if is_rounded(number, key) and off <= NEAR:
+            yield True, f"right, and rounded: exactly it is {self.unit(key)}."
         if is_rounded(number, key):  # in three digits or more, too few for this tolerance
-            if abs(number - key) <= NEAR * key:
-                return True, f"right, and rounded: exactly it is {self.unit(key)}."
-            return False, "nearly: this is rounded; please give at least one digit more."
-        if mistake := self._mistake(number, key, self._near):
-            return False, mistake
+            yield False, "nearly: this is rounded; please give at least one digit more."
+        yield from self._mistake(number, key, self._near)
         if self.tolerance and is_rounded(number, key, digits=2):
-            return False, "nearly: this is rounded; please give one digit more."
-        if mistake := self._mistake(number, key, is_rounded):
-            return False, mistake
-        if abs(number - key) < 0.005 * key:
-            return False, f"nearly: is it rounded, or is a small part missing? {HINT}"
-        return False, f"too {'high' if number > key else 'low'}. {HINT}"
+            yield False, "nearly: this is rounded; please give one digit more."
+        yield from self._mistake(number, key, is_rounded)
+        if off < 0.005:
+            yield False, f"nearly: is it rounded, or is a small part missing? {HINT}"
+        yield False, f"too {'high' if number > key else 'low'}. {HINT}"
 
-    def all_mistakes(self) -> Mistakes:
-        """Return the mistakes of both kinds by their factors, a wrong answer over the key."""
-        key = self.key()
-        return {
-            **self.common_mistakes,
-            **{value / key: cause for value, cause in self.wrong_values.items()},
-        }
+    def wrong_answers(self) -> list[tuple[float, str]]:
+        """Return each common mistake as the number that it gives, with its reply."""
+        return wrong_answers(self.common_mistakes, self.values, self.key())
 
-    def _mistake(self, number: float, key: float, fits: Callable[[float, float], bool]) -> str:
-        """Return the reply to the one mistake that fits a number; "" if none or several do."""
-        mistakes = self.all_mistakes().items()
-        causes = {cause for factor, cause in mistakes if fits(number, factor * key)}
-        return causes.pop() if len(causes) == 1 else ""
+    def _mistake(
+        self, number: float, key: float, fits: Callable[[float, float], bool]
+    ) -> Iterator[Grade]:
+        """The reply to the one mistake that fits a number; none if several do."""
+        mistakes = wrong_answers(self.common_mistakes, self.values, key)
+        causes = {cause for wrong, cause in mistakes if fits(number, wrong)}
+        if len(causes) == 1:
+            yield False, causes.pop()
 
     def _near(self, number: float, value: float) -> bool:
         return self._is(number, value, min(NEAR, self.tolerance or NEAR))

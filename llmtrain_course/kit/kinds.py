@@ -1,4 +1,4 @@
-"""Further kinds of exercises: an order of magnitude, a line to write, a recommendation."""
+"""Further kinds of exercises: a line to write, a recommendation."""
 
 from __future__ import annotations
 
@@ -8,62 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from llmtrain_course.kit.exercise import (
-    HINT,
-    Answer,
-    Exercise,
-    Grade,
-    Mistakes,
-    is_rounded,
-    other_kind,
-    read_written,
-)
+from llmtrain_course.kit.exercise import HINT, Answer, Exercise, Grade, is_rounded, other_kind
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import is_array, quantity, show
 
 NOTHING_YET = "nothing is here yet. Write the line, and run the cell again."
 """The stub of a line to fill in."""
-
-
-@dataclass(frozen=True)
-class Estimate(Exercise):
-    """An order of magnitude: right `within` a factor of the key, 3 unless it says another.
-
-    The verdict says by what factor one is off. `asked` is the unit of the answer, one of
-    `units.UNITS`; `unit` writes the key for people, and `why` says where it comes from.
-    `common_mistakes` are of a wrong answer over the key, each met within a fifth.
-    """
-
-    key: Callable[[], float]
-    unit: Callable[[float], str]
-    hint: str | Sequence[str] = ""
-    within: float = 3
-    common_mistakes: Mistakes = field(default_factory=dict)
-    asked: str = ""
-    why: str = ""
-
-    def grade(self, answer: Answer) -> Grade:
-        """By what factor an answer is off, and whether that is near enough."""
-        if is_array(answer):
-            return False, "this is an array: give one number."
-        written = read_written(answer, self.asked)
-        number, key = float(quantity("answer", written.number)), float(self.key())
-        echo = f"{written.message}: " if written.message else ""
-        ratio = number / key
-        off = max(ratio, 1 / ratio)
-        side = "high" if ratio > 1 else "low"
-        times_off = units.about(off)
-        if off > self.within >= float(f"{off:.1e}"):
-            times_off = f"just over {self.within:g}"
-        times = f"{times_off} times too {side}"
-        if off <= self.within:
-            near = "you are nearly there" if off < 1.15 else f"yours is {times}"
-            why = f" {self.why}" if self.why else ""
-            return True, f"{echo}right: it is {self.unit(key)}, and {near}.{why}"
-        for factor, cause in self.common_mistakes.items():
-            if abs(math.log(ratio / factor)) < math.log(1.2):
-                return False, f"{echo}{cause}"
-        return False, f"{echo}{times}; within {self.within:g} times is near enough. {HINT}"
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from llmtrain_course.kit.exercise import (
     entry,
     unanswered,
 )
+from llmtrain_course.kit.formula import Mistakes
 from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.measure.clock import StepClock
 from llmtrain_course.measure.recorded import recorded_peak, recorded_step
@@ -93,7 +94,7 @@ def _gain_with_step(seconds: float) -> float:
     return _PASSES * _MICRO / seconds / _rate(1)
 
 
-_MISTAKEN_GAINS = {
+_MISTAKEN_GAINS: Mistakes = {
     _rate(_PASSES): "these are the sequences a second: over those of a single pass, please.",
     1.0: "as many as before: are update and exchange in there eight times? They come once a step.",
     _PASSES: "a step has eight times the sequences, but it takes longer too.",
@@ -260,14 +261,16 @@ EXERCISES: dict[str, Exercise] = {
         common_mistakes={
             **PREFIXES,
             **TWICE,
-            2 / 5: "the forward pass only: going back, weights want gradients.",
-            3 / 5: "three products, forward and backward together, are too few: going "
+            "2 * one": "the forward pass only: going back, weights want gradients.",
+            "3 * one": "three products, forward and backward together, are too few: going "
             "back, each matrix wants a gradient, and one more product passes it on.",
-            6 / 5: "going back, which of the four gradients does nobody want?",
-            7 / 5: "the two forward products stand in the sum already.",
-            4 / 5: "the second matrix has two products going back: one for itself, one to pass on.",
-            1 / 5: "this is one product: count them.",
+            "6 * one": "going back, which of the four gradients does nobody want?",
+            "7 * one": "the two forward products stand in the sum already.",
+            "4 * one": "the second matrix has two products going back: one for itself, one to "
+            "pass on.",
+            "one": "this is one product: count them.",
         },
+        values={"one": 2 * TOKENS * HIDDEN * INNER},
     ),
     "measure-b": MultipleChoice(
         key=lambda: "the link",
@@ -281,7 +284,7 @@ EXERCISES: dict[str, Exercise] = {
                     unit=units.duration,
                     tolerance=0.005,
                     hint="Alone, a step has everything but that wait.",
-                    wrong_values={
+                    common_mistakes={
                         0.52: "this is the step without the wait.",
                         0.90: "this is the whole step.",
                         0.90 - 0.88: "this is what the loader takes.",
@@ -300,7 +303,7 @@ EXERCISES: dict[str, Exercise] = {
             "Eight passes, but how many updates and exchanges?",
             "What is paid in each pass, and what once a step? The cell shows k = 1.",
         ),
-        wrong_values=_MISTAKEN_GAINS,
+        common_mistakes=_MISTAKEN_GAINS,
     ),
     "measure-d": OwnTest(),
 }

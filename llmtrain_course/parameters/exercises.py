@@ -48,9 +48,9 @@ def attention_weights(hidden_size: int, num_heads: int, num_kv_heads: int, head_
 TOTAL, IN_EXPERTS, EXPERTS, EXPERTS_PER_TOKEN = 40e9, 36e9, 16, 2
 
 
-def _active_parameters(experts: int = EXPERTS_PER_TOKEN) -> float:
-    """What is outside the experts, and so many of them."""
-    return TOTAL - IN_EXPERTS + IN_EXPERTS * experts / EXPERTS
+def _active_parameters() -> float:
+    """What is outside the experts, and those that a token meets."""
+    return TOTAL - IN_EXPERTS + IN_EXPERTS * EXPERTS_PER_TOKEN / EXPERTS
 
 
 # --- parameters-d: a design within a budget
@@ -216,17 +216,17 @@ EXERCISES: dict[str, Exercise] = {
             "What does a token meet that is no expert?",
             "All 4 billion outside the experts, and a part of the 36 billion.",
         ),
-        common_mistakes={**TENFOLD, 1e-9: 'give the number itself, such as 3.2e9 or "3.2B".'},
-        wrong_values={
-            TOTAL * EXPERTS_PER_TOKEN / EXPERTS: "this is 2/16 of everything, as in the "
-            "text. But every token meets what is outside the experts.",
-            IN_EXPERTS * EXPERTS_PER_TOKEN / EXPERTS: "these are the experts that it meets: "
-            "add what every token meets.",
-            TOTAL - IN_EXPERTS: "this is what is outside the experts: add "
-            "the two that a token meets.",
-            _active_parameters(experts=1): "this is with one expert a layer: a token meets two.",
-            TOTAL: "this is the total: 14 of 16 experts stay idle.",
+        common_mistakes={
+            **TENFOLD,
+            "key / 1e9": 'give the number itself, such as 3.2e9 or "3.2B".',
+            "P * k / n": "this is 2/16 of everything, as in the text. But every token meets what "
+            "is outside the experts.",
+            "E * k / n": "these are the experts that it meets: add what every token meets.",
+            "P - E": "this is what is outside the experts: add the two that a token meets.",
+            "P - E + E / n": "this is with one expert a layer: a token meets two.",
+            "P": "this is the total: 14 of 16 experts stay idle.",
         },
+        values={"P": TOTAL, "E": IN_EXPERTS, "n": EXPERTS, "k": EXPERTS_PER_TOKEN},
     ),
     "parameters-d": OwnDesign(),
     "parameters-e": OwnModel(),

@@ -190,7 +190,7 @@ _LENGTH = Numeric(
         "Which of the bytes grow with the sequence, and which stay?",
         "States, embedding and head stay, and all else grows in proportion to the sequence.",
     ),
-    wrong_values={
+    common_mistakes={
         _longest_sequence(states=0): "this leaves the states out: they need their room as well.",
         _longest_sequence(gathered=0): "this leaves out what is gathered: embedding and head are "
         "as large for a short sequence.",
@@ -398,13 +398,11 @@ EXERCISES: dict[str, Exercise] = {
         ),
         common_mistakes={
             **TENFOLD,
-            units.DAY: "these are seconds: divide by 86,400.",
-            24: "these are hours: divide by 24.",
-            1 / 128: "the step was measured on all 128 GPUs: do not divide by them.",
-            1024: "this takes a step for one sequence: it has 1,024.",
-            4096: "this counts sequences for tokens: each has 4,096.",
-        },
-        wrong_values={
+            "86400 * key": "these are seconds: divide by 86,400.",
+            "24 * key": "these are hours: divide by 24.",
+            "key / 128": "the step was measured on all 128 GPUs: do not divide by them.",
+            "1024 * key": "this takes a step for one sequence: it has 1,024.",
+            "4096 * key": "this counts sequences for tokens: each has 4,096.",
             _computing_days(): "these are the days of computing: the stops come on top.",
             _computing_days() * STOPS[0]: "this has the stops of the best of the seven runs; "
             f"the worst lost {units.share(STOPS[2] - 1)}.",
@@ -424,8 +422,8 @@ EXERCISES: dict[str, Exercise] = {
             "First find how many micro-batches each replica needs.",
             "Of the step, (p − 1)/(m + p − 1) is idle; let it be a tenth.",
         ),
-        common_mistakes={8: "this counts every GPU as a replica: eight of them share one."},
-        wrong_values={
+        common_mistakes={
+            "8 * key": "this counts every GPU as a replica: eight of them share one.",
             63: "these are the micro-batches of one replica: there are twelve.",
             12 * 70: "this is a tenth of the useful time, (p − 1)/m: of the step it "
             "is (p − 1)/(m + p − 1).",

@@ -90,7 +90,7 @@ _LEAST_SCALE = Numeric(
         "Which is the smallest number of fp16 that is not 0?",
         "What lies halfway between two numbers goes to the even one, and 0 is even.",
     ),
-    wrong_values={
+    common_mistakes={
         14: "this is the power: give the number, two to that power.",
         _least_scale(-1): "at this scale it lies exactly halfway to the smallest number, and "
         "goes to 0.",
@@ -235,13 +235,12 @@ EXERCISES: dict[str, Exercise] = {
             "large.",
         ),
         common_mistakes={
-            2: "the exponent is one too high: the highest stands for infinity.",
-            0.5: "the exponent is one too low.",
-            1 / 8: "this is the fraction's factor alone: times 2 to the exponent.",
-            8: "the bias is missing: 6 is what the exponent bits say, and the bias comes off.",
-            16: "the bias is missing, and 7 is set aside for infinity.",
-        },
-        wrong_values={
+            "2 * key": "the exponent is one too high: the highest stands for infinity.",
+            "key / 2": "the exponent is one too low.",
+            "2 - 2**-m": "this is the fraction's factor alone: times 2 to the exponent.",
+            "(2 - 2**-m) * 2**6": "the bias is missing: 6 is what the exponent bits say, and the "
+            "bias comes off.",
+            "(2 - 2**-m) * 2**7": "the bias is missing, and 7 is set aside for infinity.",
             3: "this is the exponent alone: take 2 to that power, times the largest factor.",
             6: "the exponent bits say this: take off the bias, and raise 2 to the result.",
             15: "the exponent is right. The last place is 2 ** -m, and m is 4.",
@@ -252,6 +251,7 @@ EXERCISES: dict[str, Exercise] = {
             240: "exponent and fraction are swapped: this is for 4 and 3 bits.",
             8: "this is 2³: the fraction can be all ones.",
         },
+        values={"m": 4},
     ),
     "precision-b": Numeric(
         key=lambda: _lost_update("bf16"),
@@ -265,8 +265,8 @@ EXERCISES: dict[str, Exercise] = {
             "0.02 lies between two powers of two. What is the spacing there, and what share of "
             "it is lost?",
         ),
-        common_mistakes={2: "this is the whole spacing, and arrives; half of it is lost."},
-        wrong_values={
+        common_mistakes={
+            "2 * key": "this is the whole spacing, and arrives; half of it is lost.",
             **dict.fromkeys(
                 [_lost_update("bf16", 1), 0.0039],  # as people round it
                 "this is lost at a weight of 1; at 0.02 the numbers stand much closer.",

@@ -85,12 +85,13 @@ _WORK_OF_AN_HOUR = Numeric(
     hint=("A count is a rate times the seconds that it lasts.",),
     common_mistakes={
         **TENFOLD,
-        1 / units.HOUR: "this is what they do in a second: an hour has 3,600.",
-        1 / 60: "this is what they do in a minute: an hour has 60 of them.",
-        24: "this is what they do in a day.",
-        1 / 32: "this is one GPU's part: there are 32.",
-        2: "these are 64 GPUs: now there are 32.",
+        "n * X": "this is what they do in a second: an hour has 3,600.",
+        "n * X * 60": "this is what they do in a minute: an hour has 60 of them.",
+        "n * X * 24 * hour": "this is what they do in a day.",
+        "X * hour": "this is one GPU's part: there are 32.",
+        "64 * X * hour": "these are 64 GPUs: now there are 32.",
     },
+    values={"n": 32, "X": RATE_H100, "hour": units.HOUR},
 )
 
 # --- start_here-d: the largest model that gets enough tokens
@@ -151,16 +152,18 @@ _LARGEST = Numeric(
         "Twenty tokens for each parameter: the work grows with the square of the size.",
     ),
     common_mistakes={
-        1e-9: 'too little by a factor of a billion: give the number itself, or "3.2B".',
-        ENOUGH**0.5: "these would get one token for each parameter: they are to get 20.",
-        6**0.5: "a token costs 6 operations for each parameter.",
-        0.75**0.5: "this counts 8 for each parameter and token; nothing is recomputed here.",
-        2**0.5: "this is for all 64 GPUs: now there are 32.",
-        32**-0.5: "this is for one GPU: there are 32.",
-        14**-0.5: "this is for one day: there are 14.",
-        units.DAY**-0.5: "a day has 86,400 seconds.",
-        20: "these are the tokens: 20 for each parameter.",
+        "key / 1e9": 'too little by a factor of a billion: give the number itself, or "3.2B".',
+        "sqrt(C / 6)": "these would get one token for each parameter: they are to get 20.",
+        "sqrt(C / each)": "a token costs 6 operations for each parameter.",
+        "sqrt(C / (8 * each))": "this counts 8 for each parameter and token; nothing is "
+        "recomputed here.",
+        "sqrt(2 * C / (6 * each))": "this is for all 64 GPUs: now there are 32.",
+        "sqrt(C / 32 / (6 * each))": "this is for one GPU: there are 32.",
+        "sqrt(C / 14 / (6 * each))": "this is for one day: there are 14.",
+        "sqrt(C / 86400 / (6 * each))": "a day has 86,400 seconds.",
+        "each * key": "these are the tokens: 20 for each parameter.",
     },
+    values={"C": _WORK, "each": ENOUGH},
 )
 
 EXERCISES: dict[str, Exercise] = {
@@ -174,14 +177,16 @@ EXERCISES: dict[str, Exercise] = {
         ),
         common_mistakes={
             **TENFOLD,
-            units.DAY: "these are seconds: divide by 86,400 for days.",
-            24: "these are hours: divide by 24 for days.",
-            512: "this is the time of a single GPU: 512 of them share the work.",
-            8 / 6: "this counts 8 for each parameter and token; nothing is recomputed "
-            "here, so it is 6.",
-            2 / 6: "this counts the forward pass alone: backward takes 4 more.",
-            0.5: "half of it: a multiply-add is 2 operations.",
+            "6 * T * P / (n * X)": "these are seconds: divide by 86,400 for days.",
+            "6 * T * P / (n * X) / 3600": "these are hours: divide by 24 for days.",
+            "6 * T * P / X / day": "this is the time of a single GPU: 512 of them share the work.",
+            "8 * T * P / (n * X) / day": "this counts 8 for each parameter and token; nothing is "
+            "recomputed here, so it is 6.",
+            "2 * T * P / (n * X) / day": "this counts the forward pass alone: backward takes 4 "
+            "more.",
+            "3 * T * P / (n * X) / day": "half of it: a multiply-add is 2 operations.",
         },
+        values={"T": 1.4e12, "P": 13e9, "n": 512, "X": RATE, "day": units.DAY},
     ),
     "start_here-b": MultipleChoice(
         key=lambda: "B",

@@ -19,7 +19,7 @@ from llmtrain_course.kit.exercise import (
     grade,
 )
 from llmtrain_course.kit.ids import chapter_of
-from llmtrain_course.kit.kinds import Estimate, FillIn
+from llmtrain_course.kit.kinds import FillIn
 from tests.faces.exercises.answers import ANSWERS
 
 RIGHT = [(id, answer, "") for id, answers in ANSWERS.items() for answer in answers.right]
@@ -49,8 +49,6 @@ def replies(exercise: Exercise) -> set[str]:
         case MultipleChoice():
             return {text for name, text in exercise.options.items() if name != exercise.key()}
         case Numeric():
-            return {*exercise.all_mistakes().values()} - SHARED
-        case Estimate():
             return {*exercise.common_mistakes.values()} - SHARED
         case FillIn() | Function():
             return {*exercise.common_mistakes}

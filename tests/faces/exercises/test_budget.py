@@ -45,7 +45,7 @@ def test_tokens_of_the_picture_and_sizes_of_the_green_strip_are_right() -> None:
     """The page's own picture, with the sequences of the own run."""
     front = frontier(A100, 8, 30, shelf(own_run().sequence)).promised()
     run = {"gpus": 8, "chip": "A100 80GB SXM", "days": 30}
-    picture = frontier_picture(front, chosen=front.best.name).body
+    picture = frontier_picture(front, chosen=front.best.name).drawing().body
     strip = [p for p in front.points if 2.6e9 <= p.parameters <= 8.7e9]
     assert [p.name for p in strip] == ["3.2B", "4.2B", "7.2B"]
     for point in strip:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from itertools import combinations
+from math import log
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from llmtrain_course.kit.exercise import (
     read_as,
     solution_of,
 )
+from llmtrain_course.kit.formula import evaluate
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import show
 from tests.faces.kernel import restart
@@ -132,8 +134,7 @@ def test_an_entry_of_a_design_takes_what_is_printed_in_its_unit(name: str) -> No
 @pytest.mark.parametrize("id", NUMERIC)
 def test_each_slip_is_named_exactly_and_in_three_digits(id: str) -> None:
     exercise = NUMERIC[id]
-    for ratio, mistake in exercise.all_mistakes().items():
-        value = ratio * exercise.key()
+    for value, mistake in exercise.wrong_answers():
         assert verdict_on(id, value).text == mistake
         verdict = verdict_on(id, float(f"{value:.2e}"))
         assert verdict.text == mistake or verdict.ok or verdict.text.startswith("nearly")
@@ -147,7 +148,7 @@ def test_no_slip_lies_near_the_key_or_another_slip(id: str) -> None:
         return share * value if exercise.tolerance else min(0.5, NEAR * value)
 
     near = min(NEAR, exercise.tolerance or NEAR)
-    mistakes = [(ratio * key, text) for ratio, text in exercise.all_mistakes().items()]
+    mistakes = exercise.wrong_answers()
     for value, _ in mistakes:
         assert abs(value - key) > margin(key, exercise.tolerance) + margin(value, near)
     for (one, reply), (other, other_reply) in combinations(mistakes, 2):
@@ -157,17 +158,16 @@ def test_no_slip_lies_near_the_key_or_another_slip(id: str) -> None:
 
 @pytest.mark.parametrize("id", NUMERIC)
 def test_what_is_near_a_slip_is_not_taken_for_it(id: str) -> None:
-    mistakes = NUMERIC[id].all_mistakes()
-    for ratio, mistake in mistakes.items():
+    mistakes = NUMERIC[id].wrong_answers()
+    for value, mistake in mistakes:
         for off in (0.9979, 1.0021):
-            if not any(
-                abs(ratio * off / x - 1) < 0.002 for x in mistakes if mistakes[x] == mistake
-            ):
-                assert verdict_on(id, ratio * off * NUMERIC[id].key()).text != mistake
+            same = (x for x, reply in mistakes if reply == mistake)
+            if not any(abs(value * off / x - 1) < 0.002 for x in same):
+                assert verdict_on(id, value * off).text != mistake
 
 
 def test_where_two_slips_fit_none_is_asserted() -> None:
-    exercise = Numeric(lambda: 100, str, "h.", common_mistakes={1.2: "one.", 1.201: "other."})
+    exercise = Numeric(lambda: 100, str, "h.", common_mistakes={120: "one.", 120.1: "other."})
     assert grade("x", 120.05, exercise, 0).text == "too high. h."
     assert exercise.grade(119.9) == (False, "one.")
 
@@ -181,13 +181,37 @@ def test_gib_and_factors_of_two_are_named_only_where_they_make_sense(id: str) ->
     assert twice == (id == "measure-a")
 
 
-def test_a_slip_stands_by_its_factor_or_by_its_value() -> None:
-    """The same mistake, written in either way, gets the same sentence."""
-    factor = Numeric(lambda: 100, str, "h.", common_mistakes={24: "these are hours."})
-    value = Numeric(lambda: 100, str, "h.", wrong_values={2400: "these are hours."})
-    assert factor.all_mistakes() == value.all_mistakes() == {24: "these are hours."}
-    assert grade("x", 2400, factor, 0) == grade("x", 2400, value, 0)
-    assert grade("x", 2400, value, 0).text == "these are hours."
+@pytest.mark.parametrize("wrong", [2400, "24 * key", "T / P", "24 * (T - 0) / (24 * P)"])
+def test_a_slip_is_a_wrong_formula_or_its_number(wrong: str | float) -> None:
+    values = {"T": 4800, "P": 2}
+    one = Numeric(lambda: 100, str, "h.", common_mistakes={wrong: "hours."}, values=values)
+    assert one.wrong_answers() == [(2400, "hours.")]
+    assert grade("x", 2400, one, 0).text == "hours."
+
+
+@pytest.mark.parametrize(
+    ("formula", "problem"),
+    [
+        ("8 * T *", "is no formula"),
+        ("8 * Q", "has the name Q; it may have T, P"),
+        ("T.real", "has T.real, which no formula may have"),
+        ("exit()", "has exit(), which no formula may have"),
+        ("'T' * 3", "has 'T', which no formula may have"),
+        ("T if P else 1", "which no formula may have"),
+        ("[T][0]", "which no formula may have"),
+        ("True", "has True, which no formula may have"),
+        ("(" * 500 + "T" + ")" * 500, "is no formula"),
+    ],
+)
+def test_a_formula_has_numbers_names_and_arithmetic_alone(formula: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        evaluate(formula, {"T": 3, "P": 2})
+
+
+def test_a_formula_computes_as_python_does() -> None:
+    values = {"T": 3.0, "P": 2.0}
+    formula = "sqrt(T**2 + 16) - max(-T, P) / log(P) + ceil(T / P) * floor(T / P) - min(T, P)"
+    assert evaluate(formula, values) == 5 - 2 / log(2) + 2 * 1 - 2
 
 
 EXACT = Numeric(
@@ -195,7 +219,7 @@ EXACT = Numeric(
     unit=lambda number: f"{number:,} parameters",
     hint=("Which part is off?", "It is the tables.", "(V + s)h"),
     tolerance=0,
-    common_mistakes={1 + 2 * 6144 / 18_437_658_624: "this includes the last LayerNorm."},
+    common_mistakes={"key + 2 * 6144": "this includes the last LayerNorm."},
 )
 
 
@@ -458,7 +482,11 @@ def test_progress_is_a_line_a_chapter() -> None:
 
 
 DAYS = Numeric(
-    lambda: 22.4, lambda days: f"{days:g} days", "h.", common_mistakes={24: "hours."}, asked="days"
+    lambda: 22.4,
+    lambda days: f"{days:g} days",
+    "h.",
+    common_mistakes={"24 * key": "hours."},
+    asked="days",
 )
 
 
@@ -497,7 +525,7 @@ def test_where_the_unit_is_the_question_nothing_is_converted() -> None:
 
 
 def test_a_number_in_two_digits_is_no_slip_that_lies_there() -> None:
-    key = Numeric(lambda: 58.21, str, "h.", tolerance=3e-4, wrong_values={57.96: "other."})
+    key = Numeric(lambda: 58.21, str, "h.", tolerance=3e-4, common_mistakes={57.96: "other."})
     assert verdict_for(58, key).text == "nearly: this is rounded; please give one digit more."
     assert verdict_for(57.96, key).text == "other."
 

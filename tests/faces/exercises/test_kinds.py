@@ -1,4 +1,4 @@
-"""Kinds of exercises that pages choose from: an estimate, a blank, a recommendation."""
+"""Kinds of exercises that pages choose from: a blank, a recommendation."""
 
 import re
 
@@ -8,57 +8,11 @@ import pytest
 from llmtrain_course import exercises
 from llmtrain_course.exercises import EXERCISES, check
 from llmtrain_course.kit.exercise import Exercise, Verdict, grade
-from llmtrain_course.kit.kinds import Estimate, FillIn, Recommendation
+from llmtrain_course.kit.kinds import FillIn, Recommendation
 
 
 def verdict_for(answer: object, exercise: Exercise, tries: int = 0) -> Verdict:
     return grade("x", answer, exercise, tries)
-
-
-GUESS = Estimate(
-    key=lambda: 2.0e9,
-    unit=lambda number: f"{number / 1e9:g} billion tokens",
-    hint=("Begin with a day.", "A page has 500 words."),
-    common_mistakes={1e-9: "this is in billions.", 86400: "this is for seconds."},
-    asked="tokens",
-    why="That is a small library.",
-)
-
-
-@pytest.mark.parametrize(
-    ("answer", "reply"),
-    [
-        (2e9, "right: it is 2 billion tokens, and you are nearly there. That is a small library."),
-        (5e9, "right: it is 2 billion tokens, and yours is 2.5 times too high."),
-        ("0.7B", "right: it is 2 billion tokens, and yours is 2.9 times too low."),
-        ("6 billion tokens", "and yours is 3 times too high"),
-        (6.02e9, "just over 3 times too high; within 3 times is near enough. Begin with a day."),
-        (6.2e9, "3.1 times too high; within 3 times is near enough. Begin with a day."),
-        (2e7, "100 times too low; within 3 times is near enough."),
-        (2.2, "this is in billions."),
-        (1.6e14, "this is for seconds."),
-        ("3 days", "'3 days': these are days; tokens are asked."),
-        (0, "answer=0 is not positive."),
-        (np.ones(3), "this is an array: give one number."),
-        ("lots", "'lots' is no number: write 7B"),
-    ],
-)
-def test_an_estimate_is_told_its_factor(answer: object, reply: str) -> None:
-    verdict = verdict_for(answer, GUESS)
-    assert reply in verdict.text
-    assert verdict.ok is reply.startswith(("right", "and yours"))
-    assert verdict.hinted == ("near enough" in reply)
-
-
-def test_an_estimate_names_its_factor_and_says_what_it_understood() -> None:
-    days = Estimate(lambda: 10, lambda days: f"{days:g} days", within=2, asked="days")
-    assert verdict_for("336 h", days).text.startswith(
-        "you wrote 336 h, that is 14 days: right: it is 10"
-    )
-    assert verdict_for(21, days).text.startswith(
-        "2.1 times too high; within 2 times is near enough."
-    )
-    assert verdict_for(None, days).ok is None
 
 
 LAYER = FillIn(
