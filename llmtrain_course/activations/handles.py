@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 from llmtrain_course.activations.formulas import bytes_kept, largest_micro_batch, resident_layers
 from llmtrain_course.activations.pictures import (
     LEGEND,
     MOMENTS,
     kept_by_layer,
+    layers_over_time,
+    memory_of_steps,
     memory_so_far,
     parts_at_peak,
-    recomputation,
-    step_memory,
 )
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.cards import capacity_of, memory_of
 from llmtrain_course.kit.formulas import published_model
+from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
+from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
     Kernel,
@@ -104,7 +107,7 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None, narrow: bool = False) -> str:
+def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -> str:
     """The panel's answer as HTML: sentence, notes, picture, table, and the call."""
     line, capacity, passes = setting.timeline, setting.capacity, setting.accumulation_steps
     old = (before.timeline, before.capacity) if before else None
@@ -114,7 +117,7 @@ def render(setting: Setting, before: Setting | None = None, narrow: bool = False
         f"{setting.recompute!r},"
         f"\n    accumulation_steps={passes}, attention={setting.attention!r}).peak"
     )
-    picture = step_memory(line, capacity, setting.chip, passes, old, narrow)
+    picture = memory_of_steps(line, capacity, setting.chip, passes, old).drawing(width)
     return "".join(
         [
             common.sentence(_sentence(setting, line.peak, old[0].peak if old else None)),
@@ -194,7 +197,7 @@ PANEL = common.Panel(
     _SETTINGS,
     ("1B, scores stored", "1B, 4 sequences, all computed again"),
     render,
-    partial(render, narrow=True),
+    partial(render, width=PHONE),
     captioned=True,
 )
 
@@ -215,29 +218,22 @@ _CAPTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Watched:
-    """A moment of the first two steps of Llama 3.2 1B, and its sequences."""
-
-    moment: int = 2
-    micro_batch: int = 1
-
-    @property
-    def timeline(self) -> Timeline:
-        """Both steps."""
-        return replace(Setting(), micro_batch_size=self.micro_batch).timeline
-
-    @property
-    def past(self) -> list[Moment]:
-        """The moments so far, with that which is shown."""
-        marked = [x for x in self.timeline.moments if x.mark in _MARKS]
-        return marked[: self.moment]
-
-
-def _draw_memory(watched: Watched, before: Watched | None, narrow: bool = False) -> str:
-    past, smaller, larger = watched.past, capacity_of(_SMALLER), Setting().capacity
-    now = past[-1]
-    picture = memory_so_far(watched.timeline, now, larger, "an A100", _MOST, smaller, narrow)
+@handle(
+    "Memory through two steps",
+    moment=slider(
+        "Moment",
+        "Five moments of the first step, and five of the second.",
+        tuple(range(1, 11)),
+        play=True,
+    ),
+    micro_batch=slider("Micro-batch", "Sequences that go through at once.", (1, 2, 3)),
+)
+def step_memory(moment: int = 2, micro_batch: int = 1) -> Shown:
+    """What's resident up to a moment of the first two steps of Llama 3.2 1B."""
+    timeline = replace(Setting(), micro_batch_size=micro_batch).timeline
+    past = [x for x in timeline.moments if x.mark in _MARKS][:moment]
+    now, smaller, larger = past[-1], capacity_of(_SMALLER), Setting().capacity
+    picture = memory_so_far(timeline, now, larger, "an A100", _MOST, smaller)
     caption = _CAPTIONS[now.mark]
     if now.mark == "start" and now.step == 2:
         caption = "This time Adam's averages are there from the start."
@@ -246,29 +242,9 @@ def _draw_memory(watched: Watched, before: Watched | None, narrow: bool = False)
         over = [x.step for x in past if x.total > card]
         if over:
             full.append(f"The {name} card is full in step {over[0]}.")
-        elif watched.moment == len(_MARKS) * 2:
+        elif moment == len(_MARKS) * 2:
             full.append(f"The {name} card goes on.")
-    return common.pictured(picture, f"{caption} <b>{' '.join(full)}</b>" if full else caption)
-
-
-STEP_MEMORY = common.Handle(
-    title="Memory through two steps",
-    controls={
-        "moment": common.Control(
-            "Moment",
-            "Five moments of the first step, and five of the second.",
-            most=10,
-            stops=tuple(range(1, 11)),
-            play=True,
-        ),
-        "micro_batch": common.Control(
-            "Micro-batch", "Sequences that go through at once.", most=3, stops=(1, 2, 3)
-        ),
-    },
-    settings={"": Watched()},
-    draw=_draw_memory,
-    narrow=partial(_draw_memory, narrow=True),
-)
+    return picture, f"{caption} <b>{' '.join(full)}</b>" if full else caption
 
 
 # --- what a layer keeps
@@ -277,41 +253,24 @@ _GPT3 = (12288, 96, 2048)
 """Hidden size, heads and tokens."""
 
 
-@dataclass(frozen=True)
-class KeptLayer:
-    """How a layer of GPT-3 computes attention, and whether it drops values."""
-
-    attention: str = "scores stored"
-    dropout: str = "on"
-
-
-def _draw_layer(kept: KeptLayer, before: KeptLayer | None, narrow: bool = False) -> str:
-    flash, dropout = kept.attention == "flash", kept.dropout == "on"
-    picture = kept_by_layer(*_GPT3, flash=flash, dropout=dropout, narrow=narrow)
-    h, a, s = _GPT3
-    ratio = a * s / h
-    share = bytes_kept(ratio, flash, dropout) / bytes_kept(ratio)
-    memory = gpt_activation_bytes(1, *_GPT3, micro_batch_size=1) * share
-    return common.pictured(
-        picture,
-        f"This layer keeps <b>{units.gigabytes(memory)}</b> of one sequence. The 96 layers of "
-        f"GPT-3 keep {units.gigabytes(96 * memory)}.",
-    )
-
-
-KEPT_LAYER = common.Handle(
+@handle(
+    "What a layer keeps",
+    attention=controls.choice(
+        "Attention", "Whether the scores are stored.", ("scores stored", "flash")
+    ),
+    dropout=controls.choice("Dropout", "Whether random values are set to 0.", ("on", "off")),
     book=({}, {"attention": "flash"}),
-    title="What a layer keeps",
-    controls={
-        "attention": controls.choice(
-            "Attention", "Whether the scores are stored.", ("scores stored", "flash")
-        ),
-        "dropout": controls.choice("Dropout", "Whether random values are set to 0.", ("on", "off")),
-    },
-    settings={"": KeptLayer()},
-    draw=_draw_layer,
-    narrow=partial(_draw_layer, narrow=True),
 )
+def kept_layer(attention: str = "scores stored", dropout: str = "on") -> Shown:
+    """What each operation of a layer of GPT-3 keeps."""
+    h, a, s = _GPT3
+    ways = attention == "flash", dropout == "on"
+    share = bytes_kept(a * s / h, *ways) / bytes_kept(a * s / h)
+    memory = gpt_activation_bytes(1, *_GPT3, micro_batch_size=1) * share
+    return kept_by_layer(*_GPT3, *ways), (
+        f"This layer keeps <b>{units.gigabytes(memory)}</b> of one sequence. The 96 layers of "
+        f"GPT-3 keep {units.gigabytes(96 * memory)}."
+    )
 
 
 # --- a batch at once, or in passes
@@ -320,78 +279,41 @@ _BATCH = 8
 """Sequences of a step of the handle."""
 
 
-@dataclass(frozen=True)
-class Passes:
-    """A step of eight sequences of Llama 3.2 1B, all at once or one after another."""
-
-    passes: int = 1
-
-    @property
-    def timeline(self) -> Timeline:
-        """Two such steps."""
-        each = _BATCH // self.passes
-        setting = replace(Setting(), micro_batch_size=each, accumulation_steps=self.passes)
-        return setting.timeline
+def _timeline_of(passes: int) -> Timeline:
+    """Two steps of eight sequences of Llama 3.2 1B, in so many passes."""
+    each = _BATCH // passes
+    return replace(Setting(), micro_batch_size=each, accumulation_steps=passes).timeline
 
 
-def _draw_passes(now: Passes, before: Passes | None, narrow: bool = False) -> str:
-    old = (before.timeline, 0) if before else None
-    picture = step_memory(now.timeline, passes=now.passes, before=old, narrow=narrow)
-    each = _BATCH // now.passes
-    caption = f"{units.plural(now.passes, 'pass')} of {units.plural(each, 'sequence')}"
-    peak = units.gigabytes(now.timeline.peak.total)
-    return common.pictured(picture, f"{caption}: <b>{peak}</b> at the peak.")
-
-
-PASSES = common.Handle(
+@handle(
+    "Eight sequences, in one pass or in several",
+    passes=slider(
+        "Passes", "How many passes the eight sequences of a step take.", (1, 2, 4, _BATCH)
+    ),
     book=({}, {"passes": 8}),
-    title="Eight sequences, in one pass or in several",
-    controls={
-        "passes": common.Control(
-            "Passes",
-            "How many passes the eight sequences of a step take.",
-            most=_BATCH,
-            stops=(1, 2, 4, 8),
-        )
-    },
-    settings={"": Passes()},
-    draw=_draw_passes,
-    narrow=partial(_draw_passes, narrow=True),
 )
+def passes(passes: int = 1, previous: Any = None) -> Shown:
+    """Memory through two steps whose sequences go through at once or one after another."""
+    timeline = _timeline_of(passes)
+    before = (_timeline_of(previous.passes), 0) if previous else None
+    caption = f"{units.plural(passes, 'pass')} of {units.plural(_BATCH // passes, 'sequence')}"
+    peak = units.gigabytes(timeline.peak.total)
+    picture = memory_of_steps(timeline, passes=passes, before=before)
+    return picture, f"{caption}: <b>{peak}</b> at the peak."
 
 
 # --- forget, and compute again
 
 
-@dataclass(frozen=True)
-class Recomputed:
-    """A moment on the way forward and back through six layers."""
-
-    moment: int = 1
-
-
-def _draw_recomputed(setting: Recomputed, before: Recomputed | None, narrow: bool = False) -> str:
-    whole = len(resident_layers(6, setting.moment, recomputes=False))
-    left = resident_layers(6, setting.moment, recomputes=True)
-    inputs, layers = left.count("input"), left.count("again")
-    first, second = ("above", "below") if narrow else ("on the left", "on the right")
-    caption = f"Whole layers {first}: {whole}. Inputs {second}: {inputs}"
-    caption += ", and one layer computed again." if layers else "."
-    return common.pictured(recomputation(6, setting.moment, narrow), f"<b>{caption}</b>")
-
-
-RECOMPUTATION = common.Handle(
-    title="Keep, or compute again",
-    controls={
-        "moment": common.Control(
-            "Time",
-            "Six layers forward, then six backward.",
-            most=12,
-            stops=tuple(range(1, 13)),
-            play=True,
-        )
-    },
-    settings={"": Recomputed()},
-    draw=_draw_recomputed,
-    narrow=partial(_draw_recomputed, narrow=True),
+@handle(
+    "Keep, or compute again",
+    moment=slider("Time", "Six layers forward, then six backward.", tuple(range(1, 13)), play=True),
 )
+def recomputation(moment: int = 1) -> Shown:
+    """Which layers' activations are there on the way forward and back through six layers."""
+    whole = len(resident_layers(6, moment, recomputes=False))
+    left = resident_layers(6, moment, recomputes=True)
+    inputs, layers = left.count("input"), left.count("again")
+    caption = f"Whole layers, all kept: {whole}. Only inputs kept: {inputs}"
+    caption += ", and one layer computed again." if layers else "."
+    return ByHand(partial(layers_over_time, 6, moment)), f"<b>{caption}</b>"

@@ -1,42 +1,29 @@
-"""Drawings of chapter 06: what a layer keeps, memory through a step, the allocator."""
+"""Pictures of chapter 06: what a layer keeps, memory through a step, the allocator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple, Unpack
 
 from llmtrain_course.activations.formulas import (
     SAVED_TENSORS,
-    SavedTensor,
     bytes_kept,
     resident_layers,
     saved_tensors,
 )
+from llmtrain_course.kit.chart import Area, Chart, Mark, Note, Path, Rule, stacked
 from llmtrain_course.kit.drawing import COLORS, Drawing, Style, ghost, hatched, line, rect, text
+from llmtrain_course.kit.lanes import Bars, Lane, Span
+from llmtrain_course.kit.layout import PAGE, Picture
+from llmtrain_course.kit.scale import Scale
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import MARKS, Moment, Timeline
 from llmtrain_helpers.checks import Count, Result, checked
 
-_ACROSS = 744
 _WHITE = "#FFFFFF"
 
 # --- what a layer keeps
-
-
-class _Rows(NamedTuple):
-    """How wide the layer is drawn, how high a row is, where tensors stand, and their bars."""
-
-    width: int
-    high: int
-    tensor: int
-    bar: int
-    room: int
-    below: int  # of a bar below its tensor's name
-
-
-_NEXT_TO, _BELOW = _Rows(640, 25, 148, 318, 224, 0), _Rows(376, 44, 136, 136, 140, 19)
-"""Bars beside the names of tensors; on a telephone below them."""
 
 
 @checked
@@ -46,33 +33,28 @@ def kept_by_layer(
     sequence_length: Count[int],
     flash: bool = False,
     dropout: bool = True,
-    narrow: bool = False,
-) -> Drawing:
+) -> Picture:
     """What each operation of a GPT's layer keeps, as bars in bytes a hidden value.
 
     Times sbh they make sbh(34 + 5as/h). What a switch takes away stays as an outline.
     """
     h, a, s = hidden_size, num_heads, sequence_length
     ratio, there = a * s / h, saved_tensors(flash, dropout)
-    rows = _BELOW if narrow else _NEXT_TO
-    scale = rows.room / max(8, 2 * ratio)
+    lanes, operation = [], ""
+    for kept in SAVED_TENSORS:
+        operation = kept.operation or operation
+        size = kept.size * (ratio if kept.scores else 1)
+        label = f"{kept.size} as/h = {_short(size)}" if kept.scores else f"{kept.size}"
+        span = Span(0, size, COLORS[kept.half], name=kept.half, hatch=kept.scores)
+        if kept not in there:
+            span, label = Span(0, size, title="no longer kept", previous=True), ""
+        name = f"{operation}: {kept.tensor}"
+        lanes.append(Lane(name, [span], label.replace("1 as/h", "as/h"), bold=kept.learns))
     whole, all_of_it = _short(bytes_kept(ratio, flash, dropout)), _short(bytes_kept(ratio))
-    svg = text(10, 26, "operation", 15, font_weight=600)
-    if not narrow:
-        svg += text(rows.tensor, 26, "keeps", 15, font_weight=600)
-    svg += text(rows.bar, 26, "bytes for each hidden value", 15, font_weight=600)
-    for row, kept in enumerate(SAVED_TENSORS):
-        svg += _row(38 + row * rows.high, kept, ratio, scale, kept in there, rows)
-    foot = 38 + len(SAVED_TENSORS) * rows.high
-    learned = sum(kept.size for kept in SAVED_TENSORS if kept.learns)
     total = f"{whole} bytes for each hidden value"
     if whole != all_of_it:
         total += f", of {all_of_it}"
-    notes = [f"Bold: operations with weights keep {learned}."]
-    notes.append("Hatched: scores. Dashed: no longer kept.")
-    svg += text(10, foot + 24, total, 16 if narrow else 18, font_weight=700)
-    for i, note in enumerate(notes if narrow else [" ".join(notes)]):
-        svg += text(10, foot + 48 + 20 * i, note, 14)
+    learned = sum(kept.size for kept in SAVED_TENSORS if kept.learns)
     listed = "; ".join(
         f"{kept.operation or 'the same'} keeps {kept.tensor}, {kept.size}"
         f"{' times as/h' if kept.scores else ''}"
@@ -82,30 +64,18 @@ def kept_by_layer(
         f"What a GPT's layer keeps, in bytes for each hidden value: {listed}. "
         f"Together, with as/h = {_short(ratio)}: {whole}."
     )
-    return Drawing(svg, rows.width, foot + (82 if narrow else 62), words)
-
-
-def _row(y: float, kept: SavedTensor, ratio: float, scale: float, there: bool, rows: _Rows) -> str:
-    """An operation in its half's colour, the tensor that it keeps, and a bar of its size."""
-    size = kept.size * (ratio if kept.scores else 1)
-    label = f"{kept.size} as/h = {_short(size)}" if kept.scores else f"{kept.size}"
-    svg = ""
-    if kept.operation:
-        high = 2 * rows.high if kept.operation == "average of V" else rows.high
-        weight: Style = {"font_weight": 700} if kept.learns else {}
-        middle = y + (high - 3) / 2 + 5
-        svg += rect(10, y, rows.tensor - 20, high - 3, COLORS[kept.half], rx=3)
-        svg += text(
-            18 if rows is _NEXT_TO else 14, middle, kept.operation, 14, fill=_WHITE, **weight
-        )
-    wide, bar = size * scale, (rows.bar, y + rows.below + 2)
-    if not there:
-        return svg + ghost(*bar, wide, 18, "no longer kept")
-    svg += text(rows.tensor, y + 16, kept.tensor, 14)
-    svg += rect(*bar, wide, 18, COLORS["activations"])
-    if kept.scores:
-        svg += hatched(*bar, wide, 18)
-    return svg + text(bar[0] + wide + 7, bar[1] + 14, label.replace("1 as/h", "as/h"), 14)
+    note = f"Bold: operations with weights keep {learned}. Hatched: scores. Dashed: no longer kept."
+    return Bars(
+        Scale(0, max(8, 2 * ratio)),
+        lanes,
+        words,
+        heading=f"What each operation keeps: {total}",
+        lane=18,
+        gap=7,
+        axis=False,
+        names=0.45,
+        note=note,
+    )
 
 
 def _short(number: float) -> str:
@@ -114,9 +84,7 @@ def _short(number: float) -> str:
 
 # --- memory through the steps
 
-_TOP, _BASE = 92, 372
-_PARTS = ["weights", "main weights", "optimizer", "gradients", "activations"]
-_PARTS += ["logits", "second logits"]
+_PARTS = ["weights", "main weights", "optimizer", "gradients", "activations", "logits"]
 _ONE = {"forward": 0.27, "loss": 0.41, "first layer": 0.78}
 _TWO = [
     {"forward": 0.20, "loss": 0.275, "first layer": 0.42},
@@ -127,21 +95,20 @@ _HEAD, _AGAIN, _DONE = 0.03, 0.46, 0.98
 part of forward is drawn, where the second pass begins, and where the gradients are
 released."""
 
-Point = tuple[float, dict[str, float]]
+StepPoint = tuple[float, dict[str, float]]
 """A place along the steps, and what is resident there, part by part."""
 
 
-def step_memory(
+def memory_of_steps(
     timeline: Timeline,
     memory: Result = 0,
     chip: str = "the chip",
     passes: int = 0,
     before: tuple[Timeline, Result] | None = None,
-    narrow: bool = False,
-) -> Drawing:
+) -> Picture:
     """What is resident through the steps, stacked, under the line of a chip's memory.
 
-    One scale for everything; what is over the line is hatched. `passes` says how many
+    One scale for everything; what is over the line is paler. `passes` says how many
     micro-batches a step has where the timeline holds the first two of them. `before` is
     the timeline and memory that the panel began with, drawn as a dashed outline.
     """
@@ -150,104 +117,87 @@ def step_memory(
     most = max([memory, *(sum(parts.values()) for _, parts in points + old)])
     if before:
         most = max(most, before[1])
-    low = memory and timeline.peak.total < 0.75 * most  # the call-out has its room below the line
-    up = _Scale(1.03 * most, 30 if low and not narrow else _TOP, narrow)
-    svg = [*_axis(up), *_bands(points, up)]
-    if memory:
-        svg += [_over(points, memory, up), *_line_of(memory, chip, up)]
-    if old and before:
-        svg += _outline(old, before[1] if before[1] != memory else 0, up)
-    svg += _callout(timeline, points, up, memory)
     passes = passes or timeline.moments[-1].micro_batch
-    peak = timeline.peak
-    when = f"{MOMENTS[peak.mark]}): {units.gigabytes(peak.total)}"
-    when = f"{'Peak' if narrow else 'At the peak'} (step {peak.step}, {when}"
-    left, size = (6, 14.5) if narrow else (up.left, 16)
-    svg += [*_marks(timeline, passes, up), text(left, up.foot + 30, when, size, font_weight=700)]
-    svg.append(_key(parts_at_peak(timeline), up.foot + 56, up, 226))
+    parts, peak = parts_at_peak(timeline), timeline.peak
+    labels = {name: _part(name, parts.get(name, 0)) for name in _PARTS}
+    marks: list[Mark] = [*_stack(points, labels), *_over(points, memory), _NEXT_STEP]
+    if memory:
+        marks += _line_of(memory, chip)
+    if old and before:
+        outline = [(x, sum(sizes.values())) for x, sizes in old]
+        marks.append(Path(outline, width=2, dash="6 4", name="dashed: the start"))
+        if before[1] != memory and before[1]:
+            marks.append(Rule(before[1], "y", dash="6 4"))
+    when = f"(step {peak.step}, {MOMENTS[peak.mark]}): {units.gigabytes(peak.total)}"
+    top = 1.24 * most
+    marks.append(_callout(timeline, points, memory, top))
     words = _steps_in_words(timeline, memory, chip, passes)
-    return Drawing(
-        "".join(svg), 368 if narrow else _ACROSS, up.foot + (122 if narrow else 100), words
+    y = Scale(0, top, f"At the peak {when}", _size)
+    return Chart(_steps(timeline, passes), y, marks, words, height=330)
+
+
+def memory_so_far(
+    timeline: Timeline, now: Moment, memory: float, chip: str, most: float, smaller: float = 0
+) -> Picture:
+    """What has been resident up to a moment of two steps of one pass.
+
+    The scale ends at `most` bytes, whatever is shown. A second, dashed line is the memory
+    of a `smaller` chip.
+    """
+    points = _points(timeline)
+    past = points[: len(points) // 2 * (now.step - 1) + _POINTS_UNTIL[now.mark]]
+    parts = _split(now, timeline)
+    labels = {name: _part(name, parts[name]) for name in _PARTS}
+    marks: list[Mark] = [*_stack(past, labels), *_over(past, memory), _NEXT_STEP]
+    marks += _line_of(memory, chip)
+    if smaller:
+        marks += _line_of(smaller, "a smaller one", "10 5")
+    at = f"{MOMENTS[now.mark]}: {units.gigabytes(now.total)}"
+    marks.append(Rule(past[-1][0], label=at, width=2, bold=True))
+    fits = "under" if now.total <= memory else "over"
+    words = (
+        f"Memory through two steps, up to step {now.step}, {MOMENTS[now.mark]}: {_in_words(now)}. "
+        f"Together {units.gigabytes(now.total)}, {fits} the line of {chip}, "
+        f"{units.gigabytes(memory)}."
     )
+    return Chart(_steps(timeline, 1), Scale(0, most, write=_size), marks, words, height=310)
 
 
 _POINTS_UNTIL = dict(zip(MARKS, (2, 4, 6, 7, 8, 10), strict=True))
 """How many points of a step with one pass are drawn when a moment has come."""
 
 
-def memory_so_far(
-    timeline: Timeline,
-    now: Moment,
-    memory: float,
-    chip: str,
-    most: float,
-    smaller: float = 0,
-    narrow: bool = False,
-) -> Drawing:
-    """What has been resident up to a moment of two steps of one pass.
-
-    The scale ends at `most` bytes, whatever is shown. A second, dashed line is the memory
-    of a `smaller` chip.
-    """
-    points, up = _points(timeline), _Scale(most, _TOP if narrow else 62, narrow)
-    past = points[: len(points) // 2 * (now.step - 1) + _POINTS_UNTIL[now.mark]]
-    x, above = up.across(past[-1][0]), 60 if narrow else 38
-    svg = [*_axis(up), *_bands(past, up), _over(past, memory, up), *_line_of(memory, chip, up)]
-    if smaller:
-        svg += _line_of(smaller, "a smaller one", up, 1, stroke_dasharray="10 5")
-    at = f"{MOMENTS[now.mark]}: {units.gigabytes(now.total)}"
-    late = x > up.across(1)
-    side, label_x = ("end", x - 8) if late else ("start", x + 8)
-    svg.append(line(x, above + 6, x, _BASE, stroke_width=2))
-    if narrow and not late:  # so far to the left that its words end within the picture
-        label_x = min(label_x, 140)
-    svg.append(text(label_x, above, at, 17, side, font_weight=700))
-    svg += _marks(timeline, 1, up)
-    parts = {**_split(now, timeline), "logits": now.logits}
-    parts.pop("second logits")
-    svg.append(_key(parts, up.foot + 28, up, 280))
-    part_sizes = _in_words(now)
-    fits = "under" if now.total <= memory else "over"
-    words = (
-        f"Memory through two steps, up to step {now.step}, {MOMENTS[now.mark]}: {part_sizes}. "
-        f"Together {units.gigabytes(now.total)}, {fits} the line of {chip}, "
-        f"{units.gigabytes(memory)}."
-    )
-    return Drawing("".join(svg), 368 if narrow else _ACROSS, up.foot + 88, words)
+_NEXT_STEP = Rule(1, width=1, opacity=0.4)
+"""Where the second step begins."""
 
 
-class _Scale(NamedTuple):
-    """From bytes to a height on the canvas: 0 stands at the base, `most` at the top."""
+def _size(size: float) -> str:
+    """Bytes of an axis, without zeros behind the point."""
+    return units.gigabytes(size).replace(".00 ", " ").replace(".0 ", " ") if size else "0"
 
-    most: float
-    top: float = _TOP
-    narrow: bool = False
 
-    def __call__(self, size: float) -> float:
-        return _BASE - (_BASE - self.top) * size / self.most
+def _part(name: str, size: float) -> str:
+    """A part's word and its size, as the key says them."""
+    return f"{LEGEND.get(name, name)} {units.gigabytes(size) if size else 0}"
 
-    def across(self, step: float) -> float:
-        """From steps to a place on the canvas: two steps fill it."""
-        return self.left + (self.right - self.left) * step / 2
 
-    @property
-    def left(self) -> int:
-        """Where the first step begins."""
-        return 58 if self.narrow else 66
-
-    @property
-    def right(self) -> int:
-        """Where the second step ends."""
-        return 362 if self.narrow else 610
-
-    @property
-    def foot(self) -> int:
-        """Where the names of the steps stand: lower, where marks need two rows."""
-        return _BASE + (62 if self.narrow else 46)
+def _steps(timeline: Timeline, passes: int) -> Scale:
+    """Two steps, and what happens when in each of them."""
+    if timeline.moments[-1].micro_batch == 1:
+        forward, loss, backward = _ONE.values()
+        names = {forward / 2: "forward", (forward + loss) / 2: "loss"}
+        names |= {(loss + backward) / 2: "backward\nstep {}", (backward + 1) / 2: "update"}
+    else:  # the first pass and the last one
+        first, last = _TWO[0]["first layer"], _TWO[1]["first layer"]
+        names = {first / 2: "pass 1"}
+        names |= {(first + _AGAIN) / 2: "…"} if passes > 2 else {}
+        names |= {(_AGAIN + last) / 2: f"pass {passes:,}\nstep {{}}", 0.92: "update"}
+    ticks = {step + x: name.format(step + 1) for step in (0, 1) for x, name in names.items()}
+    return Scale(0, 2, ticks=ticks)
 
 
 def _split(moment: Moment, timeline: Timeline, gradients: bool = True) -> dict[str, float]:
-    """A moment's parts as they are stacked: main weights and the two logits apart.
+    """A moment's parts as they are stacked, the main weights apart.
 
     What the layer in backward works on counts as activations.
     """
@@ -256,20 +206,20 @@ def _split(moment: Moment, timeline: Timeline, gradients: bool = True) -> dict[s
     parts["optimizer"] = moment.optimizer
     parts["gradients"] = moment.gradients if gradients else 0
     parts["activations"] = moment.activations + moment.working
-    parts["logits"] = parts["second logits"] = moment.logits / 2
+    parts["logits"] = moment.logits
     return parts
 
 
-def _points(timeline: Timeline) -> list[Point]:
+def _points(timeline: Timeline) -> list[StepPoint]:
     """Where the stack changes its height: straight lines lead from one to the next."""
-    points: list[Point] = []
+    points: list[StepPoint] = []
     for step in (1, 2):
         moments = [moment for moment in timeline.moments if moment.step == step]
         points += _of_step(step - 1, moments, timeline)
     return points
 
 
-def _earlier_points(old: Timeline, timeline: Timeline) -> list[Point]:
+def _earlier_points(old: Timeline, timeline: Timeline) -> list[StepPoint]:
     """The points of the last picture; its peak alone where a step had other passes."""
     points = _points(old)
     if old.moments[-1].micro_batch == timeline.moments[-1].micro_batch:
@@ -278,7 +228,7 @@ def _earlier_points(old: Timeline, timeline: Timeline) -> list[Point]:
     return [(0, most), (2, most)]
 
 
-def _of_step(start: float, moments: Sequence[Moment], timeline: Timeline) -> Iterator[Point]:
+def _of_step(start: float, moments: Sequence[Moment], timeline: Timeline) -> Iterator[StepPoint]:
     """Points of the curve in a step: from its start to the release of the gradients."""
     last = moments[-1].micro_batch
     yield start, _split(moments[0], timeline)
@@ -303,122 +253,40 @@ def _of_step(start: float, moments: Sequence[Moment], timeline: Timeline) -> Ite
     yield start + 1, _split(moments[-1], timeline, gradients=False)
 
 
-def _axis(up: _Scale) -> list[str]:
-    """The scale in GB at the left, with its thin lines."""
-    gap = _round_step(up.most / 5)
-    svg = []
-    for k in range(int(up.most / gap) + 1):
-        y = up(k * gap)
-        svg.append(line(up.left, y, up.right, y, stroke_width=0.5, opacity=0.5))
-        label = units.gigabytes(k * gap).replace(".00 ", " ").replace(".0 ", " ")
-        svg.append(text(up.left - 7, y + 5, label if k else "0", 14, "end"))
-    return svg
+def _stack(points: Sequence[StepPoint], labels: Mapping[str, str]) -> Iterator[Area]:
+    """A filled band for each part on top of those below it; white between the two logits."""
+    xs = [x for x, _ in points]
+    layers = {name: [parts[name] for _, parts in points] for name in _PARTS}
+    for area in stacked(xs, layers, COLORS):
+        title = LEGEND.get(area.name, area.name)
+        parts = [area]
+        if area.name == "logits":  # two tensors, one on the other
+            middle = [(low + up) / 2 for low, up in zip(area.lower, area.upper, strict=True)]
+            parts = [replace(area, upper=middle), replace(area, lower=middle)]
+        empty = area.name == "main weights" and not any(layers[area.name])
+        for part in parts:
+            yield replace(part, title=title, name="" if empty else labels[area.name], edge=True)
 
 
-def _round_step(size: float) -> float:
-    """1, 2 or 5 times a power of ten, not less than the size."""
-    power = 10.0 ** len(f"{size:.0f}")
-    return min(
-        x * power / 10**k for k in (0, 1, 2) for x in (1, 2, 5)
-        if x * power / 10**k >= size
-    )  # fmt: skip
+def _over(points: Sequence[StepPoint], memory: float) -> Iterator[Area]:
+    """What's above the chip's memory, paler."""
+    totals = [(x, sum(parts.values())) for x, parts in points]
+    if not memory or max(total for _, total in totals) <= memory:
+        return
+    edge = [totals[0]]
+    for (x0, low), (x1, high) in pairwise(totals):
+        if (low - memory) * (high - memory) < 0 and x1 > x0:
+            edge.append((x0 + (x1 - x0) * (memory - low) / (high - low), memory))
+        edge.append((x1, high))
+    upper = [max(total, memory) for _, total in edge]
+    xs = [x for x, _ in edge]
+    yield Area(xs, [memory] * len(xs), upper, _WHITE, 0.45, "over the line")
 
 
-def _bands(points: Sequence[Point], up: _Scale) -> list[str]:
-    """Filled bands, one for each part, each on top of those below it."""
-    floor = [0.0] * len(points)
-    bands = []
-    for name in _PARTS:
-        top = [low + parts[name] for low, (_, parts) in zip(floor, points, strict=True)]
-        if max(parts[name] for _, parts in points):
-            bands.append(_band(name, points, floor, top, up))
-        floor = top
-    return bands
-
-
-def _band(
-    name: str, points: Sequence[Point], floor: Sequence[float], top: Sequence[float], up: _Scale
-) -> str:
-    """The polygon of one part; the second tensor of logits has a light edge below."""
-    xs = [up.across(x) for x, _ in points]
-    upper, lower = [*zip(xs, top, strict=True)], [*zip(xs, floor, strict=True)]
-    corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in [*upper, *reversed(lower)])
-    word = name.removeprefix("second ")
-    title = LEGEND.get(word, word)
-    thick = max(up(low) - up(high) for low, high in zip(floor, top, strict=True))
-    light = f' stroke="{_WHITE}" stroke-width="1"' if thick > 5 else ""
-    shape = f'<polygon points="{corners}" fill="{COLORS[word]}"{light}>'
-    return f"{shape}<title>{title}</title></polygon>"
-
-
-def _totals(points: Sequence[Point], up: _Scale) -> list[tuple[float, float]]:
-    return [(up.across(x), sum(parts.values())) for x, parts in points]
-
-
-def _over(points: Sequence[Point], memory: float, up: _Scale) -> str:
-    """Slanted lines over what is above the chip's memory, as one path."""
-    floor = up(memory)
-    ends = [
-        f"M{x0:.1f},{y0:.1f}L{x1:.1f},{y1:.1f}"
-        for (left, low), (right, high) in pairwise(_totals(points, up))
-        if right > left and max(low, high) > memory
-        for x0, y0, x1, y1 in _slanted(left, up(low), right, up(high), floor)
-    ]
-    shapes = f'<path d="{"".join(ends)}" stroke="{_WHITE}" stroke-width="2"/>'
-    return shapes if ends else ""
-
-
-def _slanted(
-    x0: float, y0: float, x1: float, y1: float, floor: float
-) -> Iterator[tuple[float, float, float, float]]:
-    """Lines y = c − x, cut off at the piece's sides, its roof and its floor."""
-    slope = (y1 - y0) / (x1 - x0)
-    c = 9.0 * int((x0 + min(y0, y1)) / 9)
-    while c < x1 + floor:
-        c += 9
-        low, high = max(x0, c - floor), x1
-        roof = (c - y0 + slope * x0) / (1 + slope) if slope != -1 else x1
-        if slope > -1:
-            high = min(high, roof)
-        else:  # a roof that rises faster than the lines: they begin at it
-            low = max(low, roof)
-        if high - low > 0.5:
-            yield low, c - low, high, c - high
-
-
-def _line_of(
-    memory: float, chip: str, up: _Scale, row: int = 0, **style: Unpack[Style]
-) -> list[str]:
-    """A chip's memory, and its name to the right of the picture, or in a row above it."""
-    y, line_style = up(memory), Style(stroke_width=3, **style)
-    named, size = chip.partition(" (")[0].removesuffix(" SXM"), units.gigabytes(memory)
-    if up.narrow:
-        whole = line(up.left, y, up.right, y, **line_style)
-        return [whole, *_named_line(row, f"{size}, {named}", **line_style)]
-    return [
-        line(up.left, y, up.right + 8, y, **line_style),
-        text(up.right + 14, y + 1, size, 16, font_weight=700),
-        text(up.right + 14, y + 19, named, 14),
-    ]
-
-
-def _named_line(row: int, name: str, **style: Unpack[Style]) -> list[str]:
-    """A line and its name above the picture, where there is no room within."""
-    y = 13 + 20 * row
-    return [line(10, y, 40, y, **style), text(48, y + 5, name, 15, font_weight=700)]
-
-
-def _outline(points: Sequence[Point], memory: float, up: _Scale) -> list[str]:
-    """What was resident at the start, and the line that there was."""
-    corners = " ".join(f"{x:.1f},{up(y):.1f}" for x, y in _totals(points, up))
-    style = 'fill="none" stroke="currentColor" stroke-width="2" '
-    svg = [f'<polyline points="{corners}" {style}stroke-dasharray="6 4"/>']
-    note = (48, 38) if up.narrow else (up.right + 14, _BASE + 42)
-    svg.append(text(*note, "dashed: the start", 14))
-    if memory:
-        y = up(memory)
-        svg.append(line(up.left, y, up.right + 8 * (not up.narrow), y, stroke_dasharray="6 4"))
-    return svg
+def _line_of(memory: float, chip: str, dash: str = "") -> Iterator[Rule]:
+    """A chip's memory, and its name."""
+    named = chip.partition(" (")[0].removesuffix(" SXM")
+    yield Rule(memory, "y", f"{units.gigabytes(memory)}, {named}", width=3, dash=dash, bold=True)
 
 
 _AT_THE_PEAK = {
@@ -431,7 +299,7 @@ _AT_THE_PEAK = {
 """What makes the peak where the loss does not."""
 
 
-def _callout(timeline: Timeline, points: Sequence[Point], up: _Scale, memory: Result) -> list[str]:
+def _callout(timeline: Timeline, points: Sequence[StepPoint], memory: float, top: float) -> Note:
     """What stands at the peak, right above it, or above the line of the chip's memory."""
     peak = timeline.peak
     if peak.mark == "loss":
@@ -440,68 +308,21 @@ def _callout(timeline: Timeline, points: Sequence[Point], up: _Scale, memory: Re
     else:
         when, second = _AT_THE_PEAK[peak.mark]
         first = f"the peak: {when}"
-    totals = _totals(points, up)
+    totals = [(x, sum(parts.values())) for x, parts in points]
     most = max(total for _, total in totals)
     start = last = next(i for i, (_, total) in enumerate(totals) if total == most)
     while last + 1 < len(totals) and totals[last + 1][1] == most:
         last += 1  # the first of several peaks, the middle of a plateau
-    x, y = (totals[start][0] + totals[last][0]) / 2, up(most) - 12
-    if memory and y - 40 < up(memory) < y + 8:
-        y = up(memory) - 12
-    if up.narrow:
-        svg = [text(up.right, y, first, 14, "end", font_weight=600)]
-    else:
-        middle = min(max(x, up.left + 200), up.right - 170)
-        svg = [text(middle, y - 19, first, 15, "middle", font_weight=600)]
-        svg.append(text(middle, y, second, 15, "middle"))
-    if up(most) - y > 20:
-        svg.append(line(x, y + 6, x, up(most) - 3, stroke_dasharray="2 4"))
-    return svg
-
-
-def _marks(timeline: Timeline, passes: int, up: _Scale) -> Iterator[str]:
-    """What happens when, below the picture; by turns in two rows where it is narrow."""
-    if timeline.moments[-1].micro_batch == 1:
-        forward, loss, backward = _ONE.values()
-        marks = [(forward / 2, "forward"), ((forward + loss) / 2, "loss")]
-        marks += [((loss + backward) / 2, "backward"), ((backward + 1) / 2, "update")]
-    else:  # the first pass and the last one
-        first, last = _TWO[0]["first layer"], _TWO[1]["first layer"]
-        marks = [(first / 2, "pass 1")]
-        marks += [((first + _AGAIN) / 2, "…")] if passes > 2 else []
-        marks += [((_AGAIN + last) / 2 - 0.03, f"pass {passes:,}"), (0.905, "update")]
-    for step in (0, 1):
-        yield line(up.across(step), _BASE, up.across(step), up.foot, stroke_width=1)
-        at = up.across(step + 0.5), up.foot - 4
-        yield text(*at, f"step {step + 1}", 15, "middle", font_weight=600)
-        for i, (x, word) in enumerate(marks):
-            row, middle = 18 * (i % 2) * up.narrow, up.across(step + x)
-            if up.narrow:  # within the lines of its step
-                middle = min(max(middle, up.across(step) + 28), up.across(step + 1) - 26)
-            yield text(middle, _BASE + 20 + row, word, 13 if up.narrow else 14, "middle")
-    yield line(up.left, _BASE, up.right, _BASE)
-    yield line(up.across(2), _BASE, up.across(2), up.foot, stroke_width=1)
+    x, y = (totals[start][0] + totals[last][0]) / 2, most + 0.03 * top
+    if most - 0.01 * top < memory < most + 0.2 * top:  # the line's own words are above it
+        y = memory + 0.03 * top
+    return Note(x, y, [first, second], bold=True)
 
 
 def parts_at_peak(timeline: Timeline) -> dict[str, float]:
     """What is resident at the peak, with the main weights apart, as it is drawn."""
     parts = _split(timeline.peak, timeline)
-    parts["logits"] += parts.pop("second logits")
     return {name: x for name, x in parts.items() if x or name != "main weights"}
-
-
-def _key(parts: dict[str, float], y: float, up: _Scale, wide: int) -> str:
-    """The parts by colour, with their sizes."""
-    svg, left = "", up.left
-    columns = 2 if up.narrow or wide > 250 else 3
-    if up.narrow:
-        left, wide = 6, 180
-    for i, (name, size) in enumerate(parts.items()):
-        x, row = left + i % columns * wide, y + i // columns * 24
-        svg += rect(x, row - 12, 15, 15, COLORS[name], rx=2)
-        label = f"{LEGEND.get(name, name)} {units.gigabytes(size) if size else 0}"
-        svg += text(x + (19 if up.narrow else 22), row, label, 14 if up.narrow else 15)
-    return svg
 
 
 LEGEND = {"logits": "loss gradients"}
@@ -556,13 +377,13 @@ _STEP, _RISE, _FLOOR = 21, 26, 226
 
 
 @checked
-def recomputation(num_layers: Count[int], time: Count[int], narrow: bool = False) -> Drawing:
+def layers_over_time(num_layers: Count[int], time: Count[int], width: int = PAGE) -> Drawing:
     """Which layers' activations have been there up to a moment, without and with.
 
     Time goes to the right: forward through the layers, then backward. Moments that are
     still to come are outlines.
     """
-    l, now = num_layers, time
+    l, now, narrow = num_layers, time, width < PAGE
     lower = _FLOOR + 34 if narrow else 0  # of the second picture
     second = "".join(
         _moments_of(l, now, 66 if narrow else 350, "Only inputs are kept", recomputes=True)
@@ -623,8 +444,8 @@ def _tensor(x: float, y: float, kind: str, coming: bool = False) -> str:
 
 # --- the allocator
 
-_MIB, _SEGMENT, _FROM = 27, 36, 122
-"""Pixels of a mebibyte, a segment's height, and where segments begin."""
+_MIB, _SEGMENT, _FROM, _SEGMENTS = 27, 36, 122, 744
+"""Pixels of a mebibyte, a segment's height, where segments begin, and of the whole."""
 
 
 def segments(blocks: Sequence[Sequence[int]], request: int) -> Drawing:
@@ -650,7 +471,7 @@ def segments(blocks: Sequence[Sequence[int]], request: int) -> Drawing:
         text(_FROM + request * _MIB + 14, y + 34, "A block lies in one piece.", 14),
     ]
     words = f"{len(blocks)} segments. {label}. A request of {request} MiB: {verdict}"
-    return Drawing("".join(svg), _ACROSS, y + 54, words)
+    return Drawing("".join(svg), _SEGMENTS, y + 54, words)
 
 
 def _segment(y: float, number: int, sizes: Sequence[int]) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Self
 
-from llmtrain_course.kit.drawing import Style, circle, hatched, line, rect, text
+from llmtrain_course.kit.drawing import CARD, Style, circle, hatched, line, rect, text
 from llmtrain_course.kit.layout import (
     BESIDE,
     GAP,
@@ -36,12 +36,21 @@ from llmtrain_course.kit.layout import (
     rows_high,
     spread,
     text_width,
+    wrapped,
 )
 from llmtrain_course.kit.scale import Scale, x_axis, y_axis
 
 Point = tuple[float, float]
 
 INK = "currentColor"
+
+HALO: Style = {
+    "stroke": CARD,
+    "stroke_width": 4,
+    "stroke_linejoin": "round",
+    "paint_order": "stroke",
+}
+"""A rim of the card's colour around words that stand on something coloured."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +193,7 @@ def _pixels(plane: Plane, x: float, y: float) -> Point:
 
 @dataclass(frozen=True)
 class Area(Mark):
-    """All between a lower and an upper line over the same values of x."""
+    """All between a lower and an upper line over the same values of x, with a light `edge`."""
 
     xs: Sequence[float]
     lower: Sequence[float]
@@ -192,15 +201,18 @@ class Area(Mark):
     color: str
     opacity: float = 1
     title: str = ""
+    edge: bool = False
 
     def svg(self, plane: Plane) -> str:
         """Draw a polygon, cut at the plane's edges."""
         up = [plane.at(x, y) for x, y in zip(self.xs, self.upper, strict=True)]
         low = [plane.at(x, y) for x, y in zip(self.xs, self.lower, strict=True)]
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in [*up, *reversed(low)])
-        opacity = f' opacity="{self.opacity:g}"' if self.opacity != 1 else ""
+        look = f' opacity="{self.opacity:g}"' if self.opacity != 1 else ""
+        thick = max(low[1] - high[1] for low, high in zip(low, up, strict=True)) > 5
+        look += ' stroke="#FFFFFF" stroke-width="1"' if self.edge and thick else ""
         title = f"<title>{self.title or self.name}</title>"
-        return f'<polygon points="{points}" fill="{self.color}"{opacity}>{title}</polygon>'
+        return f'<polygon points="{points}" fill="{self.color}"{look}>{title}</polygon>'
 
     def swatch(self) -> Swatch:
         """A patch of it."""
@@ -429,30 +441,47 @@ class Rule(Mark):
 
 @dataclass(frozen=True)
 class Note(Mark):
-    """Words at a place on the plane, moved in where they'd leave it."""
+    """Words above a place on the plane, moved in and wrapped where they'd leave it.
+
+    Of several lines the first is bold where `bold` is set.
+    """
 
     x: float
     y: float
-    label: str
+    label: str | Sequence[str]
     size: float = SMALL
     bold: bool = False
     anchor: str = "middle"
     color: str = INK
 
+    def lines(self, plane: Plane) -> list[tuple[str, bool]]:
+        """The words of each line, and whether it's bold."""
+        labels = [self.label] if isinstance(self.label, str) else self.label
+        return [
+            (words, self.bold and not i)
+            for i, label in enumerate(labels)
+            for words in wrapped(label, plane.right - plane.left - 8, self.size, self.bold)
+        ]
+
     def box(self, plane: Plane) -> Box:
         """The words' place."""
-        width = text_width(self.label, self.size, self.bold)
+        lines = self.lines(plane)
+        width = max(text_width(words, self.size, bold) for words, bold in lines)
         x, y = plane.at(self.x, self.y)
         left = x - {"start": 0.0, "middle": width / 2, "end": width}[self.anchor]
         left = max(min(left, plane.right - width), plane.left + 4)
-        return Box(left, y - 0.85 * self.size, left + width, y + 0.25 * self.size)
+        high = (self.size + 4) * (len(lines) - 1)
+        return Box(left, y - high - 0.85 * self.size, left + width, y + 0.25 * self.size)
 
     def svg(self, plane: Plane) -> str:
         """Write them."""
-        style: Style = {"font_weight": 700} if self.bold else {}
-        left, _, _, bottom = self.box(plane)
-        y = bottom - 0.25 * self.size
-        return text(left, y, self.label, self.size, fill=self.color, **style)
+        left, top, right, _ = self.box(plane)
+        x = {"start": left, "middle": (left + right) / 2, "end": right}[self.anchor]
+        svg, y = "", top + 0.85 * self.size
+        for words, bold in self.lines(plane):
+            svg += text(x, y, words, self.size, self.anchor, self.color, **_weight(bold))
+            y += self.size + 4
+        return svg
 
     def covers(self, plane: Plane) -> Iterator[Box]:
         """All of it."""
@@ -556,14 +585,16 @@ class Chart(Picture):
                 continue
             y = plane.down(rule.value)
             width = text_width(rule.label, SMALL, rule.bold)
-            spots = [(x, y + dy) for dy in (-6, 18) for x in (plane.right, plane.left + width + 6)]
+            levels = [-6, 18] if y + 21 < plane.bottom else [-6]
+            spots = [(x, y + dy) for dy in levels for x in (plane.right, plane.left + width + 6)]
             boxes = [Box(x - width, b - 0.85 * SMALL, x, b + 3) for x, b in spots]
             others = [
                 box for box in taken if box.bottom - box.top > 4.1 or box.right - box.left < 5
             ]
             costs = [sum(box.overlap(other) for other in others) for box in boxes]
             at = costs.index(min(costs))
-            svg += text(*spots[at], rule.label, SMALL, "end", **_weight(rule.bold))
+            look: Style = {**HALO, **_weight(rule.bold)}
+            svg += text(*spots[at], rule.label, SMALL, "end", **look)
             taken.append(boxes[at])
         for dot in (mark for mark in seen if isinstance(mark, Dot) and mark.label):
             if dot.clip and not plane.holds(dot.x, dot.y):

@@ -203,7 +203,9 @@ class Lanes(Picture):
     """Lanes over one axis, limits across them, a key, and facts next to them or below.
 
     `heading` stands above at the left, `verdict` at the right. `lane` is a lane's height,
-    and `gap` the pixels between two. Without an `axis` only the grid shows the scale.
+    and `gap` the pixels between two; names that take more than a share of the width, `names`,
+    stand above their lanes. A `note` stands below the key. Without an `axis` only the grid
+    shows the scale.
     """
 
     x: Scale
@@ -219,6 +221,8 @@ class Lanes(Picture):
     keyed: bool = True
     extra: Sequence[Swatch] = ()
     totals_last: bool = field(default=False)
+    names: float = 0.36
+    note: str = ""
 
     def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
         """Lay out names, lanes, limits, the axis, then the key and the facts."""
@@ -228,7 +232,7 @@ class Lanes(Picture):
         svg, y = self._head(left, top, inner)
         names = [text_width(lane.name, USUAL, lane.bold) for lane in self.lanes]
         names += [text_width(lane.note, SMALL) for lane in self.lanes if lane.note]
-        own_row = max(names, default=0) > (0.36 if inner >= BESIDE else 0.3) * inner
+        own_row = max(names, default=0) > (self.names if inner >= BESIDE else 0.3) * inner
         begin = left + (0 if own_row or not any(names) else max(names) + 12)
         totals = [text_width(lane.total, USUAL, True) for lane in self.lanes if lane.total]
         end = left + inner - (max(totals) + 10 if totals and not own_row else 6)
@@ -277,6 +281,9 @@ class Lanes(Picture):
         swatches = [i.swatch() for lane in self.lanes for i in lane.items if i.name]
         drawn, y = key([*swatches, *self.extra] if self.keyed else [], left, y + 10, inner)
         svg += drawn
+        if self.note:
+            drawn, y = paragraph(left, y, self.note, inner, SMALL)
+            svg += drawn
         if self.facts:
             x, down = (left + inner + GAP, first) if beside else (left, y + 8)
             drawn, low = list_facts(self.facts, x, down, listed if beside else width)

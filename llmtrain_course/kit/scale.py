@@ -94,7 +94,8 @@ def x_axis(
         svg += line(x, top, x, y, **FAINT) if scale.grid and top is not None else ""
         svg += line(x, y, x, y + 5)
     lines = 1
-    for x, name in _with_room(places, room).items():
+    named = isinstance(scale.ticks, Mapping)
+    for x, name in _with_room(places, room, named).items():
         for i, words in enumerate(name.split("\n")):
             svg += text(x, y + 20 + 19 * i, words, SMALL, "middle", **({} if not i else PALE))
             lines = max(lines, i + 1)
@@ -106,20 +107,37 @@ def x_axis(
     return svg, y
 
 
-def _with_room(places: Mapping[float, str], room: tuple[float, float]) -> dict[float, str]:
-    """Every tick, or every second, …, whose numbers don't touch, moved in from the edges."""
+def _with_room(
+    places: Mapping[float, str], room: tuple[float, float], named: bool
+) -> dict[float, str]:
+    """Numbers at every tick, or every second, …, so that none touch; of names as many as fit.
+
+    They're moved in from the edges.
+    """
     ordered = sorted(places.items())
-    for step in range(1, len(ordered) + 1):
+    if named:
         placed, end = dict[float, str](), room[0]
+        for x, name in ordered:
+            middle, half = _middle(x, name, room)
+            if not placed or middle - half >= end + 6:
+                placed[middle], end = name, middle + half
+        return placed
+    for step in range(1, len(ordered) + 1):
+        placed, end = {}, room[0]
         for x, name in ordered[::step]:
-            half = max(text_width(words, SMALL) for words in name.split("\n")) / 2
-            middle = min(max(x, room[0] + half), room[1] - half)
+            middle, half = _middle(x, name, room)
             if placed and middle - half < end + 6:
                 break
             placed[middle], end = name, middle + half
         else:
             return placed
     return {}
+
+
+def _middle(x: float, name: str, room: tuple[float, float]) -> tuple[float, float]:
+    """Where a label's middle is, at its tick or as near as the edge allows, and half its width."""
+    half = max(text_width(words, SMALL) for words in name.split("\n")) / 2
+    return min(max(x, room[0] + half), room[1] - half), half
 
 
 def y_axis(

@@ -30,20 +30,16 @@ WIDEST = {"page": 900, "phone": 400}
 
 CUT_OFF: dict[tuple[str, str], str | tuple[str, ...]] = {
     ("calendar", "phone"): ("Saving: the writes", "Stops only:", "A row is", "restarting:"),
-    ("activations", "phone"): "loss gradients",
     ("start_here", "phone"): "20 for each parameter",
     ("finetune", "phone"): "adapters, 4 bits: the peak is at the last layer",
     ("handle:stream", "page"): "embedding: 50,257 rows of 1,600 numbers",
-    ("handle:passes", "phone"): "loss gradients",
     ("handle:parameter_bytes", "phone"): "in 32 bits, so that no sum stalls",
-    ("handle:step_memory", "phone"): "loss gradients",
     ("handle:stalled_sum", "page"): "to the next number",
     ("handle:tuned_speed", "phone"): "few short texts in a step",
 }
 """Texts that may be too long for their canvas today, by what they begin with."""
 
 CROSSING = {
-    ("activations", "phone"): "at the loss: two more tensors",
     ("start_here", "phone"): "the field,",
     ("handle:machine", "phone"): "the field,",
     ("handle:stream", "phone"): "output",

@@ -1,5 +1,6 @@
 """Chapter 06's pictures: as high and as long as what's counted."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -10,10 +11,10 @@ from llmtrain_course.activations.formulas import SAVED_TENSORS, resident_layers
 from llmtrain_course.activations.pictures import (
     MOMENTS,
     kept_by_layer,
+    layers_over_time,
+    memory_of_steps,
     memory_so_far,
-    recomputation,
     segments,
-    step_memory,
 )
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_helpers import Transformer, count_activations, published, step_timeline
@@ -30,13 +31,8 @@ def small(micro: int = 1, passes: int = 1, recompute: str = "none"):
 
 def gigabytes(picture: Picture, pixels: float) -> float:
     """What a height stands for, by the axis."""
-    first, last = (x for x in (picture.texts[1], ticks(picture)[-1]))
-    return pixels / -picture.unit(first, last)
-
-
-def ticks(picture: Picture) -> list[str]:
-    left = picture.text("0").right
-    return [x.words for x in picture.of_kind("text") if abs(x.right - left) < 1]
+    ticks = [text for text in picture.texts if re.fullmatch("[0-9.]+ GB", text)]
+    return pixels / -picture.unit("0", ticks[-1])
 
 
 def the_line(picture: Picture) -> Box:
@@ -53,7 +49,7 @@ def test_recomputation_leaves_inputs_and_brings_back_one_layer(layers: int) -> N
     assert [len(kinds) for kinds in kept] == [*range(1, layers + 1), *range(layers, 0, -1)]
     assert [kinds.count("again") for kinds in left] == [0] * layers + [1] * layers
     for now in moments:
-        picture = drawn(recomputation(layers, now))
+        picture = drawn(layers_over_time(layers, now))
         for way, kind in ((kept, "kept"), (left, "again")):
             there_now = sum(kinds.count(kind) for kinds in way[:now])
             assert len(picture.titled(kind)) == there_now + 1  # and one in the key
@@ -75,8 +71,8 @@ def test_memory_is_drawn_up_to_the_moment(step: int, mark: str) -> None:
 @pytest.mark.parametrize("memory", [24e9, 80e9, 180e9])
 def test_bands_stand_on_each_other_and_are_as_high_as_the_peak(passes, memory) -> None:
     line = small(2, passes)
-    picture = drawn(step_memory(line, memory))
-    bands = picture.of_kind("polygon")
+    picture = drawn(memory_of_steps(line, memory))
+    bands = [x for x in picture.of_kind("polygon") if x.words != "over the line"]
     assert all(band.fill == COLORS.get(band.words, COLORS["logits"]) for band in bands)
     base, top = max(band.bottom for band in bands), min(band.top for band in bands)
     assert gigabytes(picture, base - top) == pytest.approx(line.peak.total / 1e9, rel=0.01)
@@ -94,7 +90,7 @@ def test_the_head_comes_at_the_end_of_forward() -> None:
     """With all layers computed again, nearly all that forward keeps is the head's."""
     line = small(recompute="full")
     assert line.head == count_activations(LLAMA, 1, "full").head
-    picture = drawn(step_memory(line, 80e9))
+    picture = drawn(memory_of_steps(line, 80e9))
     points = picture.titled("activations", "polygon")[0].outlines[0]
     thick = [gigabytes(picture, points[-1 - i][1] - points[i][1]) for i in (1, 2, 3)]
     assert thick == pytest.approx([0, 0.54, 4.81], abs=0.06)
@@ -110,25 +106,26 @@ def test_the_head_comes_at_the_end_of_forward() -> None:
     ],
 )
 def test_the_callout_is_above_the_peak_and_off_the_line(line, text) -> None:
-    picture = drawn(step_memory(line, 70e9))
+    picture = drawn(memory_of_steps(line, 70e9))
     callout = picture.text(text)
     assert callout.bottom < min(band.top for band in picture.of_kind("polygon"))
     assert not callout.top < the_line(picture).top < callout.bottom
 
 
-def test_what_is_over_the_line_is_hatched_and_nothing_else() -> None:
-    assert not drawn(step_memory(small(2), 80e9)).of_kind("path")
-    picture = drawn(step_memory(small(2), 40e9))
-    [slanted] = picture.of_kind("path")
-    assert slanted.bottom <= the_line(picture).top + 0.1
-    assert "26.8 GB over the line" in step_memory(small(2), 40e9).words
+def test_what_is_over_the_line_is_paler_and_nothing_else() -> None:
+    assert not drawn(memory_of_steps(small(2), 80e9)).titled("over the line", "polygon")
+    picture = drawn(memory_of_steps(small(2), 40e9))
+    [over] = picture.titled("over the line", "polygon")
+    assert over.bottom == pytest.approx(the_line(picture).top, abs=0.1)
+    assert gigabytes(picture, over.height) == pytest.approx(26.8, rel=0.01)
+    assert "26.8 GB over the line" in memory_of_steps(small(2), 40e9).words
 
 
 @pytest.mark.parametrize("passes", [1, 2])
 def test_what_was_before_is_an_outline_to_the_same_scale(passes: int) -> None:
     """Next to other passes, it's only the old peak: its moments aren't the same."""
     old = small(4)
-    picture = drawn(step_memory(small(1, passes), 80e9, before=(old, 40e9)))
+    picture = drawn(memory_of_steps(small(1, passes), 80e9, before=(old, 40e9)))
     [outline] = [x for x in picture.of_kind("polyline") if x.dashed]
     base = max(band.bottom for band in picture.of_kind("polygon"))
     assert gigabytes(picture, base - outline.top) == pytest.approx(old.peak.total / 1e9, rel=0.01)
@@ -136,16 +133,18 @@ def test_what_was_before_is_an_outline_to_the_same_scale(passes: int) -> None:
 
 
 def test_many_passes_are_two_and_a_gap_with_their_number() -> None:
-    assert {"pass 1", "…", "pass 16"} <= {*drawn(step_memory(small(1, 2), 8e10, passes=16)).texts}
-    assert "…" not in drawn(step_memory(small(1, 2), 80e9)).texts
+    assert {"pass 1", "…", "pass 16"} <= {
+        *drawn(memory_of_steps(small(1, 2), 8e10, passes=16)).texts
+    }
+    assert "…" not in drawn(memory_of_steps(small(1, 2), 80e9)).texts
     assert {*MOMENTS} == {*MARKS}
 
 
 @pytest.mark.parametrize("chip", published.names("accelerators"))
 def test_every_chips_name_has_room_next_to_its_line(chip: str) -> None:
-    picture = drawn(step_memory(small(), published.accelerator(chip).memory, chip))
-    [name] = [x for x in picture.of_kind("text") if chip.startswith(x.words)]
-    assert name.right <= picture.width
+    picture = drawn(memory_of_steps(small(), published.accelerator(chip).memory, chip))
+    [name] = [x for x in picture.texts if chip.startswith(x.partition(", ")[2] or "no chip")]
+    assert picture.text(name).right <= picture.width
 
 
 def test_figures_and_drawings_have_one_colour_for_each_part() -> None:
@@ -179,7 +178,8 @@ def test_bars_of_a_layer_are_to_scale_and_what_a_switch_takes_is_an_outline(
     flash, dropout, whole
 ) -> None:
     picture = drawn(kept_by_layer(12288, 96, 2048, flash, dropout))
-    bars = [x.width for x in picture.filled(COLORS["activations"])]
+    inks = {COLORS[kept.half] for kept in SAVED_TENSORS}
+    bars = [x.width for x in picture.of_kind("rect") if x.fill in inks and x.height == 18]
     gone = [x.width for x in picture.titled("no longer kept")]
     sizes = sorted(kept.size * (16 if kept.scores else 1) for kept in SAVED_TENSORS)
     unit = sum(bars) / whole
