@@ -534,7 +534,8 @@ def _advice(plan: Plan, advice: Sequence[Advice], given: Mapping[str, Any]) -> l
     missing = units.gigabytes(last.reserve - last.free_memory)
     nothing = f"Nothing that's tried here makes it fit: {missing} a GPU are missing"
     sentences = [f"{nothing}, even with:", _columns(lines)] if lines else [f"{nothing}."]
-    return [*sentences, textwrap.fill(f"Not tried: {', '.join(_untried(plan, given))}.", WIDTH)]
+    untried = f"Not tried: {', '.join(_untried(plan, given))}."
+    return [*sentences, textwrap.fill(untried, WIDTH, break_on_hyphens=False)]
 
 
 def _untried(plan: Plan, given: Mapping[str, Any]) -> list[str]:
