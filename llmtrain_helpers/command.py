@@ -58,6 +58,7 @@ FLAGS = {
     "pipeline_parallel": "--pipeline",
     "context_parallel": "--context",
     "expert_parallel": "--experts",
+    "expert_tensor_parallel": "--expert-tensor",
     "interleave": "--interleave",
     "uneven_stages": "--uneven-stages",
     "shard": "--shard",
@@ -102,6 +103,7 @@ OTHERWISE = {
     "sequence_length": f"{SEQUENCE}, or the model's maximum",
     "global_batch_size": "about 4 million tokens",
     "context_parallel": "1",
+    "expert_tensor_parallel": "as --tensor, or 1 where that doesn't come out even",
     "interleave": "1",
     "format": "16 bits",
     "attention": "flash",
@@ -543,7 +545,7 @@ def _untried(plan: Plan, given: Mapping[str, Any]) -> list[str]:
     words, tuning = FLAGS | TUNED, plan.run.tuning
     searched = {"tensor_parallel", "pipeline_parallel"} - {*given}
     if tuning is None:
-        dense = {"expert_parallel"} if "expert_parallel" not in given else set()
+        dense = {"expert_parallel", "expert_tensor_parallel"} - {*given}
         return [words[x] for x in UNTRIED if x not in searched | dense]
     fewer = ["--lora in place of --full"] if tuning.is_full else ["--lora", "--targets"]
     return ["--sequence", *fewer]

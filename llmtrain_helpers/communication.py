@@ -4,7 +4,8 @@ Sources: Patarasuk and Yuan (2009) for the ring; Narayanan et al. (arXiv 2104.04
 sections 3 and 4, for tensor and pipeline parallelism; Korthikanti et al. (arXiv
 2205.05198), section 4.2, for sequence parallelism; Rajbhandari et al. (arXiv
 1910.02054), section 7, for ZeRO; Liu et al. (arXiv 2310.01889) for the ring of keys and
-values, Jacobs et al. (arXiv 2309.14509) for the all-to-all.
+values, Jacobs et al. (arXiv 2309.14509) for the all-to-all; Megatron-Core's guide to mixtures
+(NVIDIA/Megatron-LM, megatron/core/transformer/moe/README.md) for whole experts.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model import Accelerator, Transformer
-from llmtrain_helpers.parallelism import Context, Split
+from llmtrain_helpers.model.layers import Experts
+from llmtrain_helpers.parallelism import Context, Split, expert_rules, expert_tensor_size
 from llmtrain_helpers.results import Breakdown, divide, maximum, minimum, where
 
 LATENCY = 45e-6
@@ -185,6 +187,7 @@ def step_traffic(
     context_parallel: Count[Number] = 1,
     context: Context = "ring",
     expert_parallel: Count[Number] = 1,
+    expert_tensor_parallel: Count[Number] | None = None,
     expert_parameters: Amount[Number] = 0,
     imbalance: Quantity[float] = 1,
     data_parallel: Count[Number] = 1,
@@ -201,20 +204,22 @@ def step_traffic(
     For l/p layers, y bytes per value and b sequences of s tokens:
     tensor     m · l/p · 4 · 2(t − 1)/t · ybsh/c, 6 in place of 4 with full
                recomputation; as `sequence`, with sequence parallelism, 5 and 7: backward
-               gathers the input of each block once more
+               gathers the input of each block once more; half of it where the MLP is whole
+               experts, each on one GPU, and no MLP that all tokens share
     context    m · l/p · 3(c − 1)/c · 2ybs·kd/t in a ring, 4 in place of 3 with full
                recomputation; m · l/p · 4(a + k)d(c − 1)/c · ybs/(ct) by all-to-all, 6
     expert     m · l/p · 4(e − 1)/e · ybs·top_k·h/(ct), 6 with full recomputation,
                times the `imbalance`: the fullest GPU's tokens over the average
     pipeline   m · 2v · ybsh/c, over t with sequence parallelism; one less than 2v on
                the two ends, where a pipeline of two has no middle
-    data       `data_parallel_bytes` over the d·c ways that hold the same weights; an
-               e-th of these hold the same experts
+    data       `data_parallel_bytes` over the d·c ways that hold the same weights; of
+               experts over t·c·d/(e·x), with x GPUs that share each of them
 
     `parameters` are those on the GPU before sharding, and `expert_parameters` are the ones
-    of its experts; the last six arguments are those of `data_parallel_bytes`. Logits and
-    embedding, split over the vocabulary, send as much as one layer and are left out. Raises
-    ValueError if a split doesn't divide.
+    of its experts. x is `expert_tensor_parallel`, by default t if e divides c·d, else 1; the
+    last six arguments are those of `data_parallel_bytes`. Logits and embedding, split over the
+    vocabulary, send as much as one layer and are left out. Raises ValueError if a split doesn't
+    divide.
 
     Source: arXiv 2104.04473 sections 3.2 and 4.1; 2205.05198 section 4.2.2; 2310.01889;
     2309.14509 section 3.
@@ -229,7 +234,8 @@ def step_traffic(
     v, c, e, d = as_sizes(interleave, context_parallel, expert_parallel, data_parallel)
     P, E, y = as_results(parameters, expert_parameters, value_bytes)
     l, s, h, a = model.num_layers, model.sequence_length, model.hidden_size, model.num_heads
-    split = Split(t * p * c * d, b, t, p, c, d, m, v, e)
+    [x] = as_sizes(expert_tensor_size(t, c, d, e, expert_tensor_parallel))
+    split = Split(t * p * c * d, b, t, p, c, d, m, v, e, x)
     if any(map(is_array, (P, E, y, l, s, h, a, *vars(split).values()))):
         sizes = {
             x: size for x, size in {**vars(split), **model.numbers()}.items() if x != "num_gpus"
@@ -238,7 +244,10 @@ def step_traffic(
     at_most("imbalance", imbalance, "expert_parallel", e)
     divides("num_heads", a, "tensor_parallel", t)
     divides("sequence_length", s, "context_parallel", c)
-    _divides_experts(model, e, d)
+    for rule in expert_rules(
+        model, t, c, d, e, None if expert_tensor_parallel is None else x, sequence_parallel
+    ):
+        rule.check(*rule[1:])
     at_most("pipeline_parallel", p, "num_layers", l)
 
     # Forward and backward have two all-reduces each, or two trips to the experts and
@@ -254,7 +263,8 @@ def step_traffic(
     # parallelism: the same bytes. What a block was given is then kept in parts, and
     # backward gathers it once more for the gradients of the weights.
     halves = 2 * rounds + (2 if scattered else 0)
-    reduced = in_layers * divide(halves * (t - 1) * values, t)
+    blocks = shared_blocks(model, split)
+    reduced = in_layers * divide(halves * (t - 1) * values, t) * blocks
 
     # In a ring all keys and values pass each GPU: forward, and with their gradients
     # backward. All to all, queries and what comes out of attention go as well, but a
@@ -293,13 +303,12 @@ def step_traffic(
         )
         return sent
 
-    # The c GPUs of each replica have the same weights. Experts that are spread over e
-    # replicas are the same on an e-th of these GPUs.
+    # The c GPUs of each replica have the same weights, and so many of all have the same experts.
     at_most("expert_parameters", E, "parameters", P)
-    data = between(P, d * c)
-    if anywhere(e > 1) and given(E):
+    data, copies = between(P, d * c), t * c * d // split.expert_ways
+    if anywhere(copies != d * c) and given(E):
         some = maximum(E, 1)
-        data = data + where(E > 0, between(some, d * c // e) - between(some, d * c), 0)
+        data = data + where(E > 0, between(some, copies) - between(some, d * c), 0)
 
     return Traffic(
         tensor=0 * reduced if scattered else reduced,
@@ -311,14 +320,25 @@ def step_traffic(
     )
 
 
-def _divides_experts(model: Transformer, expert_parallel: Size, replicas: Size) -> None:
-    """Refuse experts or replicas that don't divide evenly among the GPUs."""
-    e = expert_parallel
-    if anywhere(e > 1):
-        if not model.num_experts:
-            refuse("expert_parallel", e, "has no experts to spread: the model is dense")
-        divides("num_experts", model.num_experts, "expert_parallel", e)
-        divides("data_parallel", replicas, "expert_parallel", e)
+def shared_blocks(model: Transformer, split: Split) -> Result:
+    """The share of a layer's two blocks that tensor-parallel GPUs reduce, on average of the layers.
+
+    Whole experts reduce nothing: a GPU sends them its own tokens. An MLP that all tokens share
+    is split as ever.
+
+    >>> mixture = Transformer.llama(2, 64, 4, 4, 32, 99, 8, num_experts=4, experts_per_token=1)
+    >>> [shared_blocks(mixture, Split(8, 1, 2, 1, 1, 4, 1, 1, 4, x)) for x in (2, 1)]
+    [1, 0.5]
+    """
+    if not model.num_experts or not anywhere(split.expert_tensor != split.tensor_parallel):
+        return 1
+    alone = sum(
+        how_many
+        for how_many, layer in model.layers
+        if isinstance(layer.mlp, Experts) and layer.mlp.shared is None
+    )
+    without = 1 - alone / (2 * model.num_layers)
+    return where(split.expert_tensor == split.tensor_parallel, 1, without)
 
 
 # --- seconds
@@ -358,6 +378,7 @@ def communication_seconds(
     pipeline_parallel: Count[Number] = 1,
     context_parallel: Count[Number] = 1,
     expert_parallel: Count[Number] = 1,
+    expert_tensor_parallel: Count[Number] | None = None,
     data_parallel: Count[Number] = 1,
     calls: Mapping[str, Number] | None = None,
     behind: Mapping[str, Number] | None = None,
@@ -384,7 +405,8 @@ def communication_seconds(
     """
     t, p, c = as_sizes(tensor_parallel, pipeline_parallel, context_parallel)
     e, d = as_sizes(expert_parallel, data_parallel)
-    split = Split(t * p * c * d, 1, t, p, c, d, 1, expert_parallel=e)
+    [x] = as_sizes(expert_tensor_size(t, c, d, e, expert_tensor_parallel))
+    split = Split(t * p * c * d, 1, t, p, c, d, 1, 1, e, x)
     numbers = {
         "traffic": _by_part("traffic", traffic.parts()),
         "calls": _by_part("calls", {} if calls is None else calls),
@@ -396,6 +418,7 @@ def communication_seconds(
         context_parallel=c,
         expert_parallel=e,
         data_parallel=d,
+        **({} if expert_tensor_parallel is None else {"expert_tensor_parallel": x}),
         **vars(accelerator),
         **{f"{name}[{x!r}]": n for name, parts in numbers.items() for x, n in parts.items()},
     )
@@ -434,7 +457,7 @@ def traffic_seconds(
         "tensor": neighbours,
         "sequence": neighbours,
         "context": _bandwidth(accelerator, c, t),
-        "expert": _bandwidth(accelerator, e, t * c, ring=False),
+        "expert": _bandwidth(accelerator, e, split.expert_stride, ring=False),
         "pipeline": _bandwidth(accelerator, p, t * c * d, ring=False),
         "data": _bandwidth(accelerator, d * c, t),
     }

@@ -1,14 +1,17 @@
 """Who shares what: how GPUs are split into groups, and what a split has to divide.
 
 Sources: Narayanan et al. (arXiv 2104.04473), sections 2 and 3, for stages, interleaving and
-the bubble; Rajbhandari et al. (arXiv 1910.02054) for sharded states.
+the bubble; Rajbhandari et al. (arXiv 1910.02054) for sharded states; Megatron-Core's guide to
+mixtures (NVIDIA/Megatron-LM, megatron/core/transformer/moe/README.md, "MoE Parallel Folding")
+for whose experts are whose.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from math import gcd
+from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 
 from llmtrain_helpers.checks import (
     Number,
@@ -19,6 +22,7 @@ from llmtrain_helpers.checks import (
     divides,
     is_array,
     refuse,
+    show,
 )
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.results import divide, maximum, minimum, where
@@ -44,6 +48,7 @@ class Split:
     accumulation_steps: Size
     interleave: Size = 1
     expert_parallel: Size = 1
+    expert_tensor_parallel: Size | None = None
 
     def __str__(self) -> str:
         """The kinds of parallelism that are used, and the micro-batch.
@@ -56,9 +61,12 @@ class Split:
             "PP": self.pipeline_parallel,
             "CP": self.context_parallel,
             "EP": self.expert_parallel,
+            "ETP": self.expert_tensor,
             "DP": self.data_parallel,
         }
-        used = [f"{name} {n}" for name, n in ways.items() if is_array(n) or n != 1]
+        if not anywhere(self.expert_tensor != self.tensor_parallel):
+            del ways["ETP"]  # as many as share the other matrices
+        used = [f"{name} {n}" for name, n in ways.items() if is_array(n) or n != 1 or name == "ETP"]
         return ", ".join([*used, f"{self.micro_batch_size} at once"])
 
     @property
@@ -69,6 +77,24 @@ class Split:
         (interleaving) the turns in which it waits are v times as short.
         """
         return (self.pipeline_parallel - 1) / (self.interleave * self.accumulation_steps)
+
+    @property
+    def expert_tensor(self) -> Size:
+        """GPUs that share each expert's matrices: as many as share the others, if none is given."""
+        x = self.expert_tensor_parallel
+        return self.tensor_parallel if x is None else x
+
+    @property
+    def expert_ways(self) -> Size:
+        """GPUs over which one copy of all experts is spread."""
+        return self.expert_parallel * self.expert_tensor
+
+    @property
+    def expert_stride(self) -> Size:
+        """Places from a GPU to the next that has other experts; they're numbered tensor first."""
+        t, c, x = self.tensor_parallel, self.context_parallel, self.expert_tensor
+        of_replicas = (x == t) & (self.data_parallel % self.expert_parallel == 0)
+        return where(of_replicas, t * c, x)
 
     def layers(self, num_layers: Size) -> Size:
         """Layers on a GPU: v pieces of the model, each rounded up to whole layers."""
@@ -124,7 +150,12 @@ class Rule(NamedTuple):
     @property
     def holds(self) -> bool:
         """Whether the rule holds; for arrays, in which places it does."""
-        return self.value % self.limit == 0 if self.check is divides else self.value <= self.limit
+        x, y = self.value, self.limit
+        if self.check is one_or_all:
+            return (x == 1) | (x == y)
+        if self.check is all_of:
+            return x == y
+        return x % y == 0 if self.check is divides else x <= y
 
 
 def needs_experts(name: str, expert_parallel: Number, limit_name: str, limit: Number) -> None:
@@ -132,6 +163,86 @@ def needs_experts(name: str, expert_parallel: Number, limit_name: str, limit: Nu
     e = expert_parallel
     if anywhere(e > limit):
         refuse(name, e, "has no experts to spread: the model is dense")
+
+
+def one_or_all(name: str, expert_tensor_parallel: Number, limit_name: str, limit: Number) -> None:
+    """Refuse experts that only some of the GPUs share that share the other matrices."""
+    x = expert_tensor_parallel
+    if anywhere((x != 1) & (x != limit)):
+        refuse(name, x, f"is neither 1 nor {limit_name}={show(limit)}")
+
+
+def all_of(name: str, expert_tensor_parallel: Number, limit_name: str, limit: Number) -> None:
+    """Refuse whole experts where each GPU that shares the other matrices has all tokens."""
+    x = expert_tensor_parallel
+    if anywhere(x != limit):
+        problem = f"is not {limit_name}={show(limit)}: whole experts need sequence_parallel=True"
+        refuse(name, x, problem)
+
+
+def expert_tensor_size(
+    tensor_parallel: Size,
+    context_parallel: Size,
+    data_parallel: Size,
+    expert_parallel: Size,
+    expert_tensor_parallel: Number | None = None,
+) -> Size:
+    """GPUs that share each expert's matrices: those that are given, or t if e divides c·d, else 1.
+
+    With t, Megatron-Core's default, an expert is split as the other matrices are, and its e
+    groups are among the c·d GPUs that have the same of these. With 1 each expert is whole on
+    its GPU, and e of all t·c·d GPUs have one of each.
+
+    >>> expert_tensor_size(2, 1, 16, 8), expert_tensor_size(2, 1, 16, 32)
+    (2, 1)
+    """
+    if expert_tensor_parallel is not None:
+        return cast("Size", expert_tensor_parallel)
+    same = context_parallel * data_parallel
+    return where(same % expert_parallel == 0, tensor_parallel, 1)
+
+
+def fewest_replicas(
+    tensor_parallel: Size,
+    context_parallel: Size,
+    expert_parallel: Size,
+    expert_tensor_parallel: Size | None,
+    sequence_parallel: bool,
+) -> int:
+    """The fewest replicas among which experts come out even; those that do are its multiples.
+
+    >>> fewest_replicas(2, 1, 32, None, True), fewest_replicas(2, 1, 32, 2, True)
+    (16, 32)
+    """
+    t, c, e, x = (tensor_parallel, context_parallel, expert_parallel, expert_tensor_parallel)
+    ways = e if x is None else e * x
+    gpus = c if x is None and not sequence_parallel else t * c
+    return int(ways // gcd(int(ways), int(gpus)))
+
+
+def expert_rules(
+    model: Transformer, t: Size, c: Size, d: Size, e: Size, x: Size | None, sequence_parallel: bool
+) -> Iterator[Rule]:
+    """What experts over e GPUs must keep to; x GPUs share each, or as many as come out even.
+
+    Whole experts are on tensor-parallel GPUs too, if each of these sends tokens of its own.
+    """
+    if not model.num_experts:
+        yield Rule(needs_experts, "expert_parallel", e, "one GPU", 1)
+        if x is not None:
+            yield Rule(needs_experts, "expert_tensor_parallel", x, "none", 0)
+        return
+    yield Rule(divides, "num_experts", model.num_experts, "expert_parallel", e)
+    of_tensors = t if x is not None or sequence_parallel else 1
+    ways = {"tensor_parallel": of_tensors, "context_parallel": c}
+    used = [name for name, size in ways.items() if is_array(size) or size > 1]
+    gpus, name = of_tensors * c * d, "·".join([*used, "data_parallel"])
+    if x is None:
+        yield Rule(divides, name, gpus, "expert_parallel", e)
+        return
+    check = one_or_all if sequence_parallel else all_of
+    yield Rule(check, "expert_tensor_parallel", x, "tensor_parallel", t)
+    yield Rule(divides, name, gpus, "expert_parallel·expert_tensor_parallel", e * x)
 
 
 def split_rules(
@@ -144,6 +255,7 @@ def split_rules(
     context_parallel: Size,
     interleave: Size,
     expert_parallel: Size,
+    expert_tensor_parallel: Size | None,
     context: str,
     sequence_parallel: bool,
     uneven_stages: bool,
@@ -174,11 +286,7 @@ def split_rules(
     ways = "tensor_parallel·pipeline_parallel·context_parallel"
     yield Rule(divides, "num_gpus", n, ways, t * p * c)
     d = maximum(n // (t * p * c), 1)
-    if model.num_experts:
-        yield Rule(divides, "num_experts", model.num_experts, "expert_parallel", e)
-        yield Rule(divides, "data_parallel", d, "expert_parallel", e)
-    else:
-        yield Rule(needs_experts, "expert_parallel", e, "one GPU", 1)
+    yield from expert_rules(model, t, c, d, e, expert_tensor_parallel, sequence_parallel)
     yield Rule(divides, "global_batch_size", B, "micro_batch_size·data_parallel", b * d)
     for layer in model.kinds:
         for mixer in layer.mixers:

@@ -160,12 +160,14 @@ def parameters_per_gpu(
     layers: Iterable[tuple[Size, Layer]] | None = None,
     embedding: Size = True,
     head: Size = True,
+    expert_tensor_parallel: Size | None = None,
 ) -> Size:
     """Count the parameters on each of t GPUs: a t-th of the matrices, and norms whole.
 
-    Of experts a t-th of an e-th. `layers` are those of a pipeline's stage, by default all;
-    `embedding` and `head` say which ends it has. With the head alone it has its own copy of
-    a matrix that is tied to the embedding.
+    Of experts an e-th, and of each of these a t-th, or what `expert_tensor_parallel` says.
+    `layers` are those of a pipeline's stage, by default all; `embedding` and `head` say which
+    ends it has. With the head alone it has its own copy of a matrix that is tied to the
+    embedding.
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
     >>> parameters_per_gpu(llama, 1), parameters_per_gpu(llama, 8)
@@ -181,5 +183,6 @@ def parameters_per_gpu(
         norms = norms + how_many * of_norms
         experts = experts + how_many * of_experts
         matrices = matrices + how_many * (layer.parameters(h) - of_norms - of_experts)
-    whole = -(-matrices // t) + norms
-    return whole - (-experts // (t * expert_parallel)) if model.num_experts else whole
+    whole, x = -(-matrices // t) + norms, expert_tensor_parallel
+    ways = expert_parallel * (t if x is None else x)
+    return whole - (-experts // ways) if model.num_experts else whole

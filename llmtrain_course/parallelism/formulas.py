@@ -22,7 +22,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.communication import Traffic, bandwidth_of, communication_seconds
 from llmtrain_helpers.model import Accelerator
-from llmtrain_helpers.parallelism import Split
+from llmtrain_helpers.parallelism import Split, expert_tensor_size
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,9 @@ def neighbours(split: Split) -> dict[str, tuple[int, ...]]:
     d, p, n = split.data_parallel, split.pipeline_parallel, split.num_gpus
     replica, stage = t * c, t * c * d
     ends = {stage, n - stage} if split.interleave > 1 else {stage}
+    stride = split.expert_stride
     same = range(replica, stage, t)  # the same matrices, and other sequences
-    experts = range(replica, replica * e, replica)
+    experts = range(stride, stride * e, stride)
     groups: dict[str, Sequence[int]] = {
         "tensor": range(1, t),
         "context": range(t, replica, t),
@@ -98,6 +99,7 @@ def exchanges(
     pipeline_parallel: int = 1,
     context_parallel: int = 1,
     expert_parallel: int = 1,
+    expert_tensor_parallel: int | None = None,
     data_parallel: int = 1,
 ) -> dict[str, Exchange]:
     """What one GPU sends in a step, part by part, with whom and how long.
@@ -133,16 +135,21 @@ def exchanges(
         pipeline_parallel=p,
         context_parallel=c,
         expert_parallel=e,
+        expert_tensor_parallel=expert_tensor_parallel,
         data_parallel=d,
     )
     if taken is None:
         refuse("accelerator", accelerator.name, "has links that are not known")
     sent = traffic.parts() | {"tensor": traffic.tensor + traffic.sequence}
     seconds = taken.parts() | {"tensor": taken.tensor + taken.sequence}
+    x = expert_tensor_size(t, c, d, e)
+    if expert_tensor_parallel is not None:
+        x = single("expert_tensor_parallel", expert_tensor_parallel)
+    split = Split(t * p * c * d, 1, t, p, c, d, 1, 1, e, x)
     groups = {  # how many GPUs take part, and over how many neighbours they are spread
         "tensor": (t, t),
         "context": (c, t * c),
-        "expert": (e, t * c * e),
+        "expert": (e, e * split.expert_stride),
         "pipeline": (min(p, 3), t * c * d * p),
         "data": (d * c, t * c * d),
     }  # a stage talks to two others at the most: the one before it and the one behind

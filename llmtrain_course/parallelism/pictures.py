@@ -75,7 +75,8 @@ def sending(plan: Plan) -> dict[str, Exchange]:
     if plan.step is None:
         raise ValueError(f"the links of {chip.name} are not known")
     ways = {f"{name}_parallel": getattr(split, f"{name}_parallel") for name in SENT}
-    return exchanges(plan.sent, chip, plan.step.parts(), **ways)
+    x = split.expert_tensor
+    return exchanges(plan.sent, chip, plan.step.parts(), expert_tensor_parallel=x, **ways)
 
 
 def spread_over_nodes(plan: Plan) -> dict[str, Exchange]:
@@ -186,7 +187,9 @@ def who_sends(plan: Plan, narrow: bool = False) -> Drawing:
     most: that of the first GPU, and those of the nearest that it sends to.
     """
     parts, nodes = sending(plan), _nodes(plan)
-    kinds = {gpu: part for part, gpus in neighbours(plan.split).items() for gpu in gpus}
+    # Whole experts are on GPUs that share matrices, too: the first part is shown.
+    groups = reversed(neighbours(plan.split).items())
+    kinds = {gpu: part for part, gpus in groups for gpu in gpus}
     split, size = plan.split, plan.run.accelerator.gpus_per_node
     degrees = {"TP": split.tensor_parallel, "CP": split.context_parallel}
     degrees |= {"DP": split.data_parallel, "PP": split.pipeline_parallel}
@@ -231,7 +234,7 @@ def _nodes(plan: Plan) -> list[int]:
     n, a_replica = split.num_gpus, split.tensor_parallel * split.context_parallel
     stage = a_replica * split.data_parallel
     near = [0, a_replica - 1, a_replica, 2 * a_replica, stage, stage + a_replica]
-    near += [k * a_replica * split.expert_parallel for k in (1, 2)]
+    near += [k * split.expert_stride * split.expert_parallel for k in (1, 2)]
     nodes = sorted({gpu // node for gpu in near if gpu < n})
     if nodes == [0] and n > node:  # many replicas a node: the network all the same
         nodes.append(1)

@@ -20,6 +20,7 @@ from llmtrain_helpers.communication import NODE_BANDWIDTH
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.memory import LOSS_KERNELS, Offload
+from llmtrain_helpers.parallelism import expert_tensor_size, fewest_replicas
 from llmtrain_helpers.plan.memory import card_bytes, memory_per_gpu, offloaded_bytes, reserve_bytes
 from llmtrain_helpers.plan.options import Changes
 from llmtrain_helpers.plan.run import Run
@@ -66,7 +67,7 @@ FIXABLE = (*SAME, "method", "recipe", "offload", "tensor_parallel")
 
 UNTRIED = (
     *("sequence_length", "pipeline_parallel", "context_parallel"),
-    *("expert_parallel", "keep_gradients", "fused_mlp", "recipe"),
+    *("expert_parallel", "expert_tensor_parallel", "keep_gradients", "fused_mlp", "recipe"),
 )
 """What could make a plan need less and is left as it is."""
 
@@ -114,23 +115,35 @@ def _fewest(run: Run) -> Fewest:
     More GPUs are more replicas, and more replicas never hold more: so it is searched by
     halving, among the numbers of replicas that divide the batch and share the experts. Those
     with a smaller reserve are searched by themselves: one GPU, and for tuning those of a node.
+    So are those whose experts are whole, of which each GPU has more.
     """
     a_replica = run.tensor_parallel * run.pipeline_parallel * run.context_parallel
     divisors = _divisors(run.global_batch_size // run.micro_batch_size)
-    replicas = [d for d in divisors if d % run.expert_parallel == 0]
+    replicas = [d for d in divisors if d % _fewest_replicas(run) == 0]
     node = run.accelerator.gpus_per_node
 
     def fits(n: int) -> bool:
         return _free(run.replace(num_gpus=n)) >= 0
 
-    def ways(n: int) -> tuple[bool, bool]:
-        return n > 1, run.tuning is not None and n > node
+    def whole(n: int) -> bool:
+        c, t, e = run.context_parallel, run.tensor_parallel, run.expert_parallel
+        return expert_tensor_size(t, c, n // a_replica, e) < t
+
+    def ways(n: int) -> tuple[bool, bool, bool]:
+        return n > 1, run.tuning is not None and n > node, whole(n)
 
     numbers = [a_replica * d for d in replicas]
-    alike = [[*group] for _, group in groupby(numbers, ways)]
-    fewest = next((x[bisect_left(x, True, key=fits)] for x in alike if fits(x[-1])), None)
-    least = float(memory_per_gpu(run.replace(num_gpus=numbers[-1])).total)
-    return Fewest(fewest, least, numbers[0], numbers[-1])
+    alike = [[*group] for _, group in groupby(sorted(numbers, key=ways), ways)]
+    fitting = (x[bisect_left(x, True, key=fits)] for x in alike if fits(x[-1]))
+    most = {whole(n): run.replace(num_gpus=n) for n in numbers}.values()
+    least = min(float(memory_per_gpu(each).total) for each in most)
+    return Fewest(min(fitting, default=None), least, numbers[0], numbers[-1])
+
+
+def _fewest_replicas(run: Run) -> int:
+    """The fewest replicas that share a run's experts, with its tensor and context parallelism."""
+    sizes = run.tensor_parallel, run.context_parallel, run.expert_parallel
+    return fewest_replicas(*sizes, run.expert_tensor_parallel, run.sequence_parallel)
 
 
 def _free(run: Run) -> float:
@@ -300,11 +313,13 @@ def _on_more_gpus(plan: Plan, ways: Sequence[Mapping[str, Any]], wider: int) -> 
     """On the fewest more GPUs that do: replicas with ZeRO, and perhaps a wider split as well."""
     run = plan.run
     fitting: list[Run] = []
-    t = wider * run.tensor_parallel
+    t, e, x = wider * run.tensor_parallel, run.expert_parallel, run.expert_tensor_parallel
+    x = t if x == run.tensor_parallel > 1 else x
+    of_experts = fewest_replicas(t, run.context_parallel, e, x, run.sequence_parallel)
     stages = range(run.zero_stage, 4)
     for recompute, stage, way in product(_further_recompute(run), stages, ways):
         wide = run.if_even(
-            num_gpus=t * run.pipeline_parallel * run.context_parallel * run.expert_parallel,
+            num_gpus=t * run.pipeline_parallel * run.context_parallel * of_experts,
             tensor_parallel=t,
             micro_batch_size=1,
             recompute=recompute,

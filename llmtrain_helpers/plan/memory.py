@@ -82,7 +82,8 @@ class Stage(NamedTuple):
 def ends(split: Split) -> tuple[Stage, Stage]:
     """The first and the last stage of a split's pipeline."""
     t, p = split.tensor_parallel, split.pipeline_parallel
-    layout, unsplit = Split(1, 1, t, p, 1, 1, 1, split.interleave, split.expert_parallel), p == 1
+    e, x, unsplit = split.expert_parallel, split.expert_tensor, p == 1
+    layout = Split(1, 1, t, p, 1, 1, 1, split.interleave, e, x)
     return Stage(True, unsplit, False, layout), Stage(unsplit, True, True, layout)
 
 
@@ -189,12 +190,12 @@ def tuned_in_all(run: Run, tuning: Tuning) -> tuple[Stored, Result]:
 
 def state_bytes(run: Run, stage: Stage) -> dict[str, Result]:
     """Bytes of the model's states on a GPU of a pipeline stage, by part, as ZeRO shards them."""
-    model, split = run.model, run.split
+    model = run.model
     P, E = stage_parameters(model, stage), stage_experts(model, stage)
     states = sharded_states(run, P - E, stage_matrices(model, stage), run.sharing)
-    if model.num_experts:  # an e-th of the replicas have the same experts
+    if model.num_experts:
         some = maximum(E, 1)
-        of_experts = sharded_states(run, some, some, run.sharing // split.expert_parallel)
+        of_experts = sharded_states(run, some, some, run.expert_copies)
         states = {x: size + where(E > 0, of_experts[x], 0) for x, size in states.items()}
     if run.update == "muon":
         states["copy"] = states["copy"] + newton_schulz_bytes(run)
@@ -233,11 +234,12 @@ def newton_schulz_bytes(run: Run) -> Result:
 
     Source: torch.optim.Muon, which follows Keller Jordan's, counted on PyTorch 2.13.
     """
-    h, t, each = run.model.hidden_size, run.split.tensor_parallel, run.bytes_of
+    h, split, each = run.model.hidden_size, run.split, run.bytes_of
     g = max(each.gradients, each.main_gradients)
     sizes = []
     for matrix in (x for layer in run.model.kinds for x in layer.matrices(h)):
         m, n = matrix.rows, matrix.columns
+        t = split.expert_tensor if matrix.is_chosen() else split.tensor_parallel
         m, n = (-(-m // t), n) if matrix.reads_parts() else (m, -(-n // t))
         side = minimum(m, n)
         sizes.append((g + 4) * m * n + 4 * side * side)
@@ -246,27 +248,31 @@ def newton_schulz_bytes(run: Run) -> Result:
 
 def largest_matrix(run: Run) -> Size:
     """Weights of a GPU's part of the largest matrix: of a layer, or the embedding or the head."""
-    return -(-most_weights(run.model) // run.split.tensor_parallel)
+    of_experts, others = most_weights(run.model)
+    split = run.split
+    return maximum(-(-of_experts // split.expert_tensor), -(-others // split.tensor_parallel))
 
 
 @cache_per_model
-def most_weights(model: Transformer) -> Size:
-    """Weights of the largest matrix of a model, its embedding and its head among them."""
+def most_weights(model: Transformer) -> tuple[Size, Size]:
+    """Weights of the largest matrix of an expert, and of all others with embedding and head."""
     h = model.hidden_size
-    inside = greatest(x.weights for layer in model.kinds for x in layer.matrices(h))
-    return maximum(inside, h * model.vocab_size)
+    matrices = [x for layer in model.kinds for x in layer.matrices(h)]
+    of_experts = (x.weights for x in matrices if x.is_chosen())
+    others = (x.weights for x in matrices if not x.is_chosen())
+    return greatest([0, *of_experts]), greatest([h * model.vocab_size, *others])
 
 
 @cache_per_model
 def stage_parameters(model: Transformer, stage: Stage) -> Size:
     """Parameters on a GPU of a stage: a t-th of the matrices, and norms whole.
 
-    Of experts it has a t-th of an e-th. The stage with the head has the output matrix,
-    its own copy where it is tied to an embedding on another stage.
+    Of experts it has an e-th, whole or a t-th of each. The stage with the head has the output
+    matrix, its own copy where it is tied to an embedding on another stage.
     """
-    t, e = stage.layout.tensor_parallel, stage.layout.expert_parallel
-    layers = stage_layers(model, stage)
-    return parameters_per_gpu(model, t, e, layers, stage.embedding, stage.head)
+    split, layers = stage.layout, stage_layers(model, stage)
+    t, e, x = split.tensor_parallel, split.expert_parallel, split.expert_tensor
+    return parameters_per_gpu(model, t, e, layers, stage.embedding, stage.head, x)
 
 
 @cache_per_model
@@ -283,10 +289,10 @@ def stage_matrices(model: Transformer, stage: Stage) -> Size:
 
 @cache_per_model
 def stage_experts(model: Transformer, stage: Stage) -> Size:
-    """Parameters of experts on a GPU of a stage: e GPUs share them, and t GPUs each one."""
+    """Parameters of experts on a GPU of a stage: e GPUs share them, and perhaps t GPUs each one."""
     if not model.num_experts:
         return 0
-    h, ways = model.hidden_size, stage.layout.tensor_parallel * stage.layout.expert_parallel
+    h, ways = model.hidden_size, stage.layout.expert_ways
     layers = stage_layers(model, stage)
     return -(-sum(how_many * layer.expert_parameters(h) for how_many, layer in layers) // ways)
 
@@ -386,7 +392,7 @@ def gathered_bytes(run: Run, stage: Stage) -> tuple[Result, Result]:
     if run.zero_stage < 3:
         return 0, 0
     v = value_bytes(run.bytes_of)
-    gathers = (run.sharing > 1) | (run.offload == "weights")
+    gathers = (run.sharing > 1) | (run.expert_copies > 1) | (run.offload == "weights")
     w, (outer, layer) = min(v, run.bytes_of.weights), whole_parameters(run, stage)
     whole_stage = w * stage_parameters(run.model, stage) - w * outer
     weights = where(run.split.pipeline_parallel == 1, 2 * w * layer, whole_stage)
@@ -398,15 +404,16 @@ def whole_parameters(run: Run, stage: Stage) -> tuple[Result, Result]:
 
     And those of the largest layer, without experts that no other GPU shares.
     """
-    model, h, e = run.model, run.model.hidden_size, run.split.expert_parallel
-    alone = (run.sharing == e) & (run.sharing > 1) & (run.offload != "weights")
+    model, h = run.model, run.model.hidden_size
+    t, ways = run.split.tensor_parallel, run.split.expert_ways
+    alone = (run.expert_copies == 1) & (run.sharing > 1) & (run.offload != "weights")
     spread = where(alone, 0, 1)
     tied = model.tied_embeddings * stage.embedding
     outer = stage.embedding * embedding_parameters(model)
     outer = outer + stage.head * (1 - tied) * head_parameters(model)
     of_layers = (
-        layer.parameters(h) - layer.expert_parameters(h) * (1 - divide(spread, e))
+        divide((all_of_it - experts) * ways + spread * experts * t, t * ways)
         for layer in model.kinds
+        for all_of_it, experts in [(layer.parameters(h), layer.expert_parameters(h))]
     )
-    t = run.split.tensor_parallel
-    return divide(outer, t), divide(greatest(of_layers), t)
+    return divide(outer, t), greatest(of_layers)

@@ -90,6 +90,15 @@ class Sizes(TypedDict, total=False):
 class Assumptions(TypedDict, total=False):
     """What else a plan assumes."""
 
+    expert_tensor_parallel: Annotated[
+        Number | None,
+        Help(
+            "GPUs that share each expert's matrices",
+            ", t or 1; by default t if e divides c·d, as Megatron-Core does it, or else 1: then "
+            "each is whole, and e of all t·c·d GPUs share them",
+            symbol="x",
+        ),
+    ]
     imbalance: Annotated[
         Number, Help("tokens of the fullest expert's GPU over the average: 1 to e")
     ]
@@ -312,7 +321,7 @@ def with_options(defaults: Mapping[str, object]) -> Callable[[_F], _F]:
 
 def _explained(name: str) -> str:
     """An argument as a docstring has it: its name in a column, its words in another."""
-    start = f"    {name:22}"
+    start = f"    {name:24}"
     below = " " * len(start)
     return textwrap.fill(
         f"{start}{OPTIONS[name].words}", 98, subsequent_indent=below, break_on_hyphens=False

@@ -423,6 +423,7 @@ def run_traffic(run: Run) -> Traffic:
         context_parallel=split.context_parallel,
         context=run.context,
         expert_parallel=split.expert_parallel,
+        expert_tensor_parallel=split.expert_tensor if model.num_experts else None,
         expert_parameters=E,
         imbalance=1 + run.excess,
         data_parallel=split.data_parallel,

@@ -299,11 +299,12 @@ def sharded(run: Run) -> str:
 def _machine(plan: Plan) -> list[Line]:
     """The GPUs, their split, and what each holds."""
     run, split, chip = plan.run, plan.split, plan.run.accelerator
+    whole = " (each whole)" if split.expert_tensor < split.tensor_parallel else ""
     ways = f"tensor {split.tensor_parallel}, pipeline {split.pipeline_parallel}, "
     others = {
         "pieces of a stage": split.interleave,
         "context": split.context_parallel,
-        "experts on": split.expert_parallel,
+        f"experts{whole} on": split.expert_parallel,
     }
     ways += "".join(f"{what} {n}, " for what, n in others.items() if n > 1)
     ways += f"replicas {split.data_parallel}, {sharded(run)}"

@@ -6,7 +6,7 @@ those of the formulas that it is given to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Unpack
@@ -44,8 +44,10 @@ from llmtrain_helpers.parallelism import (
     SHARDING,
     SHARDS,
     Context,
+    Rule,
     ShardedAs,
     Split,
+    expert_tensor_size,
     split_rules,
 )
 from llmtrain_helpers.parameters import count_parameters
@@ -76,7 +78,8 @@ NUMBERS = ("num_gpus", "tokens", "global_batch_size", *SIZES)
 """The arguments that are whole numbers, or arrays of them in a sweep."""
 
 UNTUNED = (
-    *("pipeline_parallel", "context_parallel", "interleave", "expert_parallel", "imbalance"),
+    *("pipeline_parallel", "context_parallel", "interleave", "expert_parallel"),
+    *("expert_tensor_parallel", "imbalance"),
     *("keep_gradients", "fused_mlp", "dropout", "uneven_stages", "software", "compiled"),
     *("overlap", "pace"),
 )
@@ -108,6 +111,7 @@ class Run:
     context_parallel: Size = 1
     interleave: Size = 1
     expert_parallel: Size = 1
+    expert_tensor_parallel: Size | None = None
     imbalance: Result = 1
     context: Context = "ring"
     sequence_parallel: bool = True
@@ -151,9 +155,12 @@ class Run:
         object.__setattr__(self, "zero_stage", stage)
         if choice("sharding", self.sharding, SHARDING) != "zero" and stage != 3:
             refuse("zero_stage", stage, "is not what FSDP does: with it write 3")
-        if self.sharding == "hsdp" and anywhere(self.expert_parallel > 1):
+        if self.sharding == "hsdp":
             problem = "is not planned with sharding='hsdp': experts spread over nodes, states not"
-            refuse("expert_parallel", self.expert_parallel, problem)
+            if anywhere(self.expert_parallel > 1):
+                refuse("expert_parallel", self.expert_parallel, problem)
+            if self.expert_tensor_parallel is not None:
+                refuse("expert_tensor_parallel", self.expert_tensor_parallel, problem)
         if choice("recompute", self.recompute, EVERY_RECOMPUTE) == "alternate":
             for layer in self.model.kinds:
                 check_alternate(layer)
@@ -171,6 +178,7 @@ class Run:
         self._check_speed()
         optional = {
             "price_per_gpu_hour": quantity,
+            "expert_tensor_parallel": count,
             "flops_per_gpu": rate,
             "reserve": amount,
             "keep_gradients": flag,
@@ -258,10 +266,8 @@ class Run:
         """How the GPUs and the batch are shared, refused where it does not come out even."""
         n, B, b = self.num_gpus, self.global_batch_size, self.micro_batch_size
         t, p, c = self.tensor_parallel, self.pipeline_parallel, self.context_parallel
-        v, e = self.interleave, self.expert_parallel
-        sizes = (n, B, b, t, p, c, v, e)
-        ways = (self.context, self.sequence_parallel, self.uneven_stages)
-        for rule in split_rules(self.model, *sizes, *ways):
+        v, e, x = self.interleave, self.expert_parallel, self.expert_tensor_parallel
+        for rule in self.rules():
             rule.check(*rule[1:])
         piped = anywhere(p > 1)
         if self.zero_stage > 1 and piped and self.keep_gradients is None:
@@ -275,7 +281,14 @@ class Run:
         if self.optimizer == "adamw_in_backward" and anywhere(m > 1):
             problem = f"has no step of several passes: here are {show(m)} micro-batches"
             refuse("optimizer", self.optimizer, f"{problem}, whose gradients add up")
-        return Split(n, b, t, p, c, d, m, v, e)
+        return Split(n, b, t, p, c, d, m, v, e, expert_tensor_size(t, c, d, e, x))
+
+    def rules(self, **sizes: int) -> Iterator[Rule]:
+        """What its split must keep to, with some of its sizes changed."""
+        names = ("num_gpus", "global_batch_size", *SIZES, "expert_tensor_parallel")
+        ways = (*names, "context", "sequence_parallel", "uneven_stages")
+        split: Any = {name: getattr(self, name) for name in ways}
+        return split_rules(self.model, **(split | sizes))
 
     @property
     def number_format(self) -> str:
@@ -307,6 +320,11 @@ class Run:
         """GPUs over which ZeRO shards what it shards."""
         every = self.split.data_parallel * self.split.context_parallel
         return every if self.shard_size is None else self.shard_size
+
+    @property
+    def expert_copies(self) -> Size:
+        """GPUs over which ZeRO shards what it shards of experts: those that have the same ones."""
+        return self.sharing * self.split.tensor_parallel // self.split.expert_ways
 
     @property
     def layer_passes(self) -> int:

@@ -24,7 +24,7 @@ from llmtrain_helpers.plan.memory import memory_per_gpu, reserve_bytes
 from llmtrain_helpers.plan.options import SearchOptions
 from llmtrain_helpers.plan.pace import UTILIZATIONS
 from llmtrain_helpers.plan.plan import Plan, plan_run, run_flops, run_traffic
-from llmtrain_helpers.plan.run import spelt_out
+from llmtrain_helpers.plan.run import SIZES, spelt_out
 from llmtrain_helpers.plan.step import kernels_of, launch_seconds, layer_seconds, step_parts
 
 
@@ -68,8 +68,8 @@ def layouts(num_gpus: int, fixed: Mapping[str, int | str], experts: int = 0) -> 
     likely = [
         layout
         for layout in every
-        if num_gpus % (layout.pipeline_parallel * layout.tensor_parallel * layout.expert_parallel)
-        == 0
+        if num_gpus % (layout.pipeline_parallel * layout.tensor_parallel) == 0
+        and num_gpus % (layout.pipeline_parallel * layout.expert_parallel) == 0
         and (layout.pipeline_parallel == 1 or layout.zero_stage == 1 or "zero_stage" in fixed)
     ]
     return likely or every  # of which none comes out even: whoever plans one is told why
@@ -87,10 +87,10 @@ def best_split(
 
     By the plan's own seconds, over 1 to 8 GPUs of tensor parallelism, micro-batches of
     1 to 8, ZeRO 1 and 3, pipelines of up to 16 stages with ZeRO 1, experts spread over up
-    to 64, and nothing recomputed, every other product, or all. `options` are other
-    arguments of `plan_run`; one that says how to split (`recompute`, `zero_stage` or
-    `shard`, `micro_batch_size`, `tensor_parallel`, `pipeline_parallel`,
-    `expert_parallel`) is obeyed, and the others are searched.
+    to 64 (whole, if replicas alone don't divide), and nothing recomputed, every other
+    product, or all. `options` are other arguments of `plan_run`; one that says how to split
+    (`recompute`, `zero_stage` or `shard`, `micro_batch_size`, `tensor_parallel`,
+    `pipeline_parallel`, `expert_parallel`) is obeyed, and the others are searched.
 
     A tuned model's matrices are shared by as few GPUs as will do.
     Where seconds do not tell splits apart, the model of a step does, or, if it does not
@@ -116,7 +116,11 @@ def best_split(
     @cache
     def needed(layout: Layout) -> float:
         """Bytes on a GPU with the reserve; infinite where the layout does not come out even."""
-        run = first.run.if_even(**layout._asdict())
+        changes = layout._asdict()
+        sizes = {name: changes[name] for name in SIZES if name in changes}
+        if not all(rule.holds for rule in first.run.rules(**sizes)):
+            return math.inf
+        run = first.run.if_even(**changes)
         if run is None:
             return math.inf
         return float(memory_per_gpu(run).total + reserve_bytes(run))

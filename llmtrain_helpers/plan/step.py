@@ -21,6 +21,7 @@ from llmtrain_helpers.communication import (
     CommunicationSeconds,
     Traffic,
     bandwidth_of,
+    shared_blocks,
     traffic_seconds,
 )
 from llmtrain_helpers.flops import count_flops, expert_flops
@@ -228,7 +229,8 @@ def travel_seconds(
     split = run.split
     t, p, m = split.tensor_parallel, split.pipeline_parallel, split.accumulation_steps
     replicas = split.data_parallel * split.context_parallel
-    all_reduces = m * split.layers(run.model.num_layers) * (run.layer_passes - 1) * 2
+    blocks = 2 * shared_blocks(run.model, split)
+    all_reduces = m * split.layers(run.model.num_layers) * (run.layer_passes - 1) * blocks
     backward = computing * 2 / run.layer_passes
     overlap_seconds = {2: m * backward, 3: m * computing}.get(run.zero_stage, backward)
     calls = {
@@ -268,7 +270,7 @@ def expert_seconds(run: Run, sent: Result) -> Result:
     spread over r of them and all are as likely.
     """
     e, k, chip = run.expert_parallel, run.model.experts_per_token, run.accelerator
-    r = maximum(e * run.tensor_parallel * run.context_parallel / chip.gpus_per_node, 1)
+    r = maximum(e * run.split.expert_stride / chip.gpus_per_node, 1)
     copies = maximum(k * (e - 1) / e, 1e-30)
     across = sent * minimum((r - 1) * (1 - (1 - 1 / r) ** k) / copies, 1.0)
     in_node, card = bandwidth_of(chip, 1), chip.network_bandwidth

@@ -295,9 +295,11 @@ def _rules(
     uneven_stages = flag("uneven_stages", options.get("uneven_stages", False))
     sizes: dict[str, Any] = {**layouts}
     batch = layouts["global_batch_size"]
+    x = options.get("expert_tensor_parallel")
     for rule in split_rules(
         model,
         **sizes,
+        expert_tensor_parallel=None if x is None else count("expert_tensor_parallel", x),
         context=context,
         sequence_parallel=sequence_parallel,
         uneven_stages=uneven_stages,

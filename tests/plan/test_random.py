@@ -31,7 +31,8 @@ def drawn(dice: Random) -> tuple[dict[str, Any], Plan | None]:
     model = dice.choice(MODELS)
     t, p, c, e = (dice.choice(ways) for ways in ([1, 2, 4], [1, 1, 2, 4], [1, 1, 2], [1, 1, 2, 8]))
     e = e if model.num_experts else 1
-    d, b, m = e * dice.choice([1, 2, 8]), dice.choice([1, 2, 4]), dice.choice([1, 4, 16])
+    of_experts = dice.choice([e, -(-e // (t * c))])  # of which the latter makes them whole
+    d, b, m = of_experts * dice.choice([1, 2, 8]), dice.choice([1, 2, 4]), dice.choice([1, 4, 16])
     arguments = {
         "model": model,
         "accelerator": dice.choice(CHIPS),
