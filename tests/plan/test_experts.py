@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -185,8 +186,9 @@ def test_hybrid_sharding_is_not_planned_with_whole_experts() -> None:
         tiny(tensor_parallel=2, expert_tensor_parallel=1, zero_stage=3, sharding="hsdp")
 
 
-@pytest.mark.parametrize("x", [None, 1])
-def test_a_sweep_has_the_plans_that_are_made_one_by_one(x: int | None) -> None:
+@pytest.mark.parametrize(("x", "number"), [(None, 9), (1, 9), (2, 2)])
+def test_a_sweep_has_the_plans_that_are_made_one_by_one(x: int | None, number: int) -> None:
+    """All that come out even: no model on 16 GPUs, and two GPUs an expert only beside TP 2."""
     choices = {"tensor_parallel": [1, 2, 4], "expert_parallel": [1, 4, 8, 16]}
     one_at_once = {"micro_batch_size": 1, "pipeline_parallel": 1, "zero_stage": 1}
     plans = sweep(
@@ -200,7 +202,7 @@ def test_a_sweep_has_the_plans_that_are_made_one_by_one(x: int | None) -> None:
         **choices,
         **one_at_once,
     )
-    assert len(plans) == 9  # all but the ones on 16 GPUs
+    assert len(plans) == number
     names = ("tensor_parallel", "expert_parallel", "memory", "seconds")
     for t, e, memory, seconds in zip(*(plans.columns()[name] for name in names), strict=True):
         split = {"tensor_parallel": int(t), "expert_parallel": int(e)}
@@ -233,6 +235,22 @@ def test_an_option_is_obeyed_by_the_search_and_by_advice() -> None:
             n for n in range(4, 257) if (r := plan.run.if_even(num_gpus=n)) and Plan.of(r).fits
         ]
         assert fewest_gpus(plan).split.num_gpus == fitting[0]
+
+
+def test_the_fewest_gpus_are_found_though_more_of_them_may_hold_whole_experts() -> None:
+    """TP 4, 8 experts: on 8 replicas four GPUs share each expert, on 12 a GPU has one whole."""
+    plan = plan_run(
+        "Mixtral-8x7B", H100, 32, 1e10, 96, recompute="full", zero_stage=1, reserve=0,
+        tensor_parallel=4, expert_parallel=8,
+    )  # fmt: skip
+    halfway = (plan.memory.total + plan.replace(num_gpus=48).memory.total) / 2
+    assert plan.memory.total < halfway
+    small = plan.replace(accelerator=replace(H100, memory=halfway, shown_memory=None))
+    fits = [
+        n for n in range(8, 97, 4) if (run := small.run.if_even(num_gpus=n)) and Plan.of(run).fits
+    ]
+    assert fits[:2] == [32, 64]
+    assert fewest_gpus(small).split.num_gpus == 32
 
 
 def test_the_report_says_that_experts_are_whole() -> None:
