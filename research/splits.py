@@ -383,6 +383,7 @@ def plan_of(row: Mapping[str, Any]) -> Plan:
         recompute=row["recompute"],
         micro_batch_size=b,
         **split,
+        expert_tensor_parallel=row.get("expert_tensor_parallel"),
         zero_stage=stage,
         keep_gradients=stage > 1 or None,
         context=row.get("context", "ring"),
