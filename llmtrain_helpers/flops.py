@@ -179,6 +179,7 @@ def without_windows(model: Transformer) -> Transformer:
     return replace(model, layers=tuple(layers))
 
 
+@cache_per_model
 @checked
 def expert_flops(model: Transformer, batch_size: Count[Number], recompute: EveryRecompute) -> Size:
     """FLOPs of the experts in an iteration: forward, backward, and what is recomputed.

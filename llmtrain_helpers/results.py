@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from functools import cache, reduce
+from functools import cache, cached_property, reduce
 from math import exp, hypot, log
 from sys import float_info
 from typing import Any, ClassVar, Generic, cast
@@ -94,7 +94,7 @@ class Breakdown(Generic[Exact]):
         values = vars(self)
         return {name: values[name] for name in _parts_of(cast(Any, type(self)))}
 
-    @property
+    @cached_property
     def total(self) -> Exact:
         """The sum of the parts."""
         return sum(self.parts().values())

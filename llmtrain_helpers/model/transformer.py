@@ -7,7 +7,8 @@ its numbers are those of Hugging Face configs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 from llmtrain_helpers.checks import (
@@ -150,75 +151,76 @@ class Transformer:
 
     def numbers(self) -> dict[str, object]:
         """The model's sizes by name; with one kind of layer, those of its parts too."""
-        own = {name: value for name, value in vars(self).items() if name != "layers"}
+        names = (item.name for item in fields(self) if item.name != "layers")
+        own = {name: getattr(self, name) for name in names}
         if len(self.layers) > 1:
             return own
         [(how_many, layer)] = self.layers
         return {"num_layers": how_many, **own, **dict(numbers(layer))}
 
-    @property
+    @cached_property
     def kinds(self) -> tuple[Layer, ...]:
         """Each kind of layer once, in the order in which they come first."""
         if len(self.layers) == 1:  # of arrays, perhaps, which have no hash
             return (self.layers[0][1],)
         return tuple(dict.fromkeys(layer for _, layer in self.layers))
 
-    @property
+    @cached_property
     def num_layers(self) -> Size:
         """How many layers there are, of all kinds."""
         return over_layers(self, lambda layer: 1)
 
-    @property
+    @cached_property
     def num_heads(self) -> Size:
         """Heads of queries; 0 where there is no attention."""
         return self._of_most("mixer", "num_heads", 0)
 
-    @property
+    @cached_property
     def num_kv_heads(self) -> Size:
         """Heads of keys and values; with latent attention as many as of queries."""
         return self._of_most("mixer", "num_kv_heads", 0)
 
-    @property
+    @cached_property
     def head_dim(self) -> Size:
         """The size of a query's head."""
         return self._of_most("mixer", "head_dim", 0)
 
-    @property
+    @cached_property
     def intermediate_size(self) -> Size:
         """How wide the MLP is inside, or one of its experts."""
         return self._of_most("mlp", "intermediate_size", 0)
 
-    @property
+    @cached_property
     def num_experts(self) -> int:
         """Experts of a layer that has any."""
         return int(self._of_most("mlp", "num_experts", 0))
 
-    @property
+    @cached_property
     def experts_per_token(self) -> int:
         """Experts that a token meets in such a layer."""
         return int(self._of_most("mlp", "experts_per_token", 0))
 
-    @property
+    @cached_property
     def gated_mlp(self) -> bool:
         """Whether the MLP has a gate."""
         return bool(self._of_most("mlp", "gated", False))
 
-    @property
+    @cached_property
     def layer_norm(self) -> bool:
         """Whether norms shift as well (LayerNorm), and do not only scale (RMSNorm)."""
         return any(layer.norm_size == 2 for _, layer in self.layers)
 
-    @property
+    @cached_property
     def bias(self) -> bool:
         """Whether the output projection has a bias, as all of a GPT's have."""
         return "o" in self._of_most("mixer", "biases", "")
 
-    @property
+    @cached_property
     def qkv_bias(self) -> bool:
         """Whether the projections to queries, keys and values have biases."""
         return {*"qkv"} <= {*self._of_most("mixer", "biases", "")}
 
-    @property
+    @cached_property
     def qk_norm(self) -> bool:
         """Whether there are norms on queries and keys."""
         return bool(self._of_most("mixer", "qk_norm", ""))

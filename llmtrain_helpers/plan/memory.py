@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from llmtrain_helpers.activations import ActivationCount, count_activations, value_bytes
-from llmtrain_helpers.checks import Result, Size, cache_per_model, choice, is_array
+from llmtrain_helpers.checks import Result, Size, cache_per_model, choice, is_array, unchecked
 from llmtrain_helpers.finetune import RECOMPUTED, tuned_stored
 from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.memory import (
@@ -211,9 +211,10 @@ def sharded_states(run: Run, parameters: Size, matrices: Size, replicas: Size) -
     So many of them are in `matrices` of layers. With the copy that an update makes.
     """
     each, stage, update = run.bytes_of, run.zero_stage, run.update
-    states = model_state_bytes(parameters, each, stage, replicas).parts()
+    bytes_of = unchecked(model_state_bytes)
+    states = bytes_of(parameters, each, stage, replicas).parts()
     if run.keep_gradients:
-        unsharded = model_state_bytes(parameters, each, min(stage, 1), replicas)
+        unsharded = bytes_of(parameters, each, min(stage, 1), replicas)
         states["gradients"] = unsharded.gradients
     ways = replicas if stage else 1
     if update == "muon":
@@ -404,7 +405,7 @@ def whole_parameters(run: Run, stage: Stage) -> tuple[Result, Result]:
 
     And those of the largest layer, without experts that no other GPU shares.
     """
-    model, h = run.model, run.model.hidden_size
+    model = run.model
     t, ways = run.split.tensor_parallel, run.split.expert_ways
     alone = (run.expert_copies == 1) & (run.sharing > 1) & (run.offload != "weights")
     spread = where(alone, 0, 1)
@@ -412,8 +413,14 @@ def whole_parameters(run: Run, stage: Stage) -> tuple[Result, Result]:
     outer = stage.embedding * embedding_parameters(model)
     outer = outer + stage.head * (1 - tied) * head_parameters(model)
     of_layers = (
-        divide((all_of_it - experts) * ways + spread * experts * t, t * ways)
-        for layer in model.kinds
-        for all_of_it, experts in [(layer.parameters(h), layer.expert_parameters(h))]
+        divide((every - experts) * ways + spread * experts * t, t * ways)
+        for every, experts in parameters_of_kinds(model)
     )
     return divide(outer, t), greatest(of_layers)
+
+
+@cache_per_model
+def parameters_of_kinds(model: Transformer) -> list[tuple[Size, Size]]:
+    """Parameters of a layer of each kind, and those of its experts among them."""
+    h = model.hidden_size
+    return [(layer.parameters(h), layer.expert_parameters(h)) for layer in model.kinds]

@@ -7,7 +7,7 @@ are those of `Run`, which has them checked.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from inspect import Parameter, signature
 from types import NoneType
 from typing import (
@@ -328,9 +328,8 @@ def _explained(name: str) -> str:
     )
 
 
-def check_names(caller: str, names: Iterable[str], choices: Iterable[str]) -> None:
+def check_names(caller: str, names: Iterable[str], choices: Collection[str]) -> None:
     """Refuse a keyword that isn't one of the choices, as Python does, and offer the nearest."""
-    choices = {*choices}
     for name in names:
         if name not in choices:
             from difflib import get_close_matches  # only errors need it

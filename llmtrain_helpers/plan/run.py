@@ -31,6 +31,7 @@ from llmtrain_helpers.checks import (
     refuse,
     show,
     single,
+    unchecked,
 )
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.duration import checked_utilizations
@@ -76,6 +77,18 @@ SIZES = (
 
 NUMBERS = ("num_gpus", "tokens", "global_batch_size", *SIZES)
 """The arguments that are whole numbers, or arrays of them in a sweep."""
+
+OPTIONAL = {
+    "price_per_gpu_hour": quantity,
+    "expert_tensor_parallel": count,
+    "flops_per_gpu": rate,
+    "reserve": amount,
+    "keep_gradients": flag,
+    "compiled": flag,
+    "overlap": flag,
+    "fused_mlp": flag,
+}
+"""The arguments that are checked unless they're None, each with its check."""
 
 UNTUNED = (
     *("pipeline_parallel", "context_parallel", "interleave", "expert_parallel"),
@@ -176,20 +189,10 @@ class Run:
         if self.stops is not None:
             object.__setattr__(self, "stops", checked_stops(self.stops))
         self._check_speed()
-        optional = {
-            "price_per_gpu_hour": quantity,
-            "expert_tensor_parallel": count,
-            "flops_per_gpu": rate,
-            "reserve": amount,
-            "keep_gradients": flag,
-            "compiled": flag,
-            "overlap": flag,
-            "fused_mlp": flag,
-        }
-        for name, check in optional.items():
+        for name, check in OPTIONAL.items():
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, check(name, getattr(self, name)))
-        arrays = {name: getattr(self, name) for name in (*NUMBERS, *optional)}
+        arrays = {name: getattr(self, name) for name in (*NUMBERS, *OPTIONAL)}
         P = count_parameters(self.model)
         broadcast(**vars(self.accelerator), model=P.total, **arrays)
         if self.tuning is not None:
@@ -276,8 +279,8 @@ class Run:
                 "step, as FSDP can) or False (sharded in each); DeepSpeed refuses both"
             )
             refuse("zero_stage", self.zero_stage, problem)
-        d = data_parallel_size(n, t, p, c)
-        m = accumulation_steps(B, b, d)
+        d = unchecked(data_parallel_size)(n, t, p, c)
+        m = unchecked(accumulation_steps)(B, b, d)
         if self.optimizer == "adamw_in_backward" and anywhere(m > 1):
             problem = f"has no step of several passes: here are {show(m)} micro-batches"
             refuse("optimizer", self.optimizer, f"{problem}, whose gradients add up")
@@ -290,7 +293,7 @@ class Run:
         split: Any = {name: getattr(self, name) for name in ways}
         return split_rules(self.model, **(split | sizes))
 
-    @property
+    @cached_property
     def number_format(self) -> str:
         """The format of matrix products: the one asked for, or the chip's own 16 bits."""
         return self.accelerator.training_format if self.format is None else self.format
@@ -307,7 +310,7 @@ class Run:
         """The chip's dense peak in that format, in FLOP/s."""
         return self.accelerator.peak(self.number_format)
 
-    @property
+    @cached_property
     def shard_size(self) -> Size | None:
         """GPUs of a node that share the states with hybrid sharding; None for all replicas."""
         if self.sharding != "hsdp":
@@ -315,7 +318,7 @@ class Run:
         replicas = self.split.data_parallel * self.split.context_parallel
         return minimum(replicas, maximum(self.accelerator.gpus_per_node // self.tensor_parallel, 1))
 
-    @property
+    @cached_property
     def sharing(self) -> Size:
         """GPUs over which ZeRO shards what it shards."""
         every = self.split.data_parallel * self.split.context_parallel

@@ -136,15 +136,15 @@ def step_parts(run: Run, sent: Traffic) -> StepSeconds | None:
 
     def parts(kernels: Kernels) -> StepSeconds:
         """All parts with such kernels, which launch, and compute the loss."""
-        launches = here * launch_seconds(run, kernels)
-        of_layers = layer_seconds(run, computing, launches) + (tensor + context + expert) / m
+        alongside = layer_seconds(run, computing, here * launch_seconds(run, kernels))
+        of_layers = alongside + (tensor + context + expert) / m
         # The logits and their loss, on a stage that may have a layer less.
         through_memory = kernels.loss_bytes * (model.sequence_length * model.vocab_size) / (t * c)
         head = b * (counted.head / (wide_rate * t * c) + through_memory / bandwidth)
         return StepSeconds(
             matmuls=m * matmuls,
             memory=m * memory,
-            kernel_launch=m * (layer_seconds(run, computing, launches) - computing),
+            kernel_launch=m * (alongside - computing),
             tensor=tensor,
             context=context,
             expert=expert,
