@@ -95,14 +95,17 @@ class Plan:
     seconds: Interval
 
     @classmethod
-    def of(cls, run: Run) -> Plan:
-        """Return the plan of a run: what `plan_run` does once it has put the run together."""
+    def of(cls, run: Run, memory: Memory | None = None) -> Plan:
+        """Return the plan of a run: what `plan_run` does once it has put the run together.
+
+        `memory` is that of its GPUs, if it's been counted already.
+        """
         instance("run", run, Run)
         model, split = run.model, run.split
         flops = run_flops(run, run.global_batch_size, run.recompute)
         steps = iterations(run.tokens, run.global_batch_size, model.sequence_length)
         sent = run_traffic(run)
-        memory = memory_per_gpu(run)
+        memory = memory_per_gpu(run) if memory is None else memory
         step = None if run.tuning is not None else step_parts(run, sent)
         work = flops.total + excess_flops(run, run.global_batch_size)
         at_peak = work * (1 + split.bubble) / (split.num_gpus * run.peak)

@@ -8,15 +8,18 @@ found is shorter than their bound. Sources: those of `plan`.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from dataclasses import fields
+from functools import cache, lru_cache, partial
 from itertools import product
 from typing import Any, NamedTuple, Unpack
 
-from llmtrain_helpers.checks import is_array, refuse, single
-from llmtrain_helpers.communication import NODE_BANDWIDTH
+from llmtrain_helpers.checks import cache_per_model, choice, is_array, refuse, single
+from llmtrain_helpers.communication import NODE_BANDWIDTH, traffic_seconds
 from llmtrain_helpers.finetune import RECOMPUTED
-from llmtrain_helpers.flops import EveryRecompute
+from llmtrain_helpers.flops import EVERY_RECOMPUTE, EveryRecompute
+from llmtrain_helpers.memory import Memory
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import Chip, Model, known_accelerator, known_model
 from llmtrain_helpers.parameters import count_parameters
@@ -24,7 +27,7 @@ from llmtrain_helpers.plan.memory import memory_per_gpu, reserve_bytes
 from llmtrain_helpers.plan.options import SearchOptions
 from llmtrain_helpers.plan.pace import UTILIZATIONS
 from llmtrain_helpers.plan.plan import Plan, plan_run, run_flops, run_traffic
-from llmtrain_helpers.plan.run import SIZES, spelt_out
+from llmtrain_helpers.plan.run import NUMBERS, SIZES, Run, spelt_out
 from llmtrain_helpers.plan.step import kernels_of, launch_seconds, layer_seconds, step_parts
 
 
@@ -59,6 +62,13 @@ def layouts(num_gpus: int, fixed: Mapping[str, int | str], experts: int = 0) -> 
     >>> tuple(layouts(1, {"recompute": "full", "micro_batch_size": 2})[0])
     ('full', 1, 1, 1, 2, 1)
     """
+    return [*_layouts(num_gpus, tuple(fixed.items()), experts)]
+
+
+@lru_cache(64)
+def _layouts(num_gpus: int, given: tuple[tuple[str, int | str], ...], experts: int) -> list[Layout]:
+    """The same for what is given as pairs: many models are asked about on the same GPUs."""
+    fixed = dict(given)
     whole = tuple(e for e in TRIED["expert_parallel"] if e == 1 or (experts and experts % e == 0))
     trials = {**TRIED, "expert_parallel": whole}
     choices: list[tuple[Any, ...]] = [
@@ -112,19 +122,7 @@ def best_split(
     _check_single(model, accelerator, run)
     tried = layouts(n, _of_layout(fixed), model.num_experts)
     first = _first_even(model, accelerator, tried, run)
-
-    @cache
-    def needed(layout: Layout) -> float:
-        """Bytes on a GPU with the reserve; infinite where the layout does not come out even."""
-        changes = layout._asdict()
-        sizes = {name: changes[name] for name in SIZES if name in changes}
-        if not all(rule.holds for rule in first.run.rules(**sizes)):
-            return math.inf
-        run = first.run.if_even(**changes)
-        if run is None:
-            return math.inf
-        return float(memory_per_gpu(run).total + reserve_bytes(run))
-
+    needs = Needs(first.run)
     groups = [tried]
     if first.run.tuning is not None:  # whose seconds don't say what sharing a matrix costs
         widths = sorted({layout.tensor_parallel for layout in tried})
@@ -136,20 +134,114 @@ def best_split(
         for bound, layout in sorted(bounds, key=lambda pair: pair[0]):
             if bound > price[: len(bound)]:
                 break
-            if needed(layout) <= first.card:
-                plan = first.replace(**layout._asdict())
+            if needs.within(first.card, layout):
+                plan = needs.plan(layout)
                 if step_price(plan, first) < price:
                     best, price = plan, step_price(plan, first)
         if best is not None:
             return best
-    return first.replace(**min(tried, key=needed)._asdict())
+    nearest = tried[0]
+    for layout in tried:
+        least = needs.exactly(nearest)
+        if needs.within(least, layout) and needs.exactly(layout) < least:
+            nearest = layout
+    return needs.plan(nearest)
+
+
+class Counted(NamedTuple):
+    """The run of a layout and the memory of its GPU; with the reserve, its states and all of it."""
+
+    run: Run
+    memory: Memory
+    states: float
+    needed: float
+
+
+class Needs:
+    """Bytes that a GPU needs under other layouts of a run, with the reserve.
+
+    Counted only where those of similar layouts don't say that it's too much.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.even = run, cache(partial(comes_out_even, run))
+        self.counted: dict[Layout, Counted | None] = {}
+        self.similar = defaultdict[Layout, list[Counted]](list)
+        self.states = defaultdict[Layout, float](float)
+
+    def within(self, limit: float, layout: Layout) -> bool:
+        """Whether a layout needs at most so many bytes."""
+        return self.at_least(layout) <= limit and self.exactly(layout) <= limit
+
+    def at_least(self, layout: Layout) -> float:
+        """A bound from below.
+
+        Micro-batch and recomputation don't change the states. With half as many sequences at
+        once all else is half or more of what it was, and with more of them it's never less, as
+        long as a step has several passes.
+        """
+        b = layout.micro_batch_size
+        ways = layout.tensor_parallel * layout.pipeline_parallel * self.run.context_parallel
+        several = self.run.global_batch_size * ways > self.run.num_gpus * b
+        bounds = [self.states[_of_states(layout)]]
+        for other in self.similar[_of_one(layout)]:
+            if b < other.run.micro_batch_size:
+                share = b / other.run.micro_batch_size
+                bounds.append(other.states + share * (other.needed - other.states))
+            elif several:
+                bounds.append(other.needed)
+        return max(bounds)
+
+    def exactly(self, layout: Layout) -> float:
+        """The bytes; infinite where the layout does not come out even."""
+        if layout not in self.counted:
+            self.counted[layout] = counted = self._count(layout)
+            if counted is not None:
+                self.similar[_of_one(layout)].append(counted)
+                self.states[_of_states(layout)] = counted.states
+        counted = self.counted[layout]
+        return math.inf if counted is None else counted.needed
+
+    def plan(self, layout: Layout) -> Plan:
+        """The plan of a layout; ValueError where it does not come out even."""
+        counted = self.counted.get(layout)
+        if counted is None:
+            return Plan.of(self.run.replace(**layout._asdict()))
+        return Plan.of(counted.run, counted.memory)
+
+    def _count(self, layout: Layout) -> Counted | None:
+        sizes = layout._replace(recompute="none", zero_stage=0)  # which have to come out even
+        run = self.run.if_even(**layout._asdict()) if self.even(sizes) else None
+        if run is None:
+            return None
+        memory, reserve = memory_per_gpu(run), reserve_bytes(run)
+        states = memory.weights + memory.main_weights + memory.optimizer
+        return Counted(run, memory, float(states + reserve), float(memory.total + reserve))
+
+
+def _of_one(layout: Layout) -> Layout:
+    """A layout with one sequence at once."""
+    return layout._replace(micro_batch_size=1)
+
+
+def _of_states(layout: Layout) -> Layout:
+    """The layout with the same states that goes for all of them."""
+    return layout._replace(micro_batch_size=1, recompute="none")
+
+
+def comes_out_even(run: Run, layout: Layout) -> bool:
+    """Whether a run's sizes divide under a layout, without the words of a refusal."""
+    changes = layout._asdict()
+    return all(rule.holds for rule in run.rules(**{x: changes[x] for x in SIZES if x in changes}))
 
 
 def _of_layout(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the options say of a layout, each of its numbers checked."""
+    """Return what the options say of a layout, checked."""
     layout = {name: options[name] for name in TRIED if name in options}
     for name in {*layout} - {"recompute"}:
         layout[name] = single(name, layout[name], least=int(name != "zero_stage"))
+    if "recompute" in layout:
+        choice("recompute", layout["recompute"], EVERY_RECOMPUTE)
     return layout
 
 
@@ -180,8 +272,8 @@ def _first_even(
 def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, float]]:
     """The two numbers that the `step_price` of each layout begins with, at the least.
 
-    Those of computing alone, as if layers came out even over the stages, nothing was
-    sent and no update made; a head hides where an uneven last stage has room for it.
+    As if layers came out even over the stages, and nothing was sent but inside of them, and
+    no update made; a head hides where an uneven last stage has room for it.
     """
     run, split = first.run, first.split
     n, c, v, B = split.num_gpus, split.context_parallel, split.interleave, run.global_batch_size
@@ -189,48 +281,93 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
         run.utilizations is None and first.shares not in UTILIZATIONS.values()
     )
     unit = float(first.seconds_per_iteration.likely)
+    assumed = {name: getattr(run, name) for name in ASSUMED}
 
     @cache
-    def computing(recompute: EveryRecompute, t: int) -> tuple[float, float, float]:
-        """Seconds of a sequence, of launching its kernels, and its head, on GPUs that share it."""
-        one_stage = run.if_even(
-            num_gpus=t * c,
-            global_batch_size=1,
-            micro_batch_size=1,
-            tensor_parallel=t,
-            pipeline_parallel=1,
-            interleave=1,
-            expert_parallel=1,
-            imbalance=1,
-            recompute=recompute,
-        )
-        step = None if one_stage is None else step_parts(one_stage, run_traffic(one_stage))
-        if one_stage is None or step is None:
-            return 0.0, 0.0, 0.0
-        head = 0.0 if run.uneven_stages else float(step.head)
-        launches = float(launch_seconds(one_stage, kernels_of(run)[1]))
-        return float(step.matmuls + step.memory), launches, head
+    def unsplit(recompute: EveryRecompute, t: int) -> Unsplit:
+        """Seconds of a sequence on GPUs that share it."""
+        return unsplit_seconds(run.model, run.accelerator, recompute, t, c, **assumed)
 
-    for recompute, p, _, t, b, _ in tried:
+    @cache
+    def at_peak(recompute: EveryRecompute) -> float:
+        """Seconds of a step at the chip's peak; infinite where tuning refuses it."""
+        if run.tuning is not None and recompute not in RECOMPUTED:
+            return math.inf
+        return float(run_flops(run, 1, recompute).total * B / (n * run.peak))
+
+    for recompute, p, _, t, b, e in tried:
+        if math.isinf(at_peak(recompute)):
+            yield math.inf, math.inf
+            continue
         sequences = B * t * p * c / n  # of each replica in a step
         m = max(sequences / b, 1)
         bubble = 0.0 if p == 1 else float((p - 1) / (v * m))
-        if run.tuning is not None and recompute not in RECOMPUTED:
-            yield math.inf, math.inf  # refused
-            continue
-        at_peak = run_flops(run, 1, recompute).total * B / (n * run.peak)
         step = 0.0
         if first.step is not None:
-            a_sequence, launches, head = computing(recompute, t)
-            layers = sequences * layer_seconds(run, a_sequence, launches / b) / p
-            step = float((layers * (1 + bubble) + sequences * head) / first.step.total)
+            a_sequence = unsplit(recompute, t)
+            of_layers = layer_seconds(run, a_sequence.computing, a_sequence.launches / b)
+            whole = n // (t * p) % e != 0  # whole experts need fewer sums inside a layer
+            layers = sequences * (of_layers + (0 if whole else a_sequence.travel)) / p
+            step = float((layers * (1 + bubble) + sequences * a_sequence.head) / first.step.total)
         if run.flops_per_gpu is not None:
-            seconds = float(at_peak * run.peak / run.flops_per_gpu) / unit
+            seconds = float(at_peak(recompute) * run.peak / run.flops_per_gpu) / unit
         elif by_step:
             seconds = step
         else:
-            seconds = float(at_peak * (1 + bubble) / first.shares.steps[1]) / unit
+            seconds = float(at_peak(recompute) * (1 + bubble) / first.shares.steps[1]) / unit
         yield round(seconds, 6), round(max(step, 0.0 if first.step else seconds), 6)
+
+
+ASSUMED = tuple(
+    item.name
+    for item in fields(Run)
+    if item.init and item.name not in {*NUMBERS, "model", "accelerator", "recompute", "imbalance"}
+)
+"""What a run assumes, whatever is trained and however it's split."""
+
+
+class Unsplit(NamedTuple):
+    """Seconds of a sequence on GPUs that share matrices and sequences alone.
+
+    Of its layers: what they compute, launch, and send without latency; and of its head.
+    """
+
+    computing: float = 0.0
+    launches: float = 0.0
+    travel: float = 0.0
+    head: float = 0.0
+
+
+@cache_per_model
+def unsplit_seconds(
+    model: Transformer,
+    accelerator: Accelerator,
+    recompute: EveryRecompute,
+    tensor_parallel: int,
+    context_parallel: int,
+    **assumed: Any,
+) -> Unsplit:
+    """Seconds of a sequence where nothing else is split; 0 where that doesn't come out even."""
+    t, c, s = tensor_parallel, context_parallel, model.sequence_length
+    ways = assumed | {"tensor_parallel": t, "context_parallel": c}
+    try:
+        run = Run(model, accelerator, t * c, s, 1, recompute, **ways)
+    except ValueError:
+        return Unsplit()
+    sent = run_traffic(run)
+    step = step_parts(run, sent)
+    if step is None:
+        return Unsplit()
+    hidden = dict.fromkeys(run.overlapped_traffic, step.matmuls)
+    seconds = traffic_seconds(sent, accelerator, run.split, calls={}, behind=hidden)
+    assert seconds is not None  # a step has links
+    visible = seconds.visible
+    return Unsplit(
+        computing=float(step.matmuls + step.memory),
+        launches=float(launch_seconds(run, kernels_of(run)[1])),
+        travel=float(visible["tensor"] + visible["sequence"] + visible["context"]),
+        head=0.0 if run.uneven_stages else float(step.head),
+    )
 
 
 def step_price(plan: Plan, first: Plan) -> tuple[float, ...]:

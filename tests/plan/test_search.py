@@ -10,7 +10,7 @@ import pytest
 
 from llmtrain_helpers import Accelerator, best_split, budget, published, shelf
 from llmtrain_helpers.plan.plan import Plan
-from llmtrain_helpers.plan.search import layouts, least_prices, step_price
+from llmtrain_helpers.plan.search import Needs, layouts, least_prices, step_price
 
 H100 = published.accelerator("H100 SXM")
 A100 = published.accelerator("A100 80GB SXM")
@@ -144,6 +144,22 @@ def test_the_bound_of_a_layout_lies_below_its_step_and_near_the_best_of_them() -
                 assert bound[1] <= price[1] + 2e-6, (options, layout)
                 nearest = max(nearest, bound[1] / price[1])
     assert nearest > 0.99
+
+
+def test_a_layout_never_needs_less_than_similar_ones_say() -> None:
+    dice, near = Random(6), 0
+    for _ in range(6):
+        model, n, options = dealt_unevenly(dice)
+        options["zero_stage"] = dice.choice([1, 3])
+        given = {x: options[x] for x in ("expert_parallel", "zero_stage") if x in options}
+        needs = Needs(best_split(model, H100, n, 8 * n, **options).run)
+        tried = layouts(n, given, model.num_experts)
+        dice.shuffle(tried)
+        for layout in tried:
+            least = needs.at_least(layout)
+            assert least <= needs.exactly(layout) * (1 + 1e-12), (options, layout)
+            near += least > 0.9 * needs.exactly(layout)
+    assert near > 50
 
 
 def test_no_split_is_better_however_layers_and_experts_are_dealt() -> None:
