@@ -368,7 +368,7 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
 def plan_of(row: Mapping[str, Any]) -> Plan:
     """The plan of a measured row: one step of the batch that its replicas make."""
     split: dict[str, Any] = {name: int(row.get(name) or 1) for name in _SPLIT}
-    model, b = row.get("shape") or _shape(row), int(row["micro_batch_size"])
+    model, b = _shape(row), int(row["micro_batch_size"])
     n = int(row["num_gpus"])
     t, p, c = (split[f"{x}_parallel"] for x in ("tensor", "pipeline", "context"))
     sequences = n // (t * p * c) * b
@@ -376,7 +376,7 @@ def plan_of(row: Mapping[str, Any]) -> Plan:
     stage = int(row.get("zero_stage") or 0)
     return plan_run(
         model,
-        row.get("chip") or published.accelerator(row["accelerator"]),
+        row.get("chip") or _accelerator(row["accelerator"]),
         n,
         B * model.sequence_length,
         B,
@@ -395,9 +395,23 @@ def plan_of(row: Mapping[str, Any]) -> Plan:
     )
 
 
+_accelerator = cache(published.accelerator)
+
+_config_model = cache(published.config_model)
+
+_gpt = cache(Transformer.gpt)
+
+_shapes: dict[str, Transformer] = {}
+"""The shapes of rows by all that they say: one for equal rows, whose plans then count it once."""
+
+
 def _shape(row: Mapping[str, Any]) -> Transformer:
-    shape = ("num_layers", "hidden_size", "num_heads", "vocab_size", "sequence_length")
-    return Transformer.gpt(*(row[name] for name in shape))
+    """The shape of a row: its own, or that of a GPT with its sizes."""
+    own = row.get("shape")
+    if own is not None:
+        return _shapes.setdefault(repr(own), own)
+    sizes = ("num_layers", "hidden_size", "num_heads", "vocab_size", "sequence_length")
+    return _gpt(*(row[name] for name in sizes))
 
 
 def _as_it_is(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -421,7 +435,7 @@ def _bloom(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Whole rows of more than a node; Jean Zay has 50 GB/s a node, no card for each."""
     needed = ("num_layers", "num_heads", "seconds_per_iteration", "micro_batch_size")
     if all(row.get(name) for name in needed) and row["num_gpus"] > 8:
-        chip = published.accelerator(row["accelerator"])
+        chip = _accelerator(row["accelerator"])
         yield {**row, "chip": replace(chip, network_bandwidth=6.25e9)}
 
 
@@ -444,7 +458,7 @@ def _bridge(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         tokens = row["tokens_per_s_per_gpu"] * row["num_gpus"]
         yield {
             **row,
-            "shape": published.config_model(name, row["sequence_length"]),
+            "shape": _config_model(name, row["sequence_length"]),
             "zero_stage": 3 if row.get("fsdp") else 1,
             "model": name,
             "num_layers": name,  # keeps one model's splits in a group of their own
@@ -454,7 +468,7 @@ def _bridge(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _simumax(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """A few layers of a known model on a node of B200, sharded with nothing overlapped."""
-    model = published.config_model(row["model"], row["sequence_length"])
+    model = _config_model(row["model"], row["sequence_length"])
     layers, remaining = [], row["num_layers"]
     for how_many, layer in model.layers:
         depth = min(how_many, remaining)
@@ -472,7 +486,7 @@ def _of_software(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Steps of known software, with everything that a plan needs."""
     if not all(row.get(name) for name in ("micro_batch_size", "global_batch_size")):
         return
-    chip = published.accelerator(_CARDS.get(row["team"], row["accelerator"]))
+    chip = _accelerator(_CARDS.get(row["team"], row["accelerator"]))
     if row["num_gpus"] <= chip.gpus_per_node:  # a node alone needs no network
         chip = replace(chip, network_bandwidth=chip.network_bandwidth or chip.link_bandwidth)
     network = row.get("network_bandwidth", chip.network_bandwidth)
