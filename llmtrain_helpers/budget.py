@@ -157,12 +157,12 @@ class Frontier:
         return min(self._able(), key=lambda point: point.loss.likely)
 
     def promised(self) -> Frontier:
-        """The same shapes with the tokens that a first run can promise (`Plan.first_run`)."""
+        """The same shapes with the tokens that can be promised, at the slow end."""
         return replace(self, points=tuple(map(self._promised, self.points)))
 
     @property
     def first_run(self) -> Point:
-        """The best for a first run: of the lowest loss with the tokens that it can promise."""
+        """The best to promise: of the lowest loss with the tokens of the slow end."""
         return self.promised().best
 
     def _promised(self, point: Point) -> Point:

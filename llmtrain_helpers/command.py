@@ -418,7 +418,7 @@ def _trained(given: Mapping[str, Any], switches: Mapping[str, bool]) -> str:
     summary = (
         f"{units.exact(n)} {chip.name} in {units.short(days)} days{cost}, by sequences of {s} "
         f"tokens. Of {len(front.points)} shapes like Llama's, those that fit come to their lowest "
-        f"loss with {in_words(best)}; with what even a first run can promise, {in_words(first)}."
+        f"loss with {in_words(best)}; at the slow end, to be promised, with {in_words(first)}."
     )
     at = [point.name for point in front.points].index(best.name)
     rows = [("parameters", "tokens", "likely", "loss", "fits")]

@@ -159,7 +159,7 @@ def weights() -> str:
 
 def shares() -> str:
     """Write which share of its peak a published run reaches."""
-    speeds = ("to promise, for a first run", "usual", "the fast ones")
+    speeds = ("to promise", "usual", "the fast ones")
     rates = zip(UTILIZATIONS, speeds, strict=True)
     words = (f"<b>{share:.0%}</b> {speed}" for share, speed in rates)
     return section(

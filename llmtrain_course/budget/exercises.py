@@ -137,7 +137,7 @@ class OwnRun(Exercise):
                 "reserve leaves."
             )
         taken = days * T / float(plan.first_run_tokens(days))
-        summary = f"a first run may take {units.digits(taken)} of your {days:g} days for them."
+        summary = f"they take {units.digits(taken)} days at the slow end, and you have {days:g}."
         if taken > ROUNDED * days:
             return False, f"too many tokens: {summary}"
         if taken < USED_AT_LEAST * days:

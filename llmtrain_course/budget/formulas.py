@@ -195,14 +195,14 @@ def rough_frontier(
     shapes: Mapping[str, Transformer] | Sequence[Transformer],
     law: str | Law = "besiroglu",
     planned: str = "",
-    first_run: bool = False,
+    promised: bool = False,
 ) -> list[Outcome]:
     """The shapes of a shelf at a budget, from a search on a doubling of nodes alone.
 
     Each GPU is taken to be as fast as at the doubling below, where the splits are
     remembered, so that any number of nodes is answered at once; `planned` names a shape
     with a plan on just these GPUs. On a doubling it is what `frontier` finds, or its
-    `promised` for a `first_run`. ValueError as there.
+    `promised`. ValueError as there.
 
     >>> from llmtrain_helpers import shelf
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
@@ -213,7 +213,7 @@ def rough_frontier(
     n, time, known_law = single("num_gpus", num_gpus), one("days", days, quantity), loss_law(law)
     models, outcomes = named_shapes(shapes), []
     choice("planned", planned, ["", *models])
-    slow = flag("first_run", first_run)
+    slow = flag("promised", promised)
     for name, model in models.items():
         plan_of, gpus = (plan_on_nodes, n) if name == planned else (usual_plan, doubling_below(n))
         plan = plan_of(model, accelerator, gpus)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -57,8 +57,8 @@ _STOPS = {name: units.read(name) for name in _SHELF}
 """Their parameters in two digits, as people write them: where the slider stops."""
 
 
-USUAL, FIRST = "as usual", "a first run"
-"""What others usually reach, and the slow end, which a first run can promise."""
+LIKELY, SLOW = "likely", "slow end"
+"""The speed that others most likely reach, and the one that you can promise."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Setting:
     days: float = 21
     money: float = 80_640
     size: float = _STOPS["7.2B"]
-    speed: str = USUAL
+    speed: str = LIKELY
     chip: str = "H100 SXM"
     price: float = 2.5
     law: str = LAWS["besiroglu"].name
@@ -91,18 +91,16 @@ class Setting:
         return self.num_gpus * self.days * 24 * self.price
 
     @property
-    def first_run(self) -> bool:
-        """Whether the tokens are those that a first run can promise."""
-        return self.speed == FIRST
+    def promised(self) -> bool:
+        """Whether the tokens are those that can be promised, at the slow end."""
+        return self.speed == SLOW
 
     @cached_property
     def shapes(self) -> dict[str, Transformer]:
         """The shelf, and the own model where it is told by its name."""
         if not self.model.strip():
             return _SHELF
-        own = known_model(self.model.strip())
-        length = min(4096, int(own.num_positions) or 4096)
-        return {**_SHELF, self.shape: replace(own, sequence_length=length)}
+        return {**_SHELF, self.shape: known_model(self.model.strip())}
 
     @property
     def shape(self) -> str:
@@ -113,7 +111,7 @@ class Setting:
     def dots(self) -> list[Outcome]:
         """Every shape on the GPUs, by its size, the own one planned on just so many."""
         given = _chip(self.chip), self.num_gpus, self.days, self.shapes, _LAWS[self.law]
-        dots = rough_frontier(*given, planned=self.shape, first_run=self.first_run)
+        dots = rough_frontier(*given, planned=self.shape, promised=self.promised)
         return sorted(dots, key=lambda dot: dot.parameters)
 
     @property
@@ -130,7 +128,7 @@ class Setting:
 _SETTINGS = {
     "64 H100 for three weeks": Setting(),
     "100,000 dollars in a month": Setting(30, 100_000, _STOPS["24B"]),
-    "8 A100 for a month": Setting(30, 8640, _STOPS["4.2B"], USUAL, "A100 80GB SXM", 1.5),
+    "8 A100 for a month": Setting(30, 8640, _STOPS["4.2B"], LIKELY, "A100 80GB SXM", 1.5),
     "A large laboratory": Setting(54, 53_084_160, _STOPS["330B"]),
 }
 
@@ -161,9 +159,7 @@ _CONTROLS = {
         stops=tuple(_STOPS.values()),
     ),
     "speed": controls.choice(
-        "Speed",
-        "What others usually reach, or the slow end, which a first run can promise.",
-        (USUAL, FIRST),
+        "Speed", "The likely speed, or the slow end, which is what you can promise.", (LIKELY, SLOW)
     ),
     "chip": controls.CHIP,
     "price": controls.PRICE,
@@ -187,7 +183,7 @@ def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -
     code = (
         f"frontier(published.accelerator({setting.chip!r}), {setting.num_gpus}, "
         f"{setting.days:g}, shelf(), law={law!r}, price_per_gpu_hour={setting.price:g})"
-        f"{'.promised()' if setting.first_run else ''}"
+        f"{'.promised()' if setting.promised else ''}"
     )
     html = "".join(
         [
@@ -257,7 +253,7 @@ def _offers(own: Outcome, best: Outcome | None) -> list[common.Offer]:
 
 def _table(setting: Setting, own: Outcome) -> str:
     n, days, plan = setting.num_gpus, setting.days, setting.plan
-    tokens, split = most_tokens(plan, days), plan.split
+    tokens, split, length = most_tokens(plan, days), plan.split, plan.run.model.sequence_length
     at_peak = plan.run.peak * n * days * units.DAY
     ways = (
         f"TP {split.tensor_parallel}, PP {split.pipeline_parallel}, "
@@ -275,7 +271,7 @@ def _table(setting: Setting, own: Outcome) -> str:
         ["tokens for each parameter", units.digits(own.tokens / own.parameters, 2)],
         ["split", ways],
         ["recomputed", plan.run.recompute],
-        ["batch", f"{plan.run.global_batch_size} sequences of 4,096 tokens"],
+        ["batch", f"{plan.run.global_batch_size} sequences of {length:,} tokens"],
         ["memory of a GPU", f"{units.gigabytes(plan.memory.total)}, {fit}"],
         ["GPU-hours", units.count(24 * n * days)],
         ["cost", units.dollars(setting.cost)],

@@ -132,7 +132,7 @@ of a repair; times the spares that those take."""
 
 _MOST_PROMISED, _NODE, _NEAR = 1.2, 8, 0.02
 """Times the days with the worst outages that still say something; GPUs of a node; by how much
-a first run may be late, as in plan-d."""
+the slow end may be late, as in plan-d."""
 
 
 class OwnCalendar(Exercise):
@@ -168,19 +168,20 @@ class OwnCalendar(Exercise):
         if problem := _problem_with_spares(n, spares):
             return False, problem
         span = f"{units.digits(best)} days with few outages, {units.digits(worst)} with many"
-        first = 0.0
+        slow_end = 0.0
         if not _is_measured(design):
-            first = _days_of_first_run(work)
-            latest = units.digits(first)
-            span += f", and up to {latest} as a first run"
-            if first > limit * (1 + _NEAR):
+            slow_end = _slow_end(work)
+            latest = units.digits(slow_end)
+            span += f", and up to {latest} at the slow end of the plan"
+            if slow_end > limit * (1 + _NEAR):
                 return False, (
-                    f"nobody has timed a step, and a first run may take {latest} days of your "
+                    f"nobody has timed a step yet, so promise {latest} days, and you have "
                     f"{limit:g}: fewer tokens, more GPUs, or a measured step."
                 )
         if "promised_days" in design:
             promised = entry(design, "promised_days")
-            if problem := _problem_with_promise(promised, limit, first, max(first, worst), best):
+            latest_day = max(slow_end, worst)
+            if problem := _problem_with_promise(promised, limit, slow_end, latest_day, best):
                 return False, f"{promised:g} days {problem}: it takes {span}."
         return True, (
             f"right: at the worst rate of failures it takes {span}. You have {limit:g}. "
@@ -196,17 +197,17 @@ def _is_measured(design: Design) -> bool:
     return measured
 
 
-def _days_of_first_run(work: float) -> float:
-    """The latest day of a first run with these days of computing, in the own plan's ratio."""
+def _slow_end(work: float) -> float:
+    """The days to promise for these days of computing, in the own plan's ratio."""
     plan = own_run().plan
     return work * float(plan.first_run.greatest / calendar_days(plan).computing.likely)
 
 
 def _problem_with_promise(
-    promised: float, limit: float, first: float, latest: float, best: float
+    promised: float, limit: float, slow_end: float, latest: float, best: float
 ) -> str:
-    """What's wrong with a promise; `first` are the days of a first run, 0 for a measured step."""
-    if promised < min(first, limit) * (1 - _NEAR):
+    """What's wrong with a promise; `slow_end` is the plan's, 0 for a measured step."""
+    if promised < min(slow_end, limit) * (1 - _NEAR):
         return "promise more than anybody knows, because no step is measured yet"
     if promised < best:
         return "cannot be promised"

@@ -296,7 +296,7 @@ def eight_or_six(
     svg += rect(left, y, longest * days / LONGEST, 30, ink, "days by this count", rx=3)
     x = left + longest * calendar / LONGEST
     svg += line(x, y - 8, x, y + 38, stroke_width=2.5)
-    note = f"it took {units.digits(calendar)} days, stops included"
+    note = f"it took {units.digits(calendar)} days, overhead included"
     svg += text(min(x, width - 130), y + 56, note, 15, "middle")
     svg += text(*verdict_at, verdict, 15, "end", fill=ink, **BOLD)
     words = (

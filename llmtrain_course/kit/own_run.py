@@ -49,7 +49,7 @@ SET: dict[str, Value | None] = {}
 class OwnRun:
     """A run's GPUs, days and model, and what the chapters add; `dict(run)` has them by name.
 
-    `tokens` are, where none are set, what a first run gets through in the days; `price`,
+    `tokens` are, where none are set, what its plan promises for the days; `price`,
     in dollars a GPU-hour, is what the course assumes of the chip.
     `problems` are sentences about what was set and could not be understood.
     """
@@ -159,7 +159,7 @@ def own_run(**changes: Value | None) -> OwnRun:
     model       a published model, or the path of a config.json
     chip        a published accelerator
     gpus, days  how many, and for how long
-    tokens      what the run reads; without it what a first run gets through in these days
+    tokens      what the run trains on; without it what its plan promises for these days
     sequence    tokens in a sequence; without it 8,192, or the model's longest
     batch       sequences in a step
     tensor      GPUs that share each matrix; pipeline: stages
@@ -220,7 +220,7 @@ def _computed(kept: Mapping[str, Value]) -> OwnRun:
 
 
 def _promised(run: OwnRun) -> int:
-    """The tokens of a first run: what its best split gets through at the slow end of its days.
+    """The tokens to promise: what the run's best split gets through at the slow end of its days.
 
     Where no split comes out even or fits, those of 6TP at the slow end of published runs.
     """

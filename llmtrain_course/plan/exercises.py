@@ -249,7 +249,7 @@ class OwnPlan(Exercise):
     hint = (
         "Which factor of the time can give?",
         "Days fall with fewer tokens, with more GPUs, and without recomputation.",
-        "Tokens · days you have / the days to promise would just do.",
+        "The tokens, times the days you have, over the days to promise, are just few enough.",
     )
 
     def grade(self, answer: Answer) -> Grade:
@@ -265,8 +265,8 @@ class OwnPlan(Exercise):
             return False, _why_not(plan)
         if latest > limit * (1 + _NEAR):
             return False, (
-                f"it fits, with {holds} on each GPU, but it takes {days}, so promise "
-                f"{latest:.1f}, and you have {limit:g}. {HINT}"
+                f"it fits, with {holds} on each GPU, but takes {days}. Promise {latest:.1f}; "
+                f"you have {limit:g}. {HINT}"
             )
         if latest < limit / 10:
             return False, (
@@ -283,8 +283,8 @@ class OwnPlan(Exercise):
             )
         near = ", which is near enough" if latest > limit else ""
         return True, (
-            f"right: {days}, even as a first run no more than {latest:.1f} of your {limit:g}"
-            f"{near}; {holds} on each GPU, {units.gigabytes(plan.free_memory)} left; set "
+            f"right: {days}. Promise {latest:.1f} days of your {limit:g}{near}. "
+            f"Each GPU stores {holds}, with {units.gigabytes(plan.free_memory)} left. Set "
             f"{units.about(gpu_hours(units.DAY * latest, plan.split.num_gpus))} "
             f"GPU-hours aside.{few_tokens}"
         )
@@ -393,7 +393,7 @@ EXERCISES: dict[str, Exercise] = {
         asked="days",
         unit=_format_days,
         hint=(
-            "First the steps, then the days of computing, then the calendar.",
+            "First the number of steps, then their days, then the overhead.",
             "Steps are tokens over tokens in a step, 1,024 sequences of 4,096.",
         ),
         common_mistakes={
@@ -403,14 +403,12 @@ EXERCISES: dict[str, Exercise] = {
             "key / 128": "the step was measured on all 128 GPUs: do not divide by them.",
             "1024 * key": "this takes a step for one sequence: it has 1,024.",
             "4096 * key": "this counts sequences for tokens: each has 4,096.",
-            _computing_days(): "these are the days of computing: the stops come on top.",
-            _computing_days() * STOPS[0]: "this has the stops of the best of the seven runs; "
-            f"the worst lost {units.share(STOPS[2] - 1)}.",
-            _computing_days() * (STOPS[2] - 1): "this is the time of the stops alone: add the "
-            "computing.",
-            _computing_days() / (2 - STOPS[2]): "this divides by what the stops leave of the "
-            f"computing: the stops are {units.share(STOPS[2] - 1)} of the computing, not of the "
-            "calendar.",
+            _computing_days(): "these are the days of the steps: the overhead comes on top.",
+            _computing_days() * STOPS[0]: "you've added the least overhead of the seven runs; the "
+            f"worst was {units.share(STOPS[2] - 1)}.",
+            _computing_days() * (STOPS[2] - 1): "this is the overhead alone: add the steps.",
+            _computing_days() / (2 - STOPS[2]): "you've divided by what the overhead leaves of "
+            f"the steps, but it's {units.share(STOPS[2] - 1)} on top of them.",
         },
     ),
     "plan-b": Numeric(

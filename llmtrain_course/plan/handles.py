@@ -113,7 +113,7 @@ _CONTROLS = {
     "tokens": controls.TOKENS,
     "days": common.Control(
         "Days you have",
-        "The days that the run may take, stops included.",
+        "The days that the run may take, overhead included.",
         unit="days",
         least=0.1,
         most=100_000,
@@ -273,7 +273,7 @@ def _tables(plan: Plan) -> str:
     ]
     estimated = common.table(["estimated", "least", "likely", "greatest"], _spans(plan))
     if plan.measured:
-        estimated += "<p>The step is yours, and the stops are those of seven published runs.</p>"
+        estimated += "<p>The step is yours; the overhead is that of seven published runs.</p>"
     else:
         estimated += f"<p>Likely MFU {units.percent(plan.mfu)}. "
         estimated += f"The intervals: {rests_on(plan)}; {STACKS[plan.run.software]}.</p>"
@@ -285,7 +285,7 @@ def _spans(plan: Plan) -> list[list[str]]:
     """Time, GPU-hours, cost and energy: least, likely and greatest."""
     energy = plan.energy and plan.energy.times(1 / 3.6e6)
     intervals = {
-        "a step, without stops": (plan.seconds_per_iteration, units.duration),
+        "a step": (plan.seconds_per_iteration, units.duration),
         "the run": (plan.seconds, units.duration),
         "GPU-hours": (plan.gpu_hours, units.count),
         "cost": (plan.cost, units.dollars),
@@ -509,8 +509,8 @@ def _draw_promise(now: Promise, before: Promise | None, layout: Layout = WIDE) -
     if now.seconds:
         text = (
             f"The run's steps take {units.duration(plan.days_of_steps.likely * units.DAY)}, with "
-            f"u = {units.share(share_of_peak(plan, plan.days_of_steps.likely))}, and stops add to "
-            f"that. <b>Promise {_days(plan)}.</b>"
+            f"u = {units.share(share_of_peak(plan, plan.days_of_steps.likely))}, and overhead adds "
+            f"to that. <b>Promise {_days(plan)}.</b>"
         )
     else:
         faster = sum(run.days <= plan.first_run.greatest for run in others)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from llmtrain_course.kit.drawing import (
@@ -20,6 +21,7 @@ from llmtrain_course.kit.drawing import (
 )
 from llmtrain_course.plan.formulas import in_time
 from llmtrain_helpers import units
+from llmtrain_helpers.plan.pace import stops
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.results import Interval
 from research.utilizations import OtherRun
@@ -167,9 +169,9 @@ def time_verdict(plan: Plan, days: float) -> str:
 def _time_in_words(plan: Plan, days: float) -> str:
     span = format_span(plan.days)
     if plan.measured:
-        estimate = f"{format_days(plan.days_of_steps.likely)} of computing, with stops {span}"
+        estimate = f"{format_days(plan.days_of_steps.likely)} of steps, with overhead {span}"
     else:
-        estimate = f"With the steps and stops of other runs it takes {span}"
+        estimate = f"With the steps and overhead of other runs it takes {span}"
     return f"{estimate}; promise {format_days(plan.first_run.greatest)}. You have {days:,g} days."
 
 
@@ -192,10 +194,10 @@ Key = list[tuple[str, float, str]]
 
 
 def _spent(plan: Plan, axis: Axis, y: float, high: float) -> tuple[str, Key]:
-    """The bar up to the promise: of computing and stops, or of what is least and likely."""
+    """The bar up to the promise: of steps and overhead, or of what is least and likely."""
     latest = plan.first_run.greatest
     if plan.measured:
-        parts = [(plan.days_of_steps.likely, 1.0, "computing"), (latest, 0.4, "stops")]
+        parts = [(plan.days_of_steps.likely, 1.0, "steps"), (latest, 0.4, "overhead")]
     else:
         span = plan.days
         parts = [(span.least, 1.0, "at least"), (span.likely, 0.62, "likely")]
@@ -359,13 +361,53 @@ def promise(
     svg += text(late, 14, f"you have {days:g} days", 14, "middle")
     svg += axis.ticks(floor, "days") + color_key(key, floor + 48, layout)
 
+    top = floor + (128 if layout.stacked else 84)
+    table = _from_steps_to_days(plan)
+    svg += _table(table, top, layout)
+    in_words = "; ".join(f"{name} {', '.join(values)}" for name, values in table.items())
+
     last = others[-1]
     words = (
         f"{len(others)} published runs would have taken {format_days(others[0].days)} "
         f"({others[0].name}) to {format_days(last.days)} ({last.name}) for this plan. "
-        f"{_time_in_words(plan, days)}"
+        f"{_time_in_words(plan, days)} Fast, likely and slow: {in_words}."
     )
-    return Drawing(svg, layout.width, floor + (104 if layout.stacked else 60), words)
+    return Drawing(svg, layout.width, top + _ROW * len(table) + 10, words)
+
+
+def _from_steps_to_days(plan: Plan) -> dict[str, list[str]]:
+    """Where the days come from: steps that are fast, likely and slow, and the overhead."""
+    spans = {
+        "one step": (plan.seconds_per_iteration, partial(units.duration, significant=2)),
+        "all steps": (plan.days_of_steps, format_days),
+        "× overhead": (Interval(*stops(plan.run)), "{:g}".format),
+        "the run": (plan.days, format_days),
+    }
+    return {
+        name: [unit(x) for x in (span.least, span.likely, span.greatest)]
+        for name, (span, unit) in spans.items()
+    }
+
+
+_ROW = 25
+"""The height of a table's row."""
+
+
+def _table(rows: Mapping[str, Sequence[str]], top: float, layout: Layout) -> str:
+    """A table of three columns, its head at the `top`, with a line above the result."""
+    columns = (180, 262, 344) if layout.stacked else (290, 420, 550)
+    svg = "".join(
+        text(x, top, head, 14, "end")
+        for x, head in zip(columns, ("fast", "likely", "slow"), strict=True)
+    )
+    for i, (name, values) in enumerate(rows.items(), 1):
+        y = top + _ROW * i
+        weight = 700 if i == len(rows) else 400
+        svg += text(16, y, name, 15, font_weight=weight)
+        for x, value in zip(columns, values, strict=True):
+            svg += text(x, y, value, 15, "end", font_weight=weight)
+    y = top + _ROW * len(rows) - 18
+    return svg + line(16, y, columns[-1], y)
 
 
 def _dots(others: Sequence[OtherRun], axis: Axis, y: float, opacity: float) -> str:

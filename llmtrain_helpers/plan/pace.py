@@ -152,9 +152,9 @@ with 131,072 and 262,144 the steps took 1.6 and 1.7 times the likely seconds (to
 the scores through a ring), and nothing is fitted to them."""
 
 STOPS = (1.08, 1.3, 1.64)
-"""A run's time over its steps' time: least, middle and most of seven published runs.
+"""A run's overhead, as its time over its steps': least, middle and most of seven runs.
 
-It holds restarts, evaluation, batches that grew and whatever else kept the steps waiting.
+It includes restarts, evaluation, batches that grew and whatever else kept the steps waiting.
 Neither the number of GPUs nor the days foretell it, so it's one factor for every run
 (`research.utilizations.stops`)."""
 

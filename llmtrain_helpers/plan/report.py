@@ -359,7 +359,7 @@ def _step(plan: Plan) -> list[Line]:
         source = "your step" if plan.measured else f"{plan.shares.evidence} (notebook 08)"
     tokens = units.count(run.global_batch_size * run.model.sequence_length)
     seconds = partial(units.duration, significant=digits)
-    share = f"{_share(plan, plan.step_mfu)}, without stops{_offload(plan)}"
+    share = f"{_share(plan, plan.step_mfu)}, without overhead{_offload(plan)}"
     rate = f"{tokens} tokens a step, over {units.plural(plan.split.num_gpus, 'GPU')}"
     return [
         _interval("a step", plan.seconds_per_iteration, seconds, share, source),
@@ -378,11 +378,11 @@ def _offload(plan: Plan) -> str:
 
 
 def _time(plan: Plan) -> list[Line]:
-    """Days, GPU-hours, money, energy: those of the steps times the stops."""
+    """Days, GPU-hours, money, energy: those of the steps times the overhead."""
     run, days = plan.run, plan.days
-    assumption = f"{_share(plan, plan.mfu)}, stops included"
+    assumption = f"{_share(plan, plan.mfu)}, overhead included"
     if run.tuning is not None:
-        assumption = f"{_share(plan, plan.mfu)}, full sequences, without stops"
+        assumption = f"{_share(plan, plan.mfu)}, full sequences, without overhead"
         if run.tuning.method == "qlora" and run.micro_batch_size * run.model.sequence_length < FEW:
             assumption += "; few tokens at once: there 4 bits took others up to twice as long"
     elif run.utilizations is None:
@@ -415,7 +415,7 @@ def _time(plan: Plan) -> list[Line]:
 
 
 def rests_on(plan: Plan) -> str:
-    """What the days of a plan rest on: others' steps, and the stops of published runs.
+    """What the days of a plan rest on: others' steps, and the overhead of published runs.
 
     ValueError for a plan of many.
     """
@@ -428,8 +428,9 @@ def rests_on(plan: Plan) -> str:
 
 
 def _of_stops(run: Run) -> str:
-    """Whose stops a run's are."""
-    return "stops of seven published runs" if stops(run) == STOPS else "the stops that you gave"
+    """Whose overhead a run's is."""
+    seven = stops(run) == STOPS
+    return "overhead of seven published runs" if seven else "the overhead that you gave"
 
 
 def _notes(run: Run) -> list[str]:
@@ -460,12 +461,12 @@ def _share(plan: Plan, mfu: Result) -> str:
 
 
 def _own_speed(plan: Plan) -> str:
-    """What a measured step or rate comes to: its share of the peak, its days, the stops."""
+    """What a measured step or rate comes to: its share of the peak, its days, the overhead."""
     own = "step" if plan.run.flops_per_gpu is None else "rate"
-    alone = f"{units.digits(plan.days_of_steps.likely, 2)} days without stops"
+    alone = f"{units.digits(plan.days_of_steps.likely, 2)} days without overhead"
     low, _, high = (units.share(longer - 1).removesuffix(" %") for longer in stops(plan.run))
     speed = f"your measured {own}: {_share(plan, plan.step_mfu)}; {alone}"
-    speed += f", which add {low} to {high} %" if high != "0" else ""
+    speed += f", which adds {low} to {high} %" if high != "0" else ""
     if not plan.beyond_published:
         return speed
     share = units.percent(plan.step_mfu * plan.flops.total / plan.flops.model)
@@ -480,11 +481,11 @@ def _first_run(plan: Plan) -> list[Line]:
         return []
     return [
         Line(
-            "a first run",
-            f"up to {units.digits(plan.first_run.greatest, 2)} days",
+            "days to promise",
+            units.digits(plan.first_run.greatest, 2),
             "until a step is measured",
             "the slow end of the days above",
-            "our caution, for no table has first runs",
+            "our caution",
         )
     ]
 

@@ -143,7 +143,7 @@ def test_a_plan_says_when_the_speeds_are_those_of_nvidias_chips(
     steps, _, whose = plan.shares.evidence.partition(", all on NVIDIA's chips: ")
     assert nvidias.evidence.startswith(steps)
     assert whose == f"nobody has published one{of_family(name)}"
-    assert rests_on(plan).startswith(f"a step: {plan.shares.evidence}; stops of seven ")
+    assert rests_on(plan).startswith(f"a step: {plan.shares.evidence}; overhead of seven ")
     assert nvidias in UTILIZATIONS.values()
     assert "NVIDIA" not in nvidias.evidence
 

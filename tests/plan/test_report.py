@@ -154,7 +154,7 @@ def test_a_report_names_all_ways_of_sharing_and_what_is_computed_again() -> None
 )
 def test_the_days_say_whose_software_they_are_of(software: str, words: str) -> None:
     days = of(PLAN.replace(software=software).report())["days"]
-    assert days.assumption.endswith(f"stops included; {words}")
+    assert days.assumption.endswith(f"overhead included; {words}")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_the_days_say_whose_software_they_are_of(software: str, words: str) -> N
 )
 def test_days_rest_on_steps_and_on_stops(changes, source: str) -> None:
     days = of(PLAN.replace(**changes).report())["days"]
-    assert days.source == f"a step: {source}; stops of seven published runs; {WHOLE_RUNS}"
+    assert days.source == f"a step: {source}; overhead of seven published runs; {WHOLE_RUNS}"
 
 
 @pytest.mark.parametrize(
@@ -336,13 +336,13 @@ def test_names_are_words_whatever_they_hold(name: str) -> None:
 def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
     lines = {x.what: x for x in PLAN.replace(flops_per_gpu=420e12).report().lines}
     mfu = "42.4 % of 990 TFLOP/s, the dense peak in bf16 (MFU, attention counted)"  # 420 TFLOP/s
-    assert lines["days"].assumption == f"your measured rate: {mfu}; 25 days without stops"
+    assert lines["days"].assumption == f"your measured rate: {mfu}; 25 days without overhead"
     assert lines["days"].source == "your rate, taken for the whole run"
     lines = {x.what: x for x in PLAN.calibrated(10.0).report().lines}
     assert lines["days"].assumption.startswith("your measured step: 38.4 % of 990 TFLOP/s, the")
-    assert lines["days"].assumption.endswith("28 days without stops, which add 8 to 64 %")
-    assert lines["days"].source == "your step; stops of seven published runs (notebook 08)"
-    assert "a first run" not in lines
+    assert lines["days"].assumption.endswith("28 days without overhead, which adds 8 to 64 %")
+    assert lines["days"].source == "your step; overhead of seven published runs (notebook 08)"
+    assert "days to promise" not in lines
     with pytest.raises(ValueError, match="is many: a report is about one"):
         PLAN.replace(tokens=np.array([1e12, 2e12])).report()
     with pytest.raises(ValueError, match="law='chinchila' is unknown"):
@@ -365,11 +365,11 @@ def test_a_measured_step_above_any_published_is_called_so() -> None:
 
 def test_a_first_run_is_promised_at_the_slow_end() -> None:
     lines = of(PLAN.report())
-    assert "the dense peak in bf16 (MFU, attention counted), stops" in lines["days"].assumption
+    assert "the dense peak in bf16 (MFU, attention counted), overhead" in lines["days"].assumption
     latest = units.digits(PLAN.days.greatest, 2)
     assert lines["days"].interval.endswith(f" to {latest}")
-    assert lines["a first run"].number == f"up to {latest} days"
-    assert lines["a first run"].assumption == "the slow end of the days above"
+    assert lines["days to promise"].number == latest
+    assert lines["days to promise"].assumption == "the slow end of the days above"
 
 
 def test_what_a_model_is_worth_is_what_the_laws_say() -> None:

@@ -178,21 +178,21 @@ def test_the_bar_of_days_ends_with_the_promise() -> None:
         [bar] = picture.titled(word)
         assert (bar.right - zero) / unit == pytest.approx(days, abs=0.03)
     assert answers(plan, 40).words.startswith(
-        "With the steps and stops of other runs it takes 18 to 39 days; promise 39 days."
+        "With the steps and overhead of other runs it takes 18 to 39 days; promise 39 days."
     )
 
 
-def test_a_measured_step_takes_the_place_of_others_and_has_its_stops_on_top() -> None:
+def test_a_measured_step_takes_the_place_of_others_and_has_its_overhead_on_top() -> None:
     drawing = answers(plan_of().calibrated(7.2), 30)
     picture = drawn(drawing)
-    assert {"computing", "stops"} < {*picture.texts}
+    assert {"steps", "overhead"} < {*picture.texts}
     assert not {"at least", "likely", "at most"} & {*picture.texts}
     unit, zero = picture.unit("0", "30", "across"), picture.text("0").across
     steps = 7.2 * plan_of().iterations / units.DAY
-    for word, days in (("computing", steps), ("stops", 1.64 * steps)):
+    for word, days in (("steps", steps), ("overhead", 1.64 * steps)):
         [bar] = picture.titled(word)
         assert (bar.right - zero) / unit == pytest.approx(days, abs=0.03)
-    assert "20 days of computing, with stops 21 to 33 days; promise 33 days." in drawing.words
+    assert "20 days of steps, with overhead 21 to 33 days; promise 33 days." in drawing.words
 
 
 def test_estimates_have_two_digits_and_one_unit() -> None:

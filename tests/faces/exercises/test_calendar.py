@@ -39,7 +39,7 @@ RUNS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_promise_follows_the_rule_of_the_page(set_run: Callable[..., OwnRun], name: str) -> None:
-    """The days of a first run, as in plan-d, until a step is measured; then it may be earlier."""
+    """The slow end of the plan, as in plan-d, until a step is measured; then it may be earlier."""
     mine = set_run(**RUNS[name])
     steps, first = calendar_days(mine.plan).computing.likely, mine.plan.first_run.greatest
     assert first <= mine.days * 1.001
@@ -56,5 +56,5 @@ def test_a_promise_follows_the_rule_of_the_page(set_run: Callable[..., OwnRun], 
     assert "no step is measured yet" in reply(0.9 * first, False)
     assert "are after your last one" in reply(mine.days + 1, False)
     assert reply(1.2 * steps, True).startswith("right: ")
-    assert "as a first run" not in reply(1.2 * steps, True)
+    assert "slow end" not in reply(1.2 * steps, True)
     assert "cannot be promised" in reply(steps, True)

@@ -44,7 +44,7 @@ def test_08_d_holds_a_plan_to_the_slow_end_of_its_days() -> None:
     slow = plan_run(llama, "A100", 8, 45e9, 1024, recompute="none", zero_stage=3).days.greatest
     late = check("plan-d", MINE | {"tokens": 45e9})
     assert not late.ok
-    assert f"so promise {slow:.1f}, and you have 30" in late.text
+    assert f"Promise {slow:.1f}; you have 30" in late.text
     most = 45e9 * 30 / slow
     assert check("plan-d", MINE | {"tokens": int(most)}).ok
     near = check("plan-d", MINE | {"tokens": int(1.01 * most)})

@@ -6,6 +6,7 @@ import pytest
 
 from llmtrain_course.budget import pictures as drawings
 from llmtrain_course.budget.formulas import most_flops, rough_frontier, usual_plan
+from llmtrain_course.kit.own_run import own_run
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import compute_optimal, frontier, published, shelf, units
 from tests.faces.svg import pictures
@@ -91,16 +92,18 @@ def test_the_handles_say_what_the_page_says() -> None:
     assert "15.2 fresh texts" in HANDLES["repeated"].render(epochs=40)
 
 
-def test_a_first_run_is_promised_less_and_a_model_goes_by_its_name() -> None:
+def test_the_slow_end_promises_less_and_a_model_goes_by_its_name() -> None:
     own = EIGHT | {"days": 30, "model": "Llama-3.1-8B"}
-    usual, first = (panel_with(**own, speed=x).html for x in ("as usual", "a first run"))
-    assert "Yours, Llama-3.1-8B on 42.4 billion" in first
-    assert "<b>Llama-3.1-8B</b> on 63.2 billion" in usual
+    likely, slow = (panel_with(**own, speed=x).html for x in ("likely", "slow end"))
+    assert f"Yours, Llama-3.1-8B on {units.count(own_run().tokens)}" in slow
+    assert "Yours, Llama-3.1-8B on 56.7 billion" in likely
+    assert "sequences of 8,192 tokens" in slow
+    assert "sequences of 4,096 tokens" in panel_with().html
+    assert "sequences of 1,024 tokens" in panel_with(model="gpt2").html
     front = frontier(A100, 8, 30, SHELF)
     assert front.promised().best.name == front.first_run.name
-    rough = rough_frontier(A100, 8, 30, SHELF, first_run=True)
+    rough = rough_frontier(A100, 8, 30, SHELF, promised=True)
     exact = [point.outcome for point in front.promised().points]
     for a, b in zip(rough, exact, strict=True):
         assert a.tokens == pytest.approx(b.tokens, rel=1e-6)
-    assert "1,024" not in panel_with(model="gpt2").problem
     assert "is unknown" in panel_with(model="GPT-17").problem

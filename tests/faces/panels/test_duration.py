@@ -154,7 +154,7 @@ def test_work_and_rate_count_the_same_passes(work: str, rate: str, text: str, da
     assert (bloom["recompute"], bloom["flops_per_gpu"]) == ("full", 150e12)
     seconds = 8 * 366e9 * 176.247e9 / (384 * 150e12)
     assert units.digits(seconds / units.DAY) == "104"
-    assert f"it took {units.digits(bloom['days'])} days, stops included" in html
+    assert f"it took {units.digits(bloom['days'])} days, overhead included" in html
 
 
 def test_more_gpus_are_what_the_paper_measured() -> None:

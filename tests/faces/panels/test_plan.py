@@ -49,11 +49,11 @@ def offers_of(panel) -> list[str]:
         ("price", 5.0, "$300 thousand at $5.00 each"),
         ("days", "20", "39 days: too late"),
         ("days", 27, "39 days: perhaps too late"),
-        ("flops_per_gpu", "420T", "25 days of computing, with stops 27 to 41 days"),
+        ("flops_per_gpu", "420T", "25 days of steps, with overhead 27 to 41 days"),
         ("flops_per_gpu", "400e12", "Promise <b>43 days</b>"),
         ("flops_per_gpu", 420, "below 10⁹ FLOP/s"),
         ("flops_per_gpu", "2000T", "more than the whole peak"),
-        ("seconds_per_iteration", "8.0", "22 days of computing"),
+        ("seconds_per_iteration", "8.0", "22 days of steps"),
         ("config", "/no/such/file.json", "is no file: give the path of a config.json"),
     ],
 )
@@ -189,7 +189,7 @@ def test_counted_and_estimated_stand_apart() -> None:
     assert ">least<" in estimated
     html = PANELS["plan"].render(flops_per_gpu=420e12)
     assert ">least<" in html  # the stops of others lie apart
-    assert "The step is yours, and the stops are those of seven published runs." in html
+    assert "The step is yours; the overhead is that of seven published runs." in html
     assert "Likely MFU" not in html
     for stops in STOPS:
         assert f">{24.936 * stops:.1f} days<" in html
@@ -272,7 +272,7 @@ def test_a_promise_is_nearer_with_known_software_and_a_measured_step() -> None:
         assert words in html
         assert f">others: {steps}<" in html
     measured = promise.render(seconds=7.5)
-    assert "The run's steps take 20.7 days, with u = 51 %, and stops add to that." in measured
+    assert "The run's steps take 20.7 days, with u = 51 %, and overhead adds to that." in measured
     assert "<b>Promise 34 days.</b>" in measured
     slow = promise.answer({**promise.default, "seconds": 0.5})
     assert "less than the FLOPs of an iteration take at the whole peak" in slow.problem

@@ -9,6 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from llmtrain_course.duration.handles import DOUBTFUL, shares_of_runs
+from llmtrain_course.panels import HANDLES
 from llmtrain_course.plan.formulas import rounded_down, share_of_peak
 from llmtrain_course.plan.handles import Levers, Month, Setting, planned
 from llmtrain_course.plan.pictures import answers
@@ -19,6 +21,7 @@ from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.results import Interval
 from research import memory, splits
 from research.utilizations import others_days, stops
+from tests.faces.svg import pictures
 from tests.pages import cell, cells, words
 from tests.paths import ROOT
 from tests.plan.cases import H100, plan_of
@@ -30,6 +33,9 @@ def test_the_decision_of_the_page() -> None:
     assert f"{units.count(tokens, 2)} tokens, and a step measured" in words("08_plan")
     most = 30 * units.DAY / STOPS[2] / plan.replace(tokens=tokens).iterations
     assert f"more than {most:.1f} seconds" in words("08_plan")
+    worst, steps = units.share(STOPS[2] - 1), 30 / STOPS[2]
+    sentence = f"the worst overhead, {worst}, thirty days have room for only {steps:.0f} days of"
+    assert sentence in words("08_plan")
     size = (plan.total_flops / (6 * 20)) ** 0.5
     assert 20e9 < size < 23e9
     assert "some 20 billion parameters" in words("08_plan")
@@ -59,7 +65,7 @@ def test_which_runs_the_page_says_were_slower_than_the_promise() -> None:
     assert sorted(late) == ["Llama 3.1 8B", "Llama 3.2 1B", "Pythia 70M"]
     uncertain = [run.name for run in others_days(plan) if not run.whole]
     assert (len(uncertain), set(late) - set(uncertain)) == (7, set())
-    assert "Some dots have another colour, the slow ones among them" in words("08_plan")
+    assert "hours, and all of the slow ones are among them" in words("08_plan")
     assert "three would have taken longer than 39 days" in words("08_plan")
     assert len(others_days(plan)) == 17
     teaching = (ROOT / "TEACHING.md").read_text("utf-8")
@@ -68,8 +74,22 @@ def test_which_runs_the_page_says_were_slower_than_the_promise() -> None:
     days = (plan.days.likely, plan.days.greatest)
     shares = [f"{round(x)} days {100 * share_of_peak(plan, x):.0f} %" for x in days]
     assert shares == ["26 days 40 %", "39 days 27 %"]
-    sentence = "reaches $u$ = 40 % of its peak in the likely 26 days, and 27 % in 39."
-    assert sentence in words("08_plan")
+    assert "in the likely 26 days, each GPU has to reach $u$ = 40 % of its" in words("08_plan")
+    assert "39 days mean 27 %." in words("08_plan")
+
+
+def test_which_runs_the_dots_are() -> None:
+    dots = {run.name for run in others_days(plan_of(accelerator=H100, zero_stage=3))}
+    before = {*shares_of_runs()}
+    assert len(before) == 14
+    assert before - dots == {"DeepSeek-V3"}
+    deepseek = published.run("DeepSeek-V3")
+    assert deepseek["active_parameters"] < deepseek["parameters"]
+    assert dots - before == {*DOUBTFUL, "Falcon-40B", "Llama 3.2 1B"}
+    text = words("08_plan")
+    assert "The dots are the fourteen runs of page [03](03_duration.ipynb) without Deep" in text
+    assert "plus Falcon-40B, Llama 3.2 1B and the two that had a star there." in text
+    assert len(DOUBTFUL) == 2
 
 
 def test_what_the_levers_cost_and_why() -> None:
@@ -82,41 +102,59 @@ def test_what_the_levers_cost_and_why() -> None:
     assert "adds a tenth to the matrix products, and leaves the rest" in words("08_plan")
 
 
-def test_what_the_page_says_of_stops() -> None:
+def test_what_the_page_says_of_overhead() -> None:
     low, middle, high = (round(100 * x - 100) for x in STOPS)
     each = sorted(stops().values())
     assert (len(each), each[3]) == (7, pytest.approx(STOPS[1], rel=0.01))
     assert (each[0], each[-1]) == pytest.approx((STOPS[0], STOPS[2]), rel=0.01)
     text = words("08_plan")
     assert f"took {low} to {high} % longer than their steps, {middle} % in the middle" in text
-    assert f"the likely run is {STOPS[1]} times its steps" in text
+    steps = plan_of(accelerator=H100, zero_stage=3).days_of_steps
+    assert f"So the likely days are {steps.likely:.0f} × {STOPS[1]}." in text
+    assert f"{steps.greatest:.0f} × {STOPS[2]} would be 46 days, but a team rarely has" in text
+    assert round(steps.least * STOPS[0]) == 15
+    assert "On the fast side it says 18 instead of 15" in text
     assert f"times {STOPS[0]} to {STOPS[2]}, likely {STOPS[1]}; promise the slow end" in text
-    measured = planned(Setting("Llama-3.1-8B", num_gpus=64, tokens=10**12, flops_per_gpu=420e12))
-    computing, latest = measured.days_of_steps.likely, measured.days.greatest
-    assert f"the computing takes {computing:.0f} days" in text
-    assert f"the worst of those seven runs it's {latest:.0f} days" in text
 
 
-def test_the_slow_end_is_less_than_the_slowest_step_with_the_worst_stops() -> None:
+def test_the_table_says_how_the_days_are_made() -> None:
+    plan = plan_of(accelerator=H100, zero_stage=3)
+    days = [f"{x:.0f} days" for x in (plan.days.least, plan.days.likely, plan.days.greatest)]
+    steps = ["14 days", "20 days", "28 days"]
+    rows = [
+        ["one step", "5.2 s", "7.4 s", "10 s"],
+        ["all steps", *steps],
+        ["× overhead", *(f"{x:g}" for x in STOPS)],
+        ["the run", *days],
+    ]
+    shown = pictures(HANDLES["measured_step"].render())[0].texts
+    table = shown[shown.index("fast") :]
+    assert table == ["fast", "likely", "slow", *(x for row in rows for x in row)]
+    assert days == ["18 days", "26 days", "39 days"]
+    measured = pictures(HANDLES["measured_step"].render(seconds=7.5))[0].texts
+    own = plan.calibrated(7.5).days_of_steps.likely
+    assert measured[-3:] == [f"{own * x:.0f} days" for x in STOPS]
+    assert measured[measured.index("all steps") + 1] == f"{own:.0f} days"
+
+
+def test_the_slow_end_is_less_than_the_slowest_step_with_the_worst_overhead() -> None:
     plan = plan_of(accelerator=H100, zero_stage=3)
     days, steps = plan.days, plan.days_of_steps
     assert days.likely == pytest.approx(STOPS[1] * steps.likely)
     assert (round(days.greatest), round(STOPS[2] * steps.greatest)) == (39, 46)
-    assert "the slow end is 39 days and not 46" in words("08_plan")
+    assert "plan [combines the two](evidence/08_plan.ipynb) into 39." in words("08_plan")
     assert round(plan.calibrated(7.5).days.greatest) == 34
-    assert "With 7.5 seconds you promise 34." in words("08_plan")
+    assert "With 7.5 seconds you promise 34 days." in words("08_plan")
     sides = [log(x.greatest / x.likely) for x in (days, steps, Interval(*STOPS))]
     assert sides[0] == pytest.approx(hypot(*sides[1:]))
-    assert "as logarithms, the two uncertainties add up like the sides of a right" in words(
-        "08_plan"
-    )
+    assert "as logarithms, add up like the sides of a right angle" in words("evidence/08_plan")
 
 
 def test_what_the_page_says_of_03s_promise() -> None:
     """25 % of the peak for the same run, beside the plan's own slow end."""
     rough = plan_of(accelerator=H100, zero_stage=3).rough.times(1 / units.DAY)
     assert UTILIZATIONS[0] == 0.25
-    sentence = f"25 % of the peak, read off whole runs, and it would be {rough.greatest:.0f} days"
+    sentence = f"25 % of the peak, read off whole runs, which would be {rough.greatest:.0f} days"
     assert sentence in words("08_plan")
     named = plan_of(accelerator=H100, zero_stage=3, software="megatron-core")
     assert f"(Name Megatron-Core, and it says {named.days.greatest:.0f}.)" in words("08_plan")

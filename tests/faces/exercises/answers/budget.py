@@ -64,14 +64,14 @@ ANSWERS = {
         common_mistakes=[
             (own(model, tokens), reply)
             for model, tokens, reply in [
-                ("4.2B", 110e9, "too many tokens: a first run may take 51.6 of your 30"),
-                ("4.2B", 30e9, "you leave time: a first run may take 14.1 of"),
+                ("4.2B", 110e9, "too many tokens: they take 51.6 days at the slow end, and"),
+                ("4.2B", 30e9, "you leave time: they take 14.1 days at the slow end"),
                 ("24B", 11e9, "too large: 24B gets 0.47 tokens a parameter"),
                 ("310M", 580e9, "too small: 310M gets 1,900 tokens a parameter"),
                 ("600M", 350e9, "too small: 600M gets 590 tokens a parameter"),
                 ("14B", 19e9, "too large: 14B gets 1.4 tokens a parameter"),
-                ("14B", "21.3B", "too many tokens: a first run may take 30.5 of your 30"),
-                ("7.2B", "66.8B", "too many tokens: a first run may take 50.0 of your 30"),
+                ("14B", "21.3B", "too many tokens: they take 30.5 days at the slow end, and"),
+                ("7.2B", "66.8B", "too many tokens: they take 50.0 days at the slow end, and you"),
                 ("43B", 1e9, "43B does not fit: at best"),
                 ("8B", 1e9, "no shape on the shelf has 8B: the nearest is 7.2B"),
                 ("Lama 8", 1e9, "model='Lama 8' is unknown"),

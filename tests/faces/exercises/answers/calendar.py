@@ -81,7 +81,7 @@ ANSWERS = {
             (OWN | {"computing_days": 29}, "even with few outages"),
             (OWN | {"computing_days": 31, "spare_nodes": 9}, "31.0 days of computing alone are"),
             (OWN | {"measured": "yes"}, "measured='yes' is neither True nor False"),
-            (OWN | {"measured": False}, "a first run may take 46.5 days of your 30"),
+            (OWN | {"measured": False}, "so promise 46.5 days, and you have 30"),
             (OWN | {"gpus": "16k"}, "a stop comes every 45.0 minutes"),
             (
                 OWN | {"gpus": 1024, "spare_nodes": 20, "restart_minutes": 30},

@@ -44,10 +44,10 @@ ANSWERS = {
             MEASURED.days.greatest,
         ],
         common_mistakes=[
-            (37.5, "the stops come on top"),
-            (40.5, "the best of the seven runs"),
-            (24.02, "the stops alone"),
-            (104.25, "not of the calendar"),
+            (37.5, "the overhead comes on top"),
+            (40.5, "the least overhead of the seven runs"),
+            (24.02, "the overhead alone"),
+            (104.25, "64 % on top of them"),
             (61.547 * 86400, "these are seconds"),
             (61.547 * 24, "these are hours"),
             (61.547 / 128, "do not divide by them"),
@@ -102,12 +102,12 @@ ANSWERS = {
             *(
                 (MINE | change, reply)
                 for change, reply in [
-                    ({"tokens": 57e9}, "it takes 18 to 40 days, so promise 40.4"),
-                    ({"tokens": 94e9}, "and you have 30"),
+                    ({"tokens": 57e9}, "takes 18 to 40 days. Promise 40.4"),
+                    ({"tokens": 94e9}, "; you have 30"),
                     ({"sequence": 9216, "batch": 512}, "where 5.10 GB should stay free"),
                     (
                         {"sequence": 8192, "batch": 512, "tokens": 47e9, "recompute": "full"},
-                        "it takes 22 to 49 days, so promise 48.6",
+                        "takes 22 to 49 days. Promise 48.6",
                     ),
                     ({"zero": 0}, "does not fit"),
                     ({"zero": 7}, "zero=7 is unknown"),
