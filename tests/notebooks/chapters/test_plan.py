@@ -127,8 +127,8 @@ def test_the_table_says_how_the_days_are_made() -> None:
         ["× overhead", *(f"{x:g}" for x in STOPS)],
         ["the run", *days],
     ]
-    shown = pictures(HANDLES["measured_step"].render())[0].texts
-    table = shown[shown.index("fast") :]
+    texts = pictures(HANDLES["measured_step"].render())[0].texts
+    table = texts[texts.index("fast") :]
     assert table == ["fast", "likely", "slow", *(x for row in rows for x in row)]
     assert days == ["18 days", "26 days", "39 days"]
     measured = pictures(HANDLES["measured_step"].render(seconds=7.5))[0].texts
