@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -377,7 +377,7 @@ def promise(
 
 def _from_steps_to_days(plan: Plan) -> dict[str, list[str]]:
     """Where the days come from: steps that are fast, likely and slow, and the overhead."""
-    spans = {
+    spans: dict[str, tuple[Interval, Callable[[float], str]]] = {
         "one step": (plan.seconds_per_iteration, partial(units.duration, significant=2)),
         "all steps": (plan.days_of_steps, format_days),
         "× overhead": (Interval(*stops(plan.run)), "{:g}".format),
