@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from pathlib import Path
 
@@ -16,10 +15,12 @@ from torch.distributed.tensor import Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, loss_parallel, parallelize_module
 from torch.profiler import ProfilerActivity, profile
 
+from .processes import run_groups
+
 TOKENS, HIDDEN, WORDS = 512, 64, 8192
 
 
-def main(rank: int, many: int, meeting: str) -> None:
+def main(rank: int, many: int, meeting: str) -> dict[str, float]:
     """Join the group, take a step twice, and tell what the second one held."""
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=many)
     head = nn.Linear(HIDDEN, WORDS, bias=False, dtype=torch.bfloat16)
@@ -41,8 +42,8 @@ def main(rank: int, many: int, meeting: str) -> None:
     step()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watch:
         step()
-    print(json.dumps(peaks(watch, TOKENS * WORDS // many)))
-    dist.destroy_process_group()
+    dist.barrier()
+    return peaks(watch, TOKENS * WORDS // many)
 
 
 def peaks(watch: profile, logits: int) -> dict[str, float]:
@@ -62,4 +63,4 @@ def peaks(watch: profile, logits: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    run_groups(main)

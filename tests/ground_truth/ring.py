@@ -1,18 +1,17 @@
 """One of several real processes that do collectives in a ring, and by gloo.
 
 Run by `test_collectives`: each sends to the next one only and counts its bytes; beside
-it PyTorch's own collective does the same. The first prints what it found, as JSON.
+it PyTorch's own collective does the same.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 from typing import Any
 
 import torch
 import torch.distributed as dist
+
+from .processes import run_groups
 
 SIZE = 48
 
@@ -50,9 +49,8 @@ class Ring:
         return torch.cat([pieces[i] for i in range(self.many)])
 
 
-def main() -> None:
+def main(rank: int, many: int, meeting: str) -> dict[str, Any]:
     """Scatter, gather and all-reduce, both ways."""
-    rank, many, meeting = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     store = dist.FileStore(meeting, many)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=many)
     mine = torch.arange(float(SIZE)) * (rank + 1)
@@ -74,10 +72,8 @@ def main() -> None:
     results["all-reduce"] = [0, torch.equal(ring.gather(ring.scatter(mine)), whole)]
     results["all-reduce"][0] = ring.sent
     dist.barrier()
-    if rank == 0:
-        print(json.dumps(results), flush=True)
-    os._exit(0)  # gloo's threads abort now and then when they are torn down
+    return results
 
 
 if __name__ == "__main__":
-    main()
+    run_groups(main)
