@@ -1,10 +1,11 @@
 """Everything that `make test` runs, on any system: python tools/test.py [pytest's options].
 
 Lint first. Then two processes side by side: one for the unit tests, one that walks the
-notebooks under strict nbval, regenerates two and then drives the browser, if there is
-one. Kernels that start at the same moment now and then fail, so only that second process
-starts any. The first one's output streams, the second one's follows when it is done. What
-times processes of its own, with PyTorch, comes last and has the machine to itself.
+notebooks under strict nbval, regenerates two, holds the formulas against PyTorch and then
+drives the browser, if there is one, so that both end at about the same time. Kernels that
+start at the same moment now and then fail, so only that second process starts any. The
+first one's output streams, the second one's follows when it is done. What times processes
+of its own, with PyTorch, comes last and has the machine to itself.
 
 Options go to both (`-k 01`, `-x`); paths among them are run alone, in one process.
 """
@@ -23,7 +24,8 @@ from tools.notebooks import refuse_another_copy
 
 ROOT = Path(__file__).parents[1]
 PYTEST = [sys.executable, "-m", "pytest"]
-WALKS = ["notebooks", "tests/test_regenerate.py", "tests/browser"]
+GROUND_TRUTH = "tests/ground_truth"
+WALKS = ["notebooks", "tests/test_regenerate.py", GROUND_TRUTH, "tests/browser"]
 TIMED = ["tests/ground_truth/test_parallel_steps.py", "tests/ground_truth/test_times.py"]
 LINT = [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]]
 NOTHING_CHOSEN = 5
@@ -43,7 +45,8 @@ def main(arguments: list[str]) -> int:
     if names_a_path(arguments):
         return subprocess.run([*PYTEST, *arguments], cwd=ROOT).returncode
     codes = side_by_side(
-        [*PYTEST, *arguments], [*PYTEST, "-o", "cache_dir=.pytest_cache/walks", *arguments, *WALKS]
+        [*PYTEST, *arguments, f"--ignore={GROUND_TRUTH}"],
+        [*PYTEST, "-o", "cache_dir=.pytest_cache/walks", *arguments, *WALKS],
     )
     if find_spec("torch"):
         codes.append(subprocess.run([*PYTEST, *arguments, *TIMED], cwd=ROOT).returncode)
@@ -71,10 +74,11 @@ def names_a_path(arguments: list[str]) -> bool:
 def side_by_side(streamed: list[str], buffered: list[str]) -> list[int]:
     """Both exit codes; the second command's output is printed after the first has ended."""
     with TemporaryFile() as output:
-        second = subprocess.Popen(buffered, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
         # One thread each: PyTorch's threads would wait for a core that the other one has.
-        single_threaded = {"OMP_NUM_THREADS": "1", **os.environ}
-        first = subprocess.Popen(streamed, cwd=ROOT, env=single_threaded)
+        env = {"OMP_NUM_THREADS": "1", **os.environ}
+        both = {"stdout": output, "stderr": subprocess.STDOUT}
+        second = subprocess.Popen(buffered, cwd=ROOT, env=env, **both)
+        first = subprocess.Popen(streamed, cwd=ROOT, env=env)
         try:
             first.wait()
             print("\nUnit tests are done. Notebooks and browser:", flush=True)

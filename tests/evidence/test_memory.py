@@ -9,8 +9,6 @@ from llmtrain_helpers import published
 from llmtrain_helpers.plan.memory import RESERVES, WIDE_RESERVES
 from research import memory
 
-CASES = memory.cases()
-
 REACHED = {
     "b200_steps_and_memory": (20, 0.007, 1.00),
     "torchtitan, memory": (14, 0.07, 0.70),
@@ -26,20 +24,20 @@ REACHED = {
 
 
 def test_every_source_of_peaks_is_judged() -> None:
-    assert {*memory.errors(CASES)} == {*REACHED}
+    assert {*memory.errors(memory.cases())} == {*REACHED}
 
 
 @pytest.mark.parametrize("source", REACHED)
 def test_peaks_are_as_near_as_is_said(source: str) -> None:
     rows, size, within = REACHED[source]
-    error = memory.errors(CASES, near=0.1)[source]
+    error = memory.errors(memory.cases(), near=0.1)[source]
     assert error.rows == rows
     assert error.size <= size
     assert error.within >= within
 
 
 def test_none_of_megatrons_peaks_on_b200_is_three_per_cent_off() -> None:
-    peaks = [case for case in CASES if case.source == "b200_steps_and_memory"]
+    peaks = [case for case in memory.cases() if case.source == "b200_steps_and_memory"]
     assert max(abs(case.error) for case in peaks) <= 0.03
 
 
@@ -52,18 +50,18 @@ def test_every_judged_peak_of_tuning_counts() -> None:
 
 def test_of_what_ran_three_per_cent_are_on_the_edge_and_six_do_not_fit_at_most() -> None:
     """Of the rows that print what is computed again; the others are looked at apart."""
-    verdicts = Counter(case.verdict for case in CASES if case.ran and case.stated and case.card)
+    verdicts = Counter(x.verdict for x in memory.cases() if x.ran and x.stated and x.card)
     ran = sum(verdicts.values())
     assert ran >= 1397
     assert verdicts["edge"] <= 0.03 * ran
     assert verdicts["no"] <= 0.06 * ran
-    unstated = Counter(case.verdict for case in CASES if not case.stated)
+    unstated = Counter(case.verdict for case in memory.cases() if not case.stated)
     assert sum(unstated.values()) == 83
     assert unstated["fits"] >= 60
 
 
 def test_of_what_ran_out_of_memory_few_fit() -> None:
-    verdicts = Counter(case.verdict for case in CASES if not case.ran)
+    verdicts = Counter(case.verdict for case in memory.cases() if not case.ran)
     assert sum(verdicts.values()) == 6 + 35 + 5 + 8 + 4
     assert verdicts["fits"] <= 0.15 * sum(verdicts.values())
 

@@ -1,5 +1,7 @@
 """What others reached: the intervals of 03 and 08 are those of data/."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,10 +25,8 @@ def test_the_default_utilisations_are_those_of_the_published_runs() -> None:
     assert shares.between(UTILIZATIONS[0], UTILIZATIONS[2]).sum() == 13
 
 
-STEPS = utilizations.measured_steps()
-
-
-COVERAGE = utilizations.coverage()
+steps = cache(utilizations.measured_steps)
+coverage = cache(utilizations.coverage)
 
 
 def test_the_plans_shares_are_those_of_the_published_figures() -> None:
@@ -34,7 +34,7 @@ def test_the_plans_shares_are_those_of_the_published_figures() -> None:
 
 
 def test_the_highest_shares_are_those_of_the_published_steps() -> None:
-    highest = STEPS.groupby("kind")["share"].max()
+    highest = steps().groupby("kind")["share"].max()
     assert {kind: round(float(share), 2) for kind, share in highest.items()} == HIGHEST
 
 
@@ -54,30 +54,30 @@ def test_chapter_03s_shares_are_those_of_the_published_runs() -> None:
     ],
 )
 def test_who_is_left_out_lies_mostly_inside(kind, rows, witnesses, least, widest):
-    row = COVERAGE.loc[kind]
+    row = coverage().loc[kind]
     assert (row["rows"], row["witnesses"]) == (rows, witnesses)
     assert row["inside"] / row["rows"] >= least
     assert row["width without"] <= widest
 
 
 def test_fp8_and_fp4_are_told_as_what_they_are() -> None:
-    assert COVERAGE.loc["steps, fp8 dense", "width"] <= 2.6
-    row = COVERAGE.loc["steps, fp4 dense"]
+    assert coverage().loc["steps, fp8 dense", "width"] <= 2.6
+    row = coverage().loc["steps, fp4 dense"]
     assert (row["witnesses"], row["inside"]) == (2, 5)
-    software = STEPS.loc[STEPS["kind"] == "fp4 dense", "software"]
+    software = steps().loc[steps()["kind"] == "fp4 dense", "software"]
     assert set(software) == {"megatron-core"}
 
 
 def test_each_table_comes_in_whole() -> None:
-    rows = STEPS["source"].value_counts()
+    rows = steps()["source"].value_counts()
     assert rows["megatron_table1"] == len(published.megatron_table1())
     assert rows["recomputation_runs"] == 2 * len(published.recomputation_runs())
     assert rows["vtrain_a100_multi_node"] == len(published.vtrain_a100_multi_node())
     assert rows["llmfoundry_benchmarks"] == len(published.llmfoundry_benchmarks())
     bridge = published.megatron_bridge()
     assert rows["megatron_bridge"] == (bridge["task"] == "pre-training").sum() == 127
-    assert STEPS["utilization"].between(0.04, 0.9).all()
-    assert not STEPS.isna().any(axis=None)
+    assert steps()["utilization"].between(0.04, 0.9).all()
+    assert not steps().isna().any(axis=None)
 
 
 def test_the_shares_by_whose_software() -> None:
@@ -91,7 +91,7 @@ def test_the_shares_by_whose_software() -> None:
 
 def test_a_bubble_is_taken_out_once() -> None:
     """GPT-3 of the recomputation paper: p = 8, m = 64, v = 3."""
-    rows = STEPS[STEPS["source"] == "recomputation_runs"].reset_index(drop=True)
+    rows = steps()[steps()["source"] == "recomputation_runs"].reset_index(drop=True)
     assert rows["bubble"][1] == pytest.approx(7 / (64 * 3))
     assert np.allclose(rows["utilization"], rows["share"] * (1 + rows["bubble"]))
     printed = published.recomputation_runs()["mfu"].to_numpy(dtype=float)
@@ -103,7 +103,7 @@ def test_blooms_printed_rates_prove_its_vocabulary() -> None:
     """With V = 250,880 the printed rates come out to three digits."""
     table = published.bloom_sweeps().dropna(subset=["num_layers", "flops_per_gpu"])
     printed = table.query("num_gpus > 8")["flops_per_gpu"] / 312e12
-    counted = STEPS[STEPS["source"] == "bloom_sweeps"]["share"]
+    counted = steps()[steps()["source"] == "bloom_sweeps"]["share"]
     ratio = printed.to_numpy(dtype=float) / counted.to_numpy()
     assert abs(np.median(ratio) - 1) < 0.0005
 
@@ -114,7 +114,7 @@ def test_vtrains_steps_are_counted_with_the_vocabulary_that_its_note_names() -> 
     shape = (row[name] for name in ("num_layers", "hidden_size"))
     counted = gpt_flops(*shape, 51200, row["sequence_length"], row["global_batch_size"], "full")
     share = counted / row["seconds_per_iteration"] / row["num_gpus"] / row["peak_flops"]
-    shares = STEPS[STEPS["source"] == "vtrain_a100_multi_node"]["share"]
+    shares = steps()[steps()["source"] == "vtrain_a100_multi_node"]["share"]
     assert shares.iloc[0] == pytest.approx(share)
 
 
@@ -155,8 +155,8 @@ def test_by_chip_the_intervals_would_hold_what_the_page_tells(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(utilizations, "COLUMNS", [*utilizations.COLUMNS, "accelerator"])
-    steps = utilizations.measured_steps()
-    dense = steps[steps["kind"] == "16-bit dense"].reset_index(drop=True)
+    by_chip = utilizations.measured_steps()
+    dense = by_chip[by_chip["kind"] == "16-bit dense"].reset_index(drop=True)
     pooled = utilizations.judged(dense)["inside"]
     for chip in ("H100", "A100"):
         of_chip = dense["accelerator"].astype(str).str.startswith(chip)

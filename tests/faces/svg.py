@@ -11,8 +11,9 @@ from xml.etree.ElementTree import Element
 from llmtrain_course.kit.drawing import Drawing
 from llmtrain_course.kit.layout import PAGE, Picture as Description
 
-PLACES = ("x", "y", "width", "height", "cx", "cy", "r", "x1", "x2", "y1", "y2", "font-size")
 Point = tuple[float, float]
+TRANSFORM = re.compile(r"(\w+)\(([^)]*)\)")
+SHAPES = {"rect", "circle", "line", "polyline", "polygon", "path", "text"}
 LETTER = 0.56
 """The average width of a letter, in units of its size."""
 
@@ -158,7 +159,7 @@ def parse(svg: str) -> Picture:
 
 def moved(element: Element, across: float, down: float, scale: float) -> Iterator[Box]:
     """The boxes of an element and of all in it, moved and scaled as its groups are."""
-    for name, arguments in re.findall(r"(\w+)\(([^)]*)\)", element.get("transform", "")):
+    for name, arguments in TRANSFORM.findall(element.get("transform", "")):
         numbers = [*map(float, re.split("[ ,]+", arguments.strip()))]
         if name == "translate":
             across, down = across + scale * numbers[0], down + scale * numbers[1]
@@ -167,6 +168,9 @@ def moved(element: Element, across: float, down: float, scale: float) -> Iterato
         else:
             raise ValueError(f"transform={name!r} isn't one that the boxes follow")
     for box in box_of(element):
+        if (across, down, scale) == (0, 0, 1):
+            yield box
+            continue
         left, right = (across + scale * x for x in (box.left, box.right))
         top, bottom = (down + scale * y for y in (box.top, box.bottom))
         places = {"left": left, "top": top, "right": right, "bottom": bottom}
@@ -182,7 +186,12 @@ def moved(element: Element, across: float, down: float, scale: float) -> Iterato
 def box_of(element: Element) -> Iterator[Box]:
     """The box of a shape or text; none for groups, titles and styles."""
     kind = element.tag.rpartition("}")[2]
-    number = {k: float(element.get(k, 0)) for k in PLACES}
+    if kind not in SHAPES:
+        return
+
+    def number(name: str) -> float:
+        return float(element.get(name, 0))
+
     title = next((child.text or "" for child in element if child.tag.endswith("title")), "")
     paint = {
         "fill": element.get("fill", ""),
@@ -192,13 +201,13 @@ def box_of(element: Element) -> Iterator[Box]:
         "opacity": float(element.get("opacity", 1)),
     }
     if kind == "rect":
-        x, y = number["x"], number["y"]
-        sides = x, y, x + number["width"], y + number["height"]
+        x, y = number("x"), number("y")
+        sides = x, y, x + number("width"), y + number("height")
     elif kind == "circle":
-        x, y, r = number["cx"], number["cy"], number["r"]
+        x, y, r = number("cx"), number("cy"), number("r")
         sides = x - r, y - r, x + r, y + r
     elif kind == "line":
-        (x1, x2), (y1, y2) = (sorted((number[f"{a}1"], number[f"{a}2"])) for a in "xy")
+        (x1, x2), (y1, y2) = (sorted((number(f"{a}1"), number(f"{a}2"))) for a in "xy")
         sides = x1, y1, x2, y2
     elif kind in ("polyline", "polygon", "path"):
         if kind == "path":
@@ -209,16 +218,14 @@ def box_of(element: Element) -> Iterator[Box]:
         if corners := [corner for outline in outlines for corner in outline]:
             yield Box(kind, title, **edges(corners), **paint, outlines=outlines)
         return
-    elif kind == "text":
-        words, size = "".join(element.itertext()), number["font-size"]
+    else:
+        words, size = "".join(element.itertext()), number("font-size")
         wide = LETTER * size * len(words)
         anchor = element.get("text-anchor", "start")
-        left = number["x"] - {"start": 0, "middle": wide / 2, "end": wide}[anchor]
-        y = number["y"]
+        left = number("x") - {"start": 0, "middle": wide / 2, "end": wide}[anchor]
+        y = number("y")
         sides = left, y - 0.75 * size, left + wide, y + 0.2 * size
         yield Box(kind, words, *sides, **paint, size=size)
-        return
-    else:
         return
     yield Box(kind, title, *sides, **paint)
 

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise, product
 from typing import Any
 
@@ -49,7 +50,10 @@ def drawn(how_many: int, seed: int, **fixed: Any) -> Iterator[Plan]:
         yield plan
 
 
-PLANS = [*drawn(150, seed=41)]
+@cache
+def plans() -> list[Plan]:
+    """The same 150 for each question."""
+    return [*drawn(150, seed=41)]
 
 
 def sizes(run: Run, name: str, choices: Sequence[Any]) -> list[float]:
@@ -81,7 +85,7 @@ def falls(numbers: Sequence[float], tolerance: float = 1e-9) -> bool:
 def test_what_saves_memory_never_needs_more(name: str, choices: list[Any]) -> None:
     tolerance = 0.001 if name == "recompute" else 1e-9
     changed = 0
-    for plan in PLANS:
+    for plan in plans():
         memory = sizes(plan.run, name, choices)
         assert falls(memory, tolerance)
         changed += len(memory) > 1 and memory[-1] < memory[0]
@@ -90,7 +94,7 @@ def test_what_saves_memory_never_needs_more(name: str, choices: list[Any]) -> No
 
 def test_full_recomputation_needs_more_than_selective_only_by_a_layer_at_work() -> None:
     """While an MLP's gradients are there, its layer's scores are too if all of it came back."""
-    for plan in PLANS:
+    for plan in plans():
         run = plan.run.replace(attention="unfused")
         selective, full = sizes(run, "recompute", ["selective", "full"])
         again = max(float(stage.working) for stage in stored(run.replace(recompute="full")))
@@ -102,7 +106,7 @@ def test_full_recomputation_needs_more_than_selective_only_by_a_layer_at_work() 
 def test_muon_needs_more_than_adam_only_by_what_its_iteration_has_at_once() -> None:
     """Replicas share the states, of which it has fewer, but not that."""
     more = 0
-    for plan in PLANS:
+    for plan in plans():
         both = sizes(plan.run, "optimizer", ["adamw_fused", "muon"])
         if len(both) == 2:
             assert both[1] <= both[0] + newton_schulz_bytes(plan.run)
@@ -111,7 +115,7 @@ def test_muon_needs_more_than_adam_only_by_what_its_iteration_has_at_once() -> N
 
 
 def test_zero_3_needs_more_than_zero_2_only_by_what_it_gathers() -> None:
-    for plan in PLANS:
+    for plan in plans():
         two, three = (plan.run.if_even(zero_stage=stage) for stage in (2, 3))
         if two is None or three is None:
             continue

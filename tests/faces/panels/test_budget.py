@@ -6,6 +6,7 @@ import pytest
 
 from llmtrain_course.budget import pictures as drawings
 from llmtrain_course.budget.formulas import most_flops, rough_frontier, usual_plan
+from llmtrain_course.budget.handles import _SHELF as SHELF
 from llmtrain_course.kit.own_run import own_run
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import compute_optimal, frontier, published, shelf, units
@@ -13,7 +14,6 @@ from tests.faces.svg import pictures
 
 H100 = published.accelerator("H100 SXM")
 A100 = published.accelerator("A100 80GB SXM")
-SHELF = shelf()
 
 
 def panel_with(**changes: Any) -> Any:
