@@ -67,7 +67,10 @@ def ways() -> Picture:
 
 
 DRAWINGS: dict[str, dict[str, Callable[[], Drawing | Picture]]] = {
-    "start_here": {"map": lambda: start_here.course_map({"00": (4, 4), "03": (2, 5)})},
+    "start_here": {
+        "map": lambda: start_here.course_map({"00": (4, 4), "03": (2, 5)}),
+        "runs": start_here.real_runs,
+    },
     "parameters": {"stack": lambda: stack.stack(published.architecture("Gemma-3-27B (text)"))},
     "flops": {"peak": lambda: flops.filled(count_flops(LLAMA, 64, "selective"), 1.4e14, 3.12e14)},
     "activations": {

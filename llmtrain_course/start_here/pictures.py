@@ -1,9 +1,9 @@
-"""The drawings of chapter 00: the machine, one token's way, a count and a rate, real runs."""
+"""The pictures of chapter 00: the machine, one token's way, real runs, the course."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, log2, log10
+from math import ceil, log10
 from typing import NamedTuple
 
 from llmtrain_course.kit.drawing import (
@@ -18,9 +18,11 @@ from llmtrain_course.kit.drawing import (
     rect,
     text,
 )
+from llmtrain_course.kit.lanes import Bars, Lane, Limit, Span
+from llmtrain_course.kit.layout import PAGE, Picture
+from llmtrain_course.kit.scale import Scale
 from llmtrain_helpers import units
-
-WIDTH, TELEPHONE = 700, 360
+from llmtrain_helpers.published import share_of_run
 
 BOLD: Style = {"font_weight": "bold"}
 BOX: Style = {"stroke": "currentColor", "stroke_width": 1.5, "rx": 4}
@@ -45,7 +47,7 @@ class Layout(NamedTuple):
 
 
 WIDE = Layout(
-    WIDTH,
+    700,
     (16, 0, 8),
     (192, 0, 10),
     (370, 26),
@@ -84,7 +86,7 @@ def machine(
     marks: Sequence[tuple[str, float]],
     before: float | None = None,
     chip: Sequence[str] = (),
-    layout: Layout = WIDE,
+    width: int = PAGE,
     targets: Sequence[tuple[str, float]] = (),
 ) -> Drawing:
     """GPUs and days as squares, the work they do, what a token takes, and a field of tokens.
@@ -94,6 +96,7 @@ def machine(
     `before` the tokens of the picture before this one, which leave a dashed outline.
     `chip` says in two lines what each GPU does.
     """
+    layout = WIDE if width >= PAGE else NARROW
     work = units.powers(num_gpus * flops_per_gpu * days * units.DAY)
     rate, each = units.powers(flops_per_gpu), units.edited(flops_per_token)
     size = units.short(parameters)
@@ -251,7 +254,7 @@ NARROW_WAY = Way(
 
 
 def one_token(
-    step: int, parameters: float, done: float, whole: float, layout: Way = WAY
+    step: int, parameters: float, done: float, whole: float, width: int = PAGE
 ) -> Drawing:
     """A token on its way up a stack of layers, and its error on the way down.
 
@@ -259,6 +262,7 @@ def one_token(
     operations so far, `whole` those of the whole way. Areas are to scale: backward has two
     columns, to learn and to pass the error on.
     """
+    layout = WAY if width >= PAGE else NARROW_WAY
     up, down = min(step, LAYERS), max(step - LAYERS, 0)
     so_far = units.count(done, 2) if done else "none"
     before, half = layout.columns[0] - 12, layout.column / 2
@@ -321,110 +325,24 @@ def _traveller(up: int, down: int, layout: Way) -> str:
     return svg
 
 
-# --- a count and a rate
-
-
-def count_and_rate(
-    num_gpus: int,
-    days: float,
-    rate: float,
-    done: float,
-    work: float,
-    seconds: float,
-    width: int = WIDTH,
-) -> Drawing:
-    """A tank of work that GPUs fill: what comes each second, and what is there by now.
-
-    `rate` is that of all GPUs together in FLOP/s; `done` and `work` are counts, in FLOP;
-    the tank is full after `seconds`.
-    """
-    part = min(done / work, 1.0)
-    wide = 4 + 5 * log2(max(num_gpus, 1))  # the jet, thicker with each doubling
-    svg = text(16, 30, "the rate: how fast", 16, **BOLD)
-    svg += rect(16, 44, 210, 64, MODEL, "rate", rx=8)
-    svg += text(121, 72, units.flops_per_second(rate), 19, "middle", "white", **BOLD)
-    svg += text(121, 95, f"from {units.plural(num_gpus, 'GPU')}", 15, "middle", "white")
-    narrow = width < WIDTH  # there the tank stands below the rate
-    pipe, x, y, across = (320, 16, 156, 328) if narrow else (330, 264, 104, 330)
-    end, bottom = x + across, y + 180
-    svg += rect(226, 76 - wide / 2, pipe - 226, wide, MODEL, "a rate")
-    long = bottom - 76 + wide / 2
-    svg += rect(pipe - wide, 76 - wide / 2, wide, long, MODEL, "a rate", opacity=0.5)
-    heading = (x, y - 16) if narrow else (360, 30)
-    svg += text(*heading, "the count: how much", 16, **BOLD)
-    svg += rect(x, bottom - 180 * part, across, 180 * part, TOKENS, "done")
-    for x1, y1, x2, y2 in ((x, y, x, bottom), (x, bottom, end, bottom), (end, y, end, bottom)):
-        svg += line(x1, y1, x2, y2, stroke_width=3)
-    label = f"{units.flops(done)} after {units.plural(days, 'day')}" if part < 1 else "full"
-    full = f"full after {units.duration(seconds)}"
-    if narrow:
-        svg += text(x, bottom + 26, label, 16, **BOLD)
-        svg += text(x, bottom + 50, f"full: {units.flops(work)}", 15)
-        svg += text(end, bottom + 50, full, 15, "end")
-    else:
-        svg += line(end, y, end + 10, y) + text(end + 16, y + 5, "full:", 15)
-        svg += text(end + 16, y + 25, units.flops(work), 15)
-        inside = part > 0.2
-        level = bottom - 180 * part + (26 if inside else -10)
-        ink = "white" if inside else "currentColor"
-        svg += text(end - 10, level, label, 16, "end", ink, **BOLD)
-        svg += text(x + across / 2, bottom + 26, full, 16, "middle")
-    words = (
-        f"{units.plural(num_gpus, 'GPU')} fill a tank at a rate of "
-        f"{units.flops_per_second(rate)}. After {units.plural(days, 'day')} the count is "
-        f"{units.flops(done)} of {units.flops(work)}; it is {full}."
-    )
-    return Drawing(svg, width, bottom + (64 if narrow else 38), words)
-
-
 # --- runs that really happened
 
-
-MOST, CLOSE, MIDDLE = 4, 1.1, 346
-"""The times too high or too low at which the scale of estimates ends; how near is green;
-where the scale has its middle."""
+REAL_RUNS = ("Pythia 12B", "LLaMA-1 65B", "Llama 2 7B", "Llama 2 70B", "BLOOM-176B")
+"""Runs on A100 whose GPU-hours are published."""
 
 
-def real_runs(ratios: Sequence[tuple[str, float]], rate: float, width: int = WIDTH) -> Drawing:
-    """Estimates over what runs really took, by name, on a logarithmic scale around 1."""
-    narrow = width < WIDTH  # there names stand above the bars
-    row, above = (62, 22) if narrow else (40, 0)
-    middle, half = (180, 140) if narrow else (MIDDLE, 190)
-    height = 92 + row * len(ratios)
-    svg = text(middle, 30, "as reported", 16, "middle", **BOLD)
-    spans = [(44, height - 36)]
-    if narrow:
-        spans = [(52 + above + row * i, 86 + above + row * i) for i in range(len(ratios))]
-    for times, label in ((1 / 4, "a quarter"), (1 / 2, "half"), (2, "twice"), (4, "4 times")):
-        x = middle + half * _distance(times)
-        for start, end in spans:
-            svg += line(x, start, x, end, stroke_width=1, stroke_dasharray="3 4", opacity=0.7)
-        svg += text(x, height - 14, label, 15, "middle")
-    for i, (name, ratio) in enumerate(ratios):
-        y, x = 52 + row * i, middle + half * _distance(ratio)
-        fill = TOKENS if abs(log2(ratio)) <= log2(CLOSE) else COLORS["lost"]
-        low, at, anchor = (y + 16, middle - half, "start") if narrow else (y + 20, 124, "end")
-        svg += text(at, low, name, 15, anchor)
-        wide = max(abs(x - middle), 2)
-        svg += rect(min(x, middle), y + above + 2, wide, 26, fill, name, rx=3)
-        if abs(log2(ratio)) > log2(MOST):  # its bar would go on
-            out, top = (1 if ratio > 1 else -1), y + above
-            tip = f"{x + 2 * out},{top} {x + 15 * out},{top + 15} {x + 2 * out},{top + 30}"
-            svg += f'<polygon points="{tip}" fill="{fill}"/>'
-        end = middle + half if narrow else width - 10
-        svg += text(end, low, f"{units.digits(ratio, 2)} times", 15, "end", **BOLD)
-    svg += "".join(line(middle, start, middle, end, stroke_width=2.5) for start, end in spans)
-    listed = "; ".join(f"{name} {units.digits(ratio, 2)} times" for name, ratio in ratios)
-    words = (
-        f"Estimated GPU-hours at {units.count(rate)} operations a second for all, over those "
-        f"reported: {listed}."
-    )
-    return Drawing(svg, width, height, words)
-
-
-def _distance(ratio: float) -> float:
-    """Where a ratio lies, from -1 to 1: 1 time in the middle, each doubling as far as the next."""
-    return min(max(log2(ratio) / log2(MOST), -1), 1)
+def real_runs(assumed: float = 0.35) -> Picture:
+    """The share of the peak that each of five runs reached, beside the one that's assumed."""
+    shares = {name: share_of_run(name) for name in REAL_RUNS}
+    lanes = [
+        Lane(name, [Span(0, share, TOKENS, title=name)], units.percent(share))
+        for name, share in shares.items()
+    ]
+    x = Scale(0, 0.6, "of its peak, over the whole run", lambda share: f"{100 * share:.0f} %")
+    listed = ", ".join(f"{name} {units.percent(share)}" for name, share in shares.items())
+    words = f"The share of its peak that each A100 reached, over whole runs: {listed}."
+    limit = Limit(assumed, f"we assumed {units.share(assumed)}", "5 4", bold=True)
+    return Bars(x, lanes, words, [limit], lane=26)
 
 
 # --- the course

@@ -1,20 +1,22 @@
 """Chapter 00's pictures: as large as the tokens, the operations and the share that's done."""
 
-from math import log2, log10
+from math import log10
 from typing import Any
 
 import pytest
 
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.kit.ids import CHAPTERS
+from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_course.start_here import pictures as drawings
 from llmtrain_course.start_here.formulas import flops_on_the_way
+from llmtrain_helpers import published
 from tests.faces.svg import Picture, drawn
 
 MARKS = [("GPT-3", 300e9), ("Llama 3.1 405B", 15.6e12)]
 WANTED = [("GPT-3 read", 300e9), ("20 for each parameter:", 160e9)]
 
-every_layout = pytest.mark.parametrize("layout", [drawings.WIDE, drawings.NARROW])
+every_width = pytest.mark.parametrize("width", [PAGE, PHONE])
 
 
 def machine(num_gpus: int = 8, days: float = 30, tokens: float = 47e9, **more: Any) -> Picture:
@@ -23,10 +25,10 @@ def machine(num_gpus: int = 8, days: float = 30, tokens: float = 47e9, **more: A
     return drawn(drawings.machine(num_gpus, days, 8e9, 109.2e12, 48e9, tokens, MARKS, **more))
 
 
-@every_layout
+@every_width
 @pytest.mark.parametrize("n", [1, 32, 33, 16384])
-def test_a_square_stands_for_one_gpu_or_for_as_many_as_it_says(n: int, layout) -> None:
-    picture = machine(n, 1, layout=layout)
+def test_a_square_stands_for_one_gpu_or_for_as_many_as_it_says(n: int, width) -> None:
+    picture = machine(n, 1, width=width)
     squares = [x for x in picture.of_kind("rect") if x.width == x.height and not x.words]
     captions = [x for x in picture.texts if x.startswith("a square: ")]
     each = int(captions[0].split()[2].replace(",", "")) if captions else 1
@@ -34,10 +36,10 @@ def test_a_square_stands_for_one_gpu_or_for_as_many_as_it_says(n: int, layout) -
     assert len(squares) - 1 <= 32
 
 
-@every_layout
-def test_twice_the_tokens_are_twice_the_field(layout: drawings.Layout) -> None:
+@every_width
+def test_twice_the_tokens_are_twice_the_field(width: int) -> None:
     def share(tokens: float) -> float:
-        picture = machine(tokens=tokens, before=10e9, layout=layout)
+        picture = machine(tokens=tokens, before=10e9, width=width)
         [field] = picture.titled("the field")
         filled = [x for x in picture.titled("tokens") if x.inside(field)]
         assert all(x.fill == COLORS["useful"] for x in filled)
@@ -47,7 +49,7 @@ def test_twice_the_tokens_are_twice_the_field(layout: drawings.Layout) -> None:
         [share(1e12) * n / 200 for n in (0.5, 1, 5, 7.5, 15, 200)]
     )
     assert share(1e12) == pytest.approx(share(1e14)) == pytest.approx(1)  # and it says so:
-    assert "the field, 100 times" in machine(tokens=1e14, layout=layout).texts
+    assert "the field, 100 times" in machine(tokens=1e14, width=width).texts
 
 
 def test_a_mark_stands_in_the_field_where_as_many_tokens_end() -> None:
@@ -59,10 +61,10 @@ def test_a_mark_stands_in_the_field_where_as_many_tokens_end() -> None:
     assert machine().width_of("the field") == field.width
 
 
-@every_layout
+@every_width
 @pytest.mark.parametrize("tokens", [1.0, 1e6, 1e9, 4e10, 1e13, 1e14, 1e20])
-def test_the_bar_ends_on_the_scale(tokens: float, layout: drawings.Layout) -> None:
-    picture = machine(tokens=tokens, layout=layout)
+def test_the_bar_ends_on_the_scale(tokens: float, width: int) -> None:
+    picture = machine(tokens=tokens, width=width)
     bar = picture.titled("tokens")[-1]
     trillion, billion = picture.text("1 trillion").across, picture.text("1 billion").across
     where = billion + (trillion - billion) / 3 * log10(tokens / 1e9)
@@ -86,26 +88,16 @@ def test_what_a_token_has_cost_is_filled_to_scale(step: int) -> None:
     assert ("its error" in picture.texts) == (down > 0)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
-def test_the_tank_is_as_full_as_the_count(share: float) -> None:
-    def height(share: float) -> float:
-        picture = drawn(drawings.count_and_rate(64, 30, 7e15, share * 3e23, 3e23, 4e7))
-        return sum(x.height for x in picture.titled("done"))
-
-    assert height(share) == pytest.approx(share * height(1.0))
-
-
-def test_real_runs_lie_on_a_scale_of_doublings() -> None:
-    ratios = [("a", 0.5), ("b", 1.0), ("c", 2.0), ("d", 100.0), ("e", 3.0)]
-    picture = drawn(drawings.real_runs(ratios, 1e14))
-    middle = picture.text("as reported").across
-    doubling = picture.between("half", "twice", "across") / 2
-    for name, ratio in ratios:
-        [bar] = picture.titled(name)
-        end = bar.left if ratio < 1 else bar.right
-        targets = middle + doubling * log2(min(ratio, 4))
-        assert end == pytest.approx(targets, abs=0.3) or ratio == 1
-    assert len(picture.of_kind("polygon")) == 1  # the bar that goes on
+def test_a_real_runs_bar_is_as_long_as_its_share() -> None:
+    picture = drawn(drawings.real_runs())
+    tenth = picture.between("0 %", "10 %", "across") / 0.1
+    for name in drawings.REAL_RUNS:
+        row = published.run(name)
+        work = 6 * row["tokens"] * row["active_parameters"]
+        share = work / (row["gpu_hours"] * 3600 * row["peak_flops"])
+        assert picture.width_of(name) == pytest.approx(share * tenth, rel=0.005)
+    [line] = picture.dashed
+    assert line.left - picture.titled("Pythia 12B")[0].left == pytest.approx(0.35 * tenth, abs=0.5)
 
 
 def test_the_map_has_every_chapter_and_says_what_is_done() -> None:
