@@ -32,6 +32,7 @@ from llmtrain_helpers.calendar import (
     spare_nodes,
 )
 from llmtrain_helpers.checks import amount, refuse
+from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.units import DAY, MINUTE
 
 # --- calendar-cost: what writes and lost work take of the time
@@ -168,20 +169,19 @@ class OwnCalendar(Exercise):
         if problem := _problem_with_spares(n, spares):
             return False, problem
         span = f"{units.digits(best)} days with few outages, {units.digits(worst)} with many"
-        slow_end = 0.0
-        if not _is_measured(design):
-            slow_end = _slow_end(work)
-            latest = units.digits(slow_end)
-            span += f", and up to {latest} at the slow end of the plan"
-            if slow_end > limit * (1 + _NEAR):
-                return False, (
-                    f"nobody has timed a step yet, so promise {latest} days, and you have "
-                    f"{limit:g}: fewer tokens, more GPUs, or a measured step."
-                )
+        measured = _is_measured(design)
+        slow_end = _slow_end(work, measured)
+        latest = units.digits(slow_end)
+        span += f", and up to {latest} at the slow end"
+        if slow_end > limit * (1 + _NEAR):
+            why = f"others took up to {units.share(STOPS[2] - 1)} longer than their steps"
+            why = why if measured else "nobody has timed a step yet"
+            cure = "fewer tokens, or more GPUs"
+            cure = cure if measured else "fewer tokens, more GPUs, or a measured step"
+            return False, f"{why}, so promise {latest} days, and you have {limit:g}: {cure}."
         if "promised_days" in design:
             promised = entry(design, "promised_days")
-            latest_day = max(slow_end, worst)
-            if problem := _problem_with_promise(promised, limit, slow_end, latest_day, best):
+            if problem := _problem_with_promise(promised, limit, slow_end, max(slow_end, worst)):
                 return False, f"{promised:g} days {problem}: it takes {span}."
         return True, (
             f"right: at the worst rate of failures it takes {span}. You have {limit:g}. "
@@ -197,20 +197,18 @@ def _is_measured(design: Design) -> bool:
     return measured
 
 
-def _slow_end(work: float) -> float:
-    """The days to promise for these days of computing, in the own plan's ratio."""
+def _slow_end(work: float, measured: bool) -> float:
+    """The days to promise: those of timed steps with the worst overhead, or the own plan's."""
+    if measured:
+        return work * STOPS[2]
     plan = own_run().plan
     return work * float(plan.first_run.greatest / calendar_days(plan).computing.likely)
 
 
-def _problem_with_promise(
-    promised: float, limit: float, slow_end: float, latest: float, best: float
-) -> str:
-    """What's wrong with a promise; `slow_end` is the plan's, 0 for a measured step."""
+def _problem_with_promise(promised: float, limit: float, slow_end: float, latest: float) -> str:
+    """What's wrong with a promise, if anything is."""
     if promised < min(slow_end, limit) * (1 - _NEAR):
-        return "promise more than anybody knows, because no step is measured yet"
-    if promised < best:
-        return "cannot be promised"
+        return "are too few to promise, because others needed more"
     if promised > limit:
         return f"are after your last one, which is {limit:g}"
     return "promise nothing" if promised > _MOST_PROMISED * latest else ""

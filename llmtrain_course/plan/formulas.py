@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from llmtrain_helpers.checks import Number, Result, amount, broadcast, instance, one, quantity
+from llmtrain_helpers.duration import flops_per_parameter
 from llmtrain_helpers.plan.plan import Plan
+from llmtrain_helpers.units import DAY
 
 
 def rounded_down(number: float) -> int:
@@ -26,8 +28,12 @@ def in_time(plan: Plan, days: Number) -> Result:
 
 
 def share_of_peak(plan: Plan, days: Number) -> Result:
-    """The share of its peak that each GPU reaches if the run of a plan takes so many days."""
+    """The share of its peak that each GPU reaches if the run of a plan takes so many days.
+
+    Counted as on page 03, 6TP/(n·t) over the peak, without the scores of attention.
+    """
     instance("plan", plan, Plan)
-    t, likely = quantity("days", days), plan.days.likely
-    broadcast(days=t, plan=likely)
-    return plan.hfu * likely / t
+    t, n = quantity("days", days), plan.split.num_gpus
+    broadcast(days=t, plan=plan.days.likely)
+    work = flops_per_parameter("none") * plan.run.tokens * plan.parameters.active
+    return work / (n * plan.run.peak * t * DAY)

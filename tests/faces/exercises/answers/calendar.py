@@ -2,7 +2,7 @@
 
 from tests.faces.exercises.answers.table import Answers
 
-OWN = {"gpus": 8, "computing_days": 24, "calendar_days": 30, "write_seconds": 60}
+OWN = {"gpus": 8, "computing_days": 18, "calendar_days": 30, "write_seconds": 60}
 OWN |= {"restart_minutes": 600, "save_minutes": 240, "spare_nodes": 1, "measured": True}
 
 OFTEN = {"restart_minutes": 30, "save_minutes": 250}
@@ -59,8 +59,8 @@ ANSWERS = {
     "calendar-d": Answers(
         right=[OWN | {"promised_days": 30}],
         replies=[
-            (OWN, "right: at the worst rate of failures it takes 25.7 days with few outages"),
-            (OWN | OFTEN, "right: at the worst rate of failures it takes 25.6 days"),
+            (OWN, "right: at the worst rate of failures it takes 19.3 days with few outages"),
+            (OWN | OFTEN, "right: at the worst rate of failures it takes 19.2 days"),
             (OWN | OFTEN | {"save_minutes": "30 min"}, "right"),
             (OWN | {"save_minutes": 1200}, "right"),
             (OWN | {"spare_nodes": 2}, "right"),
@@ -81,7 +81,8 @@ ANSWERS = {
             (OWN | {"computing_days": 29}, "even with few outages"),
             (OWN | {"computing_days": 31, "spare_nodes": 9}, "31.0 days of computing alone are"),
             (OWN | {"measured": "yes"}, "measured='yes' is neither True nor False"),
-            (OWN | {"measured": False}, "so promise 46.5 days, and you have 30"),
+            (OWN | {"measured": False}, "so promise 34.9 days, and you have 30"),
+            (OWN | {"computing_days": 24}, "up to 64 % longer than their steps, so promise 39.4"),
             (OWN | {"gpus": "16k"}, "a stop comes every 45.0 minutes"),
             (
                 OWN | {"gpus": 1024, "spare_nodes": 20, "restart_minutes": 30},
@@ -92,8 +93,8 @@ ANSWERS = {
             *(
                 (OWN | {"promised_days": days}, reply)
                 for days, reply in [
-                    (20, "cannot be promised"),
-                    (31, "31 days are after your last one, which is 30: it takes 25.7"),
+                    (20, "20 days are too few to promise"),
+                    (31, "31 days are after your last one, which is 30: it takes 19.3"),
                     ("soon", "promised_days='soon' is no number"),
                 ]
             ),
