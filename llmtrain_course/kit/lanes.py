@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from llmtrain_course.kit.drawing import GREY, Style, circle, ghost, hatched, line, rect, text
 from llmtrain_course.kit.layout import (
@@ -41,7 +41,9 @@ INK = "currentColor"
 class Span:
     """A stretch of a lane from `start` to `end`, with a `label` in it where that fits.
 
-    With a `name` it has an entry in the key. `previous` is a dashed outline of what was.
+    With a `name` it has an entry in the key. `previous` is a dashed outline of what was. A
+    `rise` below 1 is the share of the lane's height that it has, from below, so that it differs
+    in more than its colour; a label that finds no room in it stands above it.
     """
 
     start: float
@@ -58,9 +60,13 @@ class Span:
     ink: str = "white"
     moves: str = ""
     bold: bool = False
+    rise: float = 1
 
-    def draw(self, left: float, right: float, top: float, height: float) -> str:
-        """Draw it between two places."""
+    def draw(
+        self, left: float, right: float, top: float, height: float, uprights: Sequence[float] = ()
+    ) -> str:
+        """Draw it between two places, with its label clear of upright lines."""
+        top, height = top + height * (1 - self.rise), height * self.rise
         size = left, top, max(right - left, 0), height
         if self.previous:
             return ghost(*size, self.title)
@@ -72,19 +78,29 @@ class Span:
         color = "none" if self.hatch and self.color == GREY else self.color
         svg = rect(*size, color, self.title, **style) if color != "none" or self.title else ""
         svg += hatched(*size) if self.hatch else ""
-        if self.label and text_width(self.label, USUAL) <= right - left - 6:
+        edges = [left, *sorted(x for x in uprights if left < x < right), right]
+        begin, end = max(pairwise(edges), key=lambda pair: pair[1] - pair[0])
+        if self.label and text_width(self.label, USUAL) <= end - begin - 6:
             weight: Style = {"font_weight": 700} if self.bold else {}
-            middle = (left + right) / 2, top + height / 2 + 5
-            svg += text(*middle, self.label, USUAL, "middle", self.ink, **weight)
+            low = self.rise < 1 and height < USUAL + 3
+            y, ink = (top - 5, INK) if low else (top + height / 2 + 5, self.ink)
+            svg += text((begin + end) / 2, y, self.label, USUAL, "middle", ink, **weight)
         return svg
 
     def swatch(self) -> Swatch:
         """A patch of it."""
-        if self.hatch:
-            return Swatch(lambda x, y: hatched(x + 2, y, 14, 14, 5), self.name, self.hidden)
         if self.previous:
             return Swatch(lambda x, y: ghost(x + 2, y, 14, 14), self.name, self.hidden)
+        if self.hatch or self.rise < 1:
+            return Swatch(self._patch, self.name, self.hidden)
         return patch(self.color, self.name, self.opacity, self.hidden)
+
+    def _patch(self, x: float, y: float) -> str:
+        """A small piece of it: as low as it is, and hatched."""
+        color = "none" if self.hatch and self.color == GREY else self.color
+        size = x + 2, y + 14 * (1 - self.rise), 14, 14 * self.rise
+        svg = rect(*size, color, opacity=self.opacity) if color != "none" else ""
+        return svg + (hatched(*size, 5) if self.hatch else "")
 
 
 @dataclass(frozen=True)
@@ -204,8 +220,8 @@ class Lanes(Picture):
 
     `heading` stands above at the left, `verdict` at the right. `lane` is a lane's height,
     and `gap` the pixels between two; names that take more than a share of the width, `names`,
-    stand above their lanes. A `note` stands below the key. Without an `axis` only the grid
-    shows the scale.
+    stand above their lanes. A `note` stands below the key, and the facts next to the lanes are
+    at least `wide_facts` wide. Without an `axis` only the grid shows the scale.
     """
 
     x: Scale
@@ -223,11 +239,12 @@ class Lanes(Picture):
     totals_last: bool = field(default=False)
     names: float = 0.36
     note: str = ""
+    wide_facts: float = 0
 
     def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
         """Lay out names, lanes, limits, the axis, then the key and the facts."""
         beside = bool(self.facts) and width >= BESIDE
-        listed = facts_width(self.facts, width) if beside else 0
+        listed = max(facts_width(self.facts, width), self.wide_facts) if beside else 0
         inner = width - listed - GAP if beside else width
         svg, y = self._head(left, top, inner)
         names = [text_width(lane.name, USUAL, lane.bold) for lane in self.lanes]
@@ -345,7 +362,8 @@ class Lanes(Picture):
                 continue
             if isinstance(item, Span):
                 ends = at(item.start), at(item.end)
-                svg += item.draw(*ends, y, height)
+                uprights = [at(limit.value) for limit in self.limits if not limit.hidden]
+                svg += item.draw(*ends, y, height, uprights)
                 last = max(last, ends[1])
                 continue
             x = at(item.at)

@@ -9,7 +9,7 @@ import pytest
 
 from llmtrain_course.kit.chart import Band, Chart, Column, Dot, Mark, Note, Path, Rule, stacked
 from llmtrain_course.kit.drawing import COLORS, NIGHT
-from llmtrain_course.kit.lanes import Bars, Lane, Limit, NumberLine, Point, Span, bar
+from llmtrain_course.kit.lanes import Bars, Lane, Limit, NumberLine, Point, Span, Timeline, bar
 from llmtrain_course.kit.layout import (
     BESIDE,
     Below,
@@ -284,3 +284,53 @@ def test_a_note_stays_inside_the_plane() -> None:
     scale = Scale(0, 1)
     seen = drawn(Chart(scale, scale, [Note(1, 0.5, "a long note at the edge")], ""))
     assert seen.text("a long note").right <= seen.width - 14
+
+
+def test_a_low_span_stands_on_its_lane_with_its_label_above_it() -> None:
+    """So a part differs in more than its colour, in the lane and in the key."""
+    parts = [
+        Span(0, 4, INKS[0], name="work"),
+        Span(4, 8, INKS[1], "lost", name="lost work", rise=0.5),
+        Span(8, 12, INKS[2], "restart", name="restarts", rise=0.25),
+    ]
+    seen = drawn(Timeline(Scale(0, 12), [Lane("", parts)], "", lane=40))
+    for color, high, rise in ((INKS[0], 40, 1), (INKS[1], 20, 0.5), (INKS[2], 10, 0.25)):
+        in_lane, in_key = seen.filled(color)
+        assert (in_lane.height, in_key.height) == pytest.approx((high, 14 * rise), abs=0.1)
+        assert in_lane.bottom == seen.filled(INKS[0])[0].bottom
+        assert in_key.bottom == seen.filled(INKS[0])[1].bottom
+    assert seen.text("lost").inside(seen.filled(INKS[1])[0])
+    assert seen.text("restart").bottom < seen.filled(INKS[2])[0].top
+
+
+@pytest.mark.parametrize("limit", range(1, 12))
+def test_a_label_in_a_span_keeps_off_a_limit(limit: int) -> None:
+    span, line = Span(0, 12, INKS[0], "useful"), Limit(limit)
+    for width in WIDTHS:
+        seen = drawn(Bars(Scale(0, 12), [Lane("", [span])], "", [line]), width)
+        label = seen.text("useful")
+        assert label.inside(seen.filled(INKS[0])[0])
+        [upright] = [box for box in seen.of_kind("line") if box.thick == 2]
+        assert not label.left - 2 < upright.across < label.right + 2
+    hidden = drawn(Bars(Scale(0, 12), [Lane("", [span])], "", [Limit(6, hidden=True)]))
+    assert hidden.text("useful").across == pytest.approx(hidden.filled(INKS[0])[0].across)
+
+
+def test_a_note_stands_below_the_key_and_facts_have_the_width_that_they_need() -> None:
+    lane = Lane("", [Span(0, 12, INKS[0], name="useful")])
+    for width in WIDTHS:
+        seen = drawn(Bars(Scale(0, 12), [lane], "", note="Stops only. " * 9), width)
+        lines = [box for box in seen.of_kind("text") if box.words.startswith(("Stops", "only"))]
+        assert all(box.top > seen.text("useful").bottom for box in lines)
+        assert all(box.right <= width - 14 for box in lines)
+    facts = [Fact("useful", "46.0 days")], [Fact("useful", "46.0 minutes")]
+    ends = {
+        drawn(Bars(Scale(0, 12), [lane], facts=some, wide_facts=220)).filled(INKS[0])[0].right
+        for some in facts
+    }
+    assert len(ends) == 1
+
+
+def test_a_hatched_span_has_its_colour_in_the_key_too() -> None:
+    seen = drawn(Bars(Scale(0, 1), [Lane("", [Span(0, 1, INKS[0], name="out", hatch=True)])], ""))
+    assert len(seen.filled(INKS[0])) == 2
