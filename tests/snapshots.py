@@ -29,6 +29,7 @@ from llmtrain_course.start_here import pictures as start_here
 from llmtrain_helpers import (
     LAWS,
     OPTIMIZERS,
+    calendar_days,
     compute_optimal,
     count_flops,
     frontier,
@@ -54,6 +55,12 @@ def laws() -> Picture:
     return budget.tokens_each(named, published.rows("tokens_per_parameter")[:12])
 
 
+def glance() -> Picture:
+    llama, h100 = published.architecture("Llama-3.1-8B", 8192), published.accelerator("H100")
+    plan = plan_run(llama, h100, 64, 1e12, 512, recompute="none", zero_stage=3)
+    return calendar.calendar_at_a_glance(calendar_days(plan), 30, "64 H100", 39)
+
+
 def ways() -> Picture:
     one: Any = {"num_gpus": 1, "tokens": 1e9, "global_batch_size": 1, "recompute": "none"}
     memory = {
@@ -76,7 +83,7 @@ DRAWINGS: dict[str, dict[str, Callable[[], Drawing | Picture]]] = {
     "activations": {
         "gaps": lambda: activations.segments([[6, 6, -8], [6, -6, 6, -2], [6, 6, -8]], 10)
     },
-    "calendar": {"stops": calendar.stops_of_nodes},
+    "calendar": {"glance": glance},
     "budget": {
         "frontier": lambda: budget.frontier_picture(frontier(H100, 64, 21, shelf()), "7.2B"),
         "laws": laws,

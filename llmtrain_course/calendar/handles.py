@@ -9,9 +9,8 @@ from math import ceil
 
 from llmtrain_course.calendar.formulas import ExpectedDays, expected_days, simulate_run
 from llmtrain_course.calendar.pictures import (
-    NARROW,
     dated_run,
-    failure,
+    one_stop,
     parts_of_days,
     row_of_days,
     stops_of_nodes,
@@ -19,6 +18,8 @@ from llmtrain_course.calendar.pictures import (
     valley,
 )
 from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
+from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
     CHECKPOINT_SECONDS,
@@ -149,7 +150,7 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None, **width: int) -> common.Answer:
+def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -> common.Answer:
     """The panel's answer as HTML, and what would save days, with its price in days."""
     try:
         old = before.days if before else None
@@ -158,7 +159,7 @@ def render(setting: Setting, before: Setting | None = None, **width: int) -> com
     html = "".join(
         [
             common.sentence(_sentence(setting, old)),
-            _pictures(setting, old, **width),
+            _pictures(setting, old, width),
             common.folded("The numbers", _table(setting)),
             common.folded("In code", common.call(_code(setting))),
         ]
@@ -178,7 +179,7 @@ def _sentence(setting: Setting, old: ExpectedDays | None) -> str:
     )
 
 
-def _pictures(setting: Setting, old: ExpectedDays | None, **width: int) -> str:
+def _pictures(setting: Setting, old: ExpectedDays | None, width: int) -> str:
     """The first rows of the run, drawn by lot, and the whole of it as parts."""
     days, (t, d, M, _) = setting.days, setting.times
     in_rows = 10 * row_of_days(M / DAY, days.total)
@@ -186,8 +187,8 @@ def _pictures(setting: Setting, old: ExpectedDays | None, **width: int) -> str:
     simulated = simulate_run(work, *setting.times, seed=setting.chance)
     whole = work == days.computing * DAY
     strip_days = simulated.total / DAY if whole else days.total
-    strip = strip_of_days(simulated, strip_days, d / (t + d), **width)
-    bar = parts_of_days(days.parts(), old.parts() if old else None, **width)
+    strip = strip_of_days(simulated, strip_days, d / (t + d)).drawing(width)
+    bar = parts_of_days(days.parts(), old.parts() if old else None).drawing(width)
     return f"<div>{strip.inline_svg()}</div><div>{bar.inline_svg()}</div>"
 
 
@@ -245,111 +246,59 @@ PANEL = common.Panel(
     _SETTINGS,
     ("1,024 A100 for two months", "Restarted by hand"),
     render,
-    narrow=partial(render, width=NARROW),
+    narrow=partial(render, width=PHONE),
 )
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Minutes since the last write at which a GPU fails, and those of a restart."""
-
-    lost: float = 30
-    restart: float = 30
-
-    def draw(self, **width: int) -> str:
-        """The line of time, and what the stop costs."""
-        caption = (
-            f"{self.lost:g} minutes of work are lost, {self.restart:g} go to the restart: "
-            f"the stop costs <b>{self.lost + self.restart:g} minutes</b>."
-        )
-        return common.pictured(failure(self.lost, 60, self.restart, **width), caption)
-
-
-FAILURE = common.Handle(
+@handle(
+    "A failure moved along the line",
+    lost=slider(
+        "It fails after",
+        "Minutes since the last write.",
+        tuple(range(0, 61, 5)),
+        unit="minutes",
+        whole=False,
+    ),
+    restart=replace(_CONTROLS["restart"], most=60, stops=(5, 10, 20, 30, 45, 60)),
     book=({}, {"restart": 5}),
-    title="A failure moved along the line",
-    controls={
-        "lost": common.Control(
-            "It fails after",
-            "Minutes since the last write.",
-            unit="minutes",
-            least=0,
-            most=60,
-            whole=False,
-            stops=tuple(range(0, 61, 5)),
-        ),
-        "restart": replace(_CONTROLS["restart"], most=60, stops=(5, 10, 20, 30, 45, 60)),
-    },
-    settings={"": Failure()},
-    draw=lambda now, before: now.draw(),
-    narrow=lambda now, before: now.draw(width=NARROW),
 )
+def failure(lost: float = 30, restart: float = 30) -> Shown:
+    """The line of time, and what the stop costs."""
+    caption = f"{lost:g} minutes of work are lost, {restart:g} go to the restart: "
+    caption += f"the stop costs <b>{lost + restart:g} minutes</b>."
+    return one_stop(lost, 60, restart), caption
 
 
-@dataclass(frozen=True)
-class Nodes:
-    """A number that draws the days on which eight nodes fail."""
-
-    chance: int = 1
-
-    def draw(self, **width: int) -> str:
-        """Their failures, and the stops of two jobs."""
-        caption = "A job stops at every cross of each of its nodes."
-        return common.pictured(stops_of_nodes(self.chance, **width), caption)
-
-
-MANY_NODES = common.Handle(
+@handle(
+    "Stops of a job on four nodes, and on eight",
+    chance=slider("Chance", "Another number draws other failures.", tuple(range(1, 9))),
     book=({}, {"chance": 2}),
-    title="Stops of a job on four nodes, and on eight",
-    controls={
-        "chance": common.Control(
-            "Chance", "Another number draws other failures.", most=8, stops=tuple(range(1, 9))
-        )
-    },
-    settings={"": Nodes()},
-    draw=lambda now, before: now.draw(),
-    narrow=lambda now, before: now.draw(width=NARROW),
 )
+def many_nodes(chance: int = 1) -> Shown:
+    """The failures of eight nodes, and the stops of two jobs."""
+    return stops_of_nodes(chance), "A job stops at every cross of each of its nodes."
 
 
-@dataclass(frozen=True)
-class SaveInterval:
-    """Minutes of work between two writes, and the seconds of a write."""
-
-    minutes: float = 60
-    write: float = 40
-
-    def draw(self, **width: int) -> str:
-        """The dot on its valley, and what it costs beside the best interval."""
-        M, R = float(mean_time_between_failures(16384, 0.0042)), 30 * MINUTE
-        best = best_checkpoint_interval(self.write, M)
-        here, least = (losses(t, self.write, M, R).total for t in (self.minutes * MINUTE, best))
-        caption = (
-            f"Stops and writes add <b>{units.percent(here)}</b> to the useful time; at the "
-            f"best interval, {units.duration(best)}, they would add {units.percent(least)}."
-        )
-        return common.pictured(valley(self.minutes * MINUTE, self.write, M, R, **width), caption)
-
-
-SAVE_INTERVAL = common.Handle(
+@handle(
+    "The interval of checkpoints as a dot on its valley",
+    minutes=slider(
+        "Save every",
+        "Minutes of work between two writes.",
+        (1, 2, 4, 7, 15, 30, 60, 120, 240, 480),
+        unit="minutes",
+        whole=False,
+    ),
+    write=replace(_CONTROLS["write_seconds"], most=300, more=False, stops=(5, 10, 40, 150)),
     book=({"minutes": 15}, {"minutes": 15, "write": 5}),
-    title="The interval of checkpoints as a dot on its valley",
-    controls={
-        "minutes": common.Control(
-            "Save every",
-            "Minutes of work between two writes.",
-            unit="minutes",
-            least=1,
-            most=480,
-            whole=False,
-            stops=(1, 2, 4, 7, 15, 30, 60, 120, 240, 480),
-        ),
-        "write": replace(_CONTROLS["write_seconds"], most=300, more=False, stops=(5, 10, 40, 150)),
-    },
-    settings={"": SaveInterval()},
-    draw=lambda now, before: now.draw(),
-    narrow=lambda now, before: now.draw(width=NARROW),
 )
+def save_interval(minutes: float = 60, write: float = 40) -> Shown:
+    """The dot on its valley, and what it costs compared with the best interval."""
+    M, R = float(mean_time_between_failures(16384, 0.0042)), 30 * MINUTE
+    best = best_checkpoint_interval(write, M)
+    chosen, least = (losses(t, write, M, R).total for t in (minutes * MINUTE, best))
+    caption = f"Stops and writes add <b>{units.percent(chosen)}</b> to the useful time; at the "
+    caption += f"best interval, {units.duration(best)}, they would add {units.percent(least)}."
+    return valley(minutes * MINUTE, write, M, R), caption
 
 
 # --- a run on the days of a calendar
@@ -360,6 +309,9 @@ _START, _THERE = date(2027, 3, 1), 30
 _STEPS = {"fast": "least", "as likely": "likely", "slow": "greatest"}
 """How long a step takes that nobody has timed."""
 
+_SEED = 1
+"""Draws a run whose failures fall as often as they do on average."""
+
 
 @cache
 def _planned() -> Plan:
@@ -368,57 +320,38 @@ def _planned() -> Plan:
     return plan_run(llama, h100, 64, 1e12, 512, recompute="none", zero_stage=3)
 
 
-@dataclass(frozen=True)
-class Dated:
-    """How fast a step is, how often a node fails, and the share of days with an outage."""
-
-    step: str = "as likely"
-    failures: float = 5
-    outages: float = 100 * OUTAGES.likely
-
-    def draw(self, **width: int) -> str:
-        """The run on its calendar, and the date of its end beside the last day."""
-        plan = _planned()
-        M = float(mean_time_between_failures(64, self.failures / 1000))
-        work = plan.iterations * getattr(plan.seconds_per_iteration, _STEPS[self.step])
-        write = CHECKPOINT_SECONDS.likely
-        interval = best_checkpoint_interval(write, M)
-        run = simulate_run(work, interval, write, M, RESTART_SECONDS.likely, seed=_SEED)
-        whole = run.on_calendar(self.outages / 100, seed=_SEED)
-        days = whole[-1].end / DAY
-        end = _START + timedelta(days=ceil(days) - 1)
-        early = _THERE - ceil(days)
-        when = "on your last day"
-        if early:
-            when = f"{units.plural(abs(early), 'day')} {'before' if early > 0 else 'after'} "
-            when += "your last one"
-        cost = units.duration(run.lost + run.restarting) if run.stops else "nothing"
-        caption = f"Done on <b>{end:%A}, {end.day} {end:%B}</b>, {when}. "
-        caption += f"{units.plural(run.stops, 'failure')} cost {cost}."
-        promised = round(float(plan.first_run.greatest))  # by chapter 08
-        return common.pictured(dated_run(whole, _START, _THERE, promised, **width), caption)
-
-
-_SEED = 1
-"""Draws a run whose failures fall as often as they do on average."""
-
-DATES = common.Handle(
+@handle(
+    "A run on the days of a calendar",
+    step=controls.choice("Step", "How fast a step is that nobody has timed.", _STEPS),
+    failures=replace(_CONTROLS["failures"], most=50, stops=(2, 5, 10, 16, 24, 50)),
+    outages=slider(
+        "Outages",
+        "The share of all days in which the machine is not there.",
+        (0, 2, 5, 10, 15, 20),
+        unit="%",
+        whole=False,
+    ),
     book=({}, {"step": "slow"}),
-    title="A run on the days of a calendar",
-    controls={
-        "step": controls.choice("Step", "How fast a step is that nobody has timed.", _STEPS),
-        "failures": replace(_CONTROLS["failures"], most=50, stops=(2, 5, 10, 16, 24, 50)),
-        "outages": common.Control(
-            "Outages",
-            "The share of all days in which the machine is not there.",
-            unit="%",
-            least=0,
-            most=20,
-            whole=False,
-            stops=(0, 2, 5, 10, 15, 20),
-        ),
-    },
-    settings={"": Dated()},
-    draw=lambda now, before: now.draw(),
-    narrow=lambda now, before: now.draw(width=NARROW),
 )
+def dates(
+    step: str = "as likely", failures: float = 5, outages: float = 100 * OUTAGES.likely
+) -> Shown:
+    """The run on its calendar, and the date of its end compared with the last day."""
+    plan = _planned()
+    M = float(mean_time_between_failures(64, failures / 1000))
+    work = plan.iterations * getattr(plan.seconds_per_iteration, _STEPS[step])
+    write = CHECKPOINT_SECONDS.likely
+    interval = best_checkpoint_interval(write, M)
+    run = simulate_run(work, interval, write, M, RESTART_SECONDS.likely, seed=_SEED)
+    whole = run.on_calendar(outages / 100, seed=_SEED)
+    days = ceil(whole[-1].end / DAY)
+    end, early = _START + timedelta(days=days - 1), _THERE - days
+    when = "on your last day"
+    if early:
+        when = f"{units.plural(abs(early), 'day')} {'before' if early > 0 else 'after'} "
+        when += "your last one"
+    cost = units.duration(run.lost + run.restarting) if run.stops else "nothing"
+    caption = f"Done on <b>{end:%A}, {end.day} {end:%B}</b>, {when}. "
+    caption += f"{units.plural(run.stops, 'failure')} cost {cost}."
+    promised = round(float(plan.first_run.greatest))  # by chapter 08
+    return ByHand(partial(dated_run, whole, _START, _THERE, promised)), caption

@@ -28,8 +28,7 @@ SMALLEST = {"page": 14, "phone": 13}
 
 WIDEST = {"page": 900, "phone": 400}
 
-CUT_OFF: dict[tuple[str, str], str | tuple[str, ...]] = {
-    ("calendar", "phone"): ("Saving: the writes", "Stops only:", "A row is", "restarting:"),
+CUT_OFF = {
     ("start_here", "phone"): "20 for each parameter",
     ("finetune", "phone"): "adapters, 4 bits: the peak is at the last layer",
     ("handle:stream", "page"): "embedding: 50,257 rows of 1,600 numbers",
@@ -45,9 +44,6 @@ CROSSING = {
     ("handle:stream", "phone"): "output",
     ("handle:shared_matrices", "page"): "+ is an all-reduce",
     ("handle:one_token", "phone"): "out: a guess of the next token",
-    ("calendar", "page"): "✕",
-    ("handle:many_nodes", "page"): "✕",
-    ("handle:many_nodes", "phone"): "✕",
 }
 """Texts that touch another one today, by what the later of the two begins with."""
 
