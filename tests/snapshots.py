@@ -17,6 +17,7 @@ from llmtrain_course.activations import pictures as activations
 from llmtrain_course.budget import pictures as budget
 from llmtrain_course.calendar import pictures as calendar
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
+from llmtrain_course.finetune import pictures as finetune
 from llmtrain_course.flops import pictures as flops
 from llmtrain_course.kit import ids
 from llmtrain_course.kit.cards import memory_of
@@ -88,7 +89,7 @@ DRAWINGS: dict[str, dict[str, Callable[[], Drawing | Picture]]] = {
         "frontier": lambda: budget.frontier_picture(frontier(H100, 64, 21, shelf()), "7.2B"),
         "laws": laws,
     },
-    "finetune": {"ways": ways},
+    "finetune": {"ways": ways, "speeds": finetune.measured_speeds},
 }
 """Pictures that no panel shows, by chapter."""
 

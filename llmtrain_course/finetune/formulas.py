@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from llmtrain_course.kit.formulas import published_model
 from llmtrain_helpers.checks import Result, Size, Whole, at_most, checked, refuse, single
-from llmtrain_helpers.finetune import tuned_phases
+from llmtrain_helpers.finetune import TunedRecompute, tuned_flops, tuned_phases
 from llmtrain_helpers.model.layers import Mixer
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.tuning import Tuning, check_tuned, own_copies, sites, tuned_parameters
@@ -29,6 +30,20 @@ def tuned_states(model: Transformer, tuning: Tuning) -> dict[str, Result]:
     ours = tuning.bytes_of.weights * tuned_parameters(model, tuning).learning
     adapters = ours + update.gradients + update.optimizer
     return {"weights": update.weights - ours, "adapters": adapters}
+
+
+def flops_ratio(recompute: TunedRecompute) -> float:
+    """The FLOPs of training all weights of Llama 3.1 8B, relative to its adapters'.
+
+    >>> f"{flops_ratio('none'):.2f}, with recomputation {flops_ratio('full'):.2f}"
+    '1.49, with recomputation 1.25'
+    """
+    model = published_model("Llama-3.1-8B", 1)
+    full, adapters = (
+        tuned_flops(model, tuning, 1, recompute).total
+        for tuning in (Tuning.full(), Tuning.lora(16))
+    )
+    return float(full / adapters)
 
 
 class Placement(NamedTuple):

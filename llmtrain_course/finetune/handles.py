@@ -14,7 +14,6 @@ from llmtrain_course.finetune.pictures import (
     bytes_of_ways,
     layer_kept,
     parts_of,
-    speed_against_tokens,
     step_phases,
     texts_in_rows,
     ways_on_a_card,
@@ -34,7 +33,7 @@ from llmtrain_helpers.finetune import (
 from llmtrain_helpers.memory import Memory
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.tuning import Tuning, sites
-from research.finetunes import speed_ratios, times_as_long_in_4_bits
+from research.finetunes import times_as_long_in_4_bits
 from research.memory import litgpt_held
 
 FULL, ADAPTERS, IN_4_BITS = "all weights", "adapters", "adapters, 4 bits"
@@ -546,62 +545,6 @@ LOSS_SPIKE = common.Handle(
     settings={"": Spike()},
     draw=_draw_spike,
     narrow=partial(_draw_spike, width=NARROW),
-)
-
-
-# --- the handle: measured speed
-
-_COMPARED = {
-    "adapters with all weights": ("lora", "full"),
-    "4 bits with 16 bits": ("qlora", "lora"),
-}
-"""What is compared: two methods."""
-
-_NAMED = {"peft MetaMathQA benchmark": "few short texts in a step"}
-"""What sets a publication's runs apart from the others."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The two ways that are compared."""
-
-    compared: str = "4 bits with 16 bits"
-
-
-def flops_ratio(recompute: TunedRecompute) -> float:
-    """The FLOPs of training all weights of Llama 3.1 8B, relative to its adapters'."""
-    model = published_model("Llama-3.1-8B", 1)
-    full, adapters = (
-        tuned_flops(model, tuning, 1, recompute).total
-        for tuning in (Tuning.full(), Tuning.lora(16))
-    )
-    return float(full / adapters)
-
-
-def _draw_speed(setting: Comparison, before: Comparison | None, width: int = WIDE) -> str:
-    first, second = _COMPARED[setting.compared]
-    ratios, expected = speed_ratios(first, second), {}
-    if second == "full":
-        with_recomputation = flops_ratio("full")
-        expected = {"by FLOPs alone": flops_ratio("none"), "with recomputation": with_recomputation}
-    picture = speed_against_tokens(ratios, expected, _NAMED, width)
-    if first == "lora":
-        close = sum(1 <= ratio.times < 1.2 for ratio in ratios)
-        text = f"Adapters were faster in all {len(ratios)} pairs, but in <b>{close}</b> of them by "
-        text += "less than a fifth."
-    else:
-        few = [ratio.times for ratio in ratios if ratio.tokens < 4096]
-        text = f"With fewer than 4,096 tokens at once, 4 bits were slower in <b>all {len(few)}</b> "
-        text += f"pairs, down to {min(few):.2f} times the speed."
-    return common.pictured(picture, text)
-
-
-TUNED_SPEED = common.Handle(
-    title="Measured speed of one way beside another",
-    controls={"compared": controls.choice("Compare", "What is compared with what.", _COMPARED)},
-    settings={"": Comparison()},
-    draw=_draw_speed,
-    narrow=partial(_draw_speed, width=NARROW),
 )
 
 

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from math import log2
 from operator import attrgetter
 from statistics import median
 
-from llmtrain_course.finetune.formulas import COPY, MASKED, Placement, SavedInput
+from llmtrain_course.finetune.formulas import COPY, MASKED, Placement, SavedInput, flops_ratio
+from llmtrain_course.kit.chart import Chart, Dot, Mark, Rule
 from llmtrain_course.kit.drawing import (
     COLORS,
     GREY,
     Drawing,
     Style,
-    circle,
     ghost,
     hatched,
     line,
     rect,
     text,
 )
+from llmtrain_course.kit.layout import Picture
+from llmtrain_course.kit.scale import Scale
 from llmtrain_helpers import units
 from llmtrain_helpers.memory import Memory
-from research.finetunes import SpeedRatio
+from research.finetunes import speed_ratios
 
 WIDE, NARROW = 628, 372
 """Pixels across, and on a telephone."""
@@ -267,57 +268,50 @@ _MOMENTS = {
 
 # --- speed
 
-_S_TOP, _S_FOOT, _S_LEAST, _S_MOST = 40, 310, 0.44, 3.4
+_COMPARED = {
+    "adapters, compared with all weights": ("lora", "full", COLORS["optimizer"], "dot"),
+    "4 bits, compared with 16": ("qlora", "lora", COLORS["gradients"], "diamond"),
+}
+"""Pairs of methods, the first compared with the second; a pair's colour and shape."""
+
+_FEW = "peft MetaMathQA benchmark"
+"""A publication whose steps have few short texts, so that the update takes most of them."""
 
 
-def speed_against_tokens(
-    ratios: Sequence[SpeedRatio],
-    expected: Mapping[str, float],
-    named: Mapping[str, str],
-    width: int = WIDE,
-) -> Drawing:
-    """How many times as fast rows are, against the tokens that a GPU has at once.
+def measured_speeds() -> Picture:
+    """How many times as fast runs are as others, against the tokens that a GPU has at once.
 
-    Both scales are ratios; a dashed line is what is `expected` of FLOPs. Below the
-    lowest dot of a publication that is `named` stands its name.
+    Each dot is a pair that differs in one thing: adapters or all weights, 4 bits or 16. Dots
+    with the same tokens stand side by side. Dashed lines are what FLOPs let one expect of
+    adapters.
     """
-    left, right = 52, width - 16
+    marks: list[Mark] = [
+        Rule(1, "y", width=2),
+        Rule(flops_ratio("none"), "y", "by FLOPs alone", dash="5 4"),
+        Rule(flops_ratio("full"), "y", "with recomputation", dash="5 4"),
+    ]
+    spans = []
+    for side, (name, (method, other, color, shape)) in enumerate(_COMPARED.items()):
+        ratios = sorted(speed_ratios(method, other), key=attrgetter("tokens", "times"))
+        for i, ratio in enumerate(ratios):
+            octaves = (side - 0.5) / 3 + (i % 3 - 1) / 16
+            title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f} times"
+            few = ratio.publication == _FEW and ratios[i - 1].publication != _FEW
+            label = "few short texts in a step" if few else ""
+            at = ratio.tokens * 2**octaves, ratio.times
+            size = 5 if shape == "dot" else 4
+            marks.append(Dot(*at, color, size, shape, label, title, name=name))
+        times = [ratio.times for ratio in ratios]
+        spans.append(
+            f"{len(times)} pairs of {name}: {min(times):.2f} to {max(times):.2f} times as fast, "
+            f"the middle one {median(times):.2f}."
+        )
+    x = Scale(400, 43_000, "tokens that a GPU has at once", ticks=_LENGTHS, log=True)
+    y = Scale(0.44, 3.4, "times as fast", "{:g}".format, (0.5, 0.7, 1, 1.5, 2, 3), True, True)
+    return Chart(x, y, marks, f"Measured speeds. {' '.join(spans)}", height=300)
 
-    def x(tokens: float) -> float:
-        return left + (log2(tokens) - 8.6) / (15.4 - 8.6) * (right - left)
 
-    def y(times: float) -> float:
-        share = log2(times / _S_LEAST) / log2(_S_MOST / _S_LEAST)
-        return _S_FOOT - share * (_S_FOOT - _S_TOP)
-
-    svg = text(10, 22, "times as fast", 15, font_weight=600)
-    for times in (0.5, 0.7, 1, 1.5, 2, 3):
-        svg += line(left, y(times), right, y(times), stroke_width=0.5, opacity=0.5)
-        svg += text(left - 8, y(times) + 5, f"{times:g}", 14, "end")
-    for tokens in (512, 2048, 8192, 32768):
-        svg += line(x(tokens), _S_FOOT, x(tokens), _S_FOOT + 6)
-        svg += text(x(tokens), _S_FOOT + 23, f"{tokens:,}", 14, "middle")
-    svg += text(right, _S_FOOT + 45, "tokens that a GPU has at once", 15, "end")
-    svg += line(left, y(1), right, y(1), stroke_width=2)
-    for name, times in expected.items():
-        svg += line(left, y(times), right, y(times), **_DASHED)
-        svg += text(left + 6, y(times) - 8, name, 14)
-    for publication, name in named.items():
-        if of_it := [ratio for ratio in ratios if ratio.publication == publication]:
-            lowest = min(of_it, key=attrgetter("times"))
-            svg += text(x(lowest.tokens) + 8, y(lowest.times) + 20, name, 14)
-    for i, ratio in enumerate(ratios):
-        aside = 5 * (i % 5 - 2)  # so that rows of the same tokens are told apart
-        title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f} times"
-        style: Style = {"stroke": _WHITE, "stroke_width": 1, "fill_opacity": 0.8}
-        color = COLORS["optimizer"] if ratio.times >= 1 else COLORS["gradients"]
-        svg += circle(x(ratio.tokens) + aside, y(ratio.times), 6.5, color, title, **style)
-    all_times = [ratio.times for ratio in ratios]
-    words = (
-        f"{len(ratios)} pairs of measured speeds, from {min(all_times):.2f} to "
-        f"{max(all_times):.2f} times, the middle one {median(all_times):.2f}."
-    )
-    return Drawing(svg, width, _S_FOOT + 60, words)
+_LENGTHS = (512, 2048, 8192, 32_768)
 
 
 # --- packing

@@ -34,7 +34,6 @@ CUT_OFF = {
     ("handle:stream", "page"): "embedding: 50,257 rows of 1,600 numbers",
     ("handle:parameter_bytes", "phone"): "in 32 bits, so that no sum stalls",
     ("handle:stalled_sum", "page"): "to the next number",
-    ("handle:tuned_speed", "phone"): "few short texts in a step",
 }
 """Texts that may be too long for their canvas today, by what they begin with."""
 

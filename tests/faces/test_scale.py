@@ -158,7 +158,7 @@ def cases() -> Iterator[tuple[str, Case]]:
         yield "11", (timed, title, [(Axis("down", {"0": 0, "80": 80}), 1e3 * taken)])
 
     ratios = speed_ratios("lora", "full")
-    speeds = finetune.speed_against_tokens(ratios, {}, {})
+    speeds = finetune.measured_speeds()
     faster = Axis("down", {"0.5": 0.5, "3": 3}, log)
     for ratio in ratios[::7]:
         title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f} times"

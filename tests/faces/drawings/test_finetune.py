@@ -1,11 +1,14 @@
 """Chapter 12's pictures: their scales, and what they leave out."""
 
+from math import log2
+
 import pytest
 
 from llmtrain_course.finetune import pictures as drawings
 from llmtrain_course.finetune.formulas import packed_rows
 from llmtrain_helpers import Tuning, tuned_phases
 from llmtrain_helpers.published import architecture
+from research.finetunes import speed_ratios
 from tests.faces.svg import drawn
 
 CARDS = {"24 GB": 24e9, "80 GB": 80e9}
@@ -42,6 +45,20 @@ def test_the_peak_is_the_highest_moment_and_each_is_as_high_as_its_bytes() -> No
     assert "at the start" not in drawn(drawing).texts
     moved = drawn(drawings.step_phases(phases, 20e9, 24e9, 3e9))
     assert any("at the start" in x.words for x in moved.boxes)
+
+
+def test_every_measured_pair_is_a_mark_and_the_lines_are_what_flops_let_one_expect() -> None:
+    picture = drawn(drawings.measured_speeds())
+    shapes = [*picture.of_kind("circle"), *picture.of_kind("polygon")]
+    key = picture.text("tokens that a GPU has at once").top
+    titles = sorted(x.words for x in shapes if x.down < key)
+    pairs = [*speed_ratios("lora", "full"), *speed_ratios("qlora", "lora")]
+    assert titles == sorted(f"{x.model}, {x.tokens:,} tokens: {x.times:.2f} times" for x in pairs)
+    octave = picture.between("3", "0.5") / log2(3 / 0.5)
+    [same] = [line.down for line in picture.of_kind("line") if line.thick == 2]
+    lines = sorted((line.down for line in picture.dashed), reverse=True)
+    for y, times in zip(lines, (1.246, 1.49), strict=True):
+        assert (same - y) / octave == pytest.approx(log2(times), abs=0.004)
 
 
 def test_a_row_that_is_saved_is_empty_and_a_text_is_as_long_as_its_tokens() -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from llmtrain_course.finetune.handles import flops_ratio
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import Tuning, tuned_memory
 from llmtrain_helpers.published import architecture
@@ -69,11 +68,6 @@ def test_nothing_happens_in_silence() -> None:
     assert "<b>It may not fit:</b>" in longer(8192, way="adapters, 4 bits")
     assert "<b>It may not fit:</b>" not in panel_with(way="adapters, 4 bits").html
     assert panel_with(num_gpus=16).problem or "GPUs" in PANEL.controls["num_gpus"].label
-
-
-def test_the_lines_are_what_flops_let_one_expect() -> None:
-    assert flops_ratio("none") == pytest.approx(1.49, abs=0.005)
-    assert flops_ratio("full") == pytest.approx(1.25, abs=0.005)
 
 
 def test_the_handles_say_what_the_page_says() -> None:

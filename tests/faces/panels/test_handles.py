@@ -100,7 +100,6 @@ MEASURED = {
     "message": ["half of their best rate"],
     "month": ["GB too much"],
     "time_line": ["too few tokens to hide them"],
-    "tuned_speed": ["by less than a fifth"],
 }
 """What may be said with such a word, by the handle: its number is compared on the spot."""
 

@@ -6,8 +6,8 @@ from statistics import median
 
 import pytest
 
-from llmtrain_course.finetune.formulas import packed_rows
-from llmtrain_course.finetune.handles import LENGTHS, ROW, Spike, flops_ratio
+from llmtrain_course.finetune.formulas import flops_ratio, packed_rows
+from llmtrain_course.finetune.handles import LENGTHS, ROW, Spike
 from llmtrain_helpers import (
     OPTIMIZERS,
     Tuning,
@@ -64,6 +64,10 @@ def test_measured_speeds_are_those_of_the_page() -> None:
     assert max(ratio.times for ratio in usual) == pytest.approx(1.63, abs=0.005)
     assert {ratio.tokens for ratio in ratios if ratio.times > 2} == {3072}
     assert "1.05 to 1.6 times" in cell(PAGE, "recap")
+    assert min(ratio.times for ratio in ratios) > 1
+    assert sum(ratio.times < 1.2 for ratio in ratios) == 14
+    reading = cell(PAGE, "speed-seen")
+    assert "faster in all 22 pairs, but in 14 of them by less than a fifth" in reading
 
 
 def test_how_much_less_work_adapters_do() -> None:
@@ -146,6 +150,9 @@ def test_which_ways_fit_one_card_with_nothing_recomputed() -> None:
 
 def test_four_bits_cost_time_with_few_tokens() -> None:
     ratios = speed_ratios("qlora", "lora")
+    below = [ratio.times for ratio in ratios if ratio.tokens < 4096]
+    assert (len(below), max(below) < 1) == (16, True)
+    assert "In all 16 pairs with fewer than 4,096 tokens" in cell(PAGE, "speed-seen")
     few = [ratio.times for ratio in ratios if ratio.tokens < 1500]
     many = [ratio.times for ratio in ratios if ratio.tokens > 8000]
     assert min(few) > 0.48
