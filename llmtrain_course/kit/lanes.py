@@ -16,6 +16,7 @@ from llmtrain_course.kit.layout import (
     BESIDE,
     GAP,
     SMALL,
+    SWATCH,
     USUAL,
     Fact,
     Label,
@@ -149,6 +150,7 @@ class Lane:
     """A row: its name, what's on it, a `total` after its last span, and a `note` below its name.
 
     Lanes of one `group` have a heading above them. An `axis` is a line through its middle.
+    A `sign` stands between its name and the lane, and has an entry in the key.
     """
 
     name: str
@@ -160,6 +162,7 @@ class Lane:
     axis: bool = False
     height: float = 0
     color: str = INK
+    sign: Swatch | None = None
 
     @property
     def spans(self) -> Iterator[Span]:
@@ -221,7 +224,8 @@ class Lanes(Picture):
     `heading` stands above at the left, `verdict` at the right. `lane` is a lane's height,
     and `gap` the pixels between two; names that take more than a share of the width, `names`,
     stand above their lanes. A `note` stands below the key, and the facts next to the lanes are
-    at least `wide_facts` wide. Without an `axis` only the grid shows the scale.
+    at least `wide_facts` wide. Without an `axis` only the grid shows the scale. There's room
+    for the `longest_total` of all settings, so that the scale stays the same.
     """
 
     x: Scale
@@ -240,6 +244,7 @@ class Lanes(Picture):
     names: float = 0.36
     note: str = ""
     wide_facts: float = 0
+    longest_total: str = ""
 
     def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
         """Lay out names, lanes, limits, the axis, then the key and the facts."""
@@ -250,8 +255,10 @@ class Lanes(Picture):
         names = [text_width(lane.name, USUAL, lane.bold) for lane in self.lanes]
         names += [text_width(lane.note, SMALL) for lane in self.lanes if lane.note]
         own_row = max(names, default=0) > (self.names if inner >= BESIDE else 0.3) * inner
-        begin = left + (0 if own_row or not any(names) else max(names) + 12)
-        totals = [text_width(lane.total, USUAL, True) for lane in self.lanes if lane.total]
+        signs = 0 if own_row or not any(lane.sign for lane in self.lanes) else SWATCH + 10
+        begin = left + signs + (0 if own_row or not any(names) else max(names) + 12)
+        written = filter(None, (*(lane.total for lane in self.lanes), self.longest_total))
+        totals = [text_width(total, USUAL, True) for total in written]
         end = left + inner - (max(totals) + 10 if totals and not own_row else 6)
 
         def at(value: float) -> float:
@@ -295,7 +302,8 @@ class Lanes(Picture):
         if self.axis:
             drawn, y = x_axis(self.x, begin, end, bottom, (left, left + inner), None)
             svg += drawn
-        swatches = [i.swatch() for lane in self.lanes for i in lane.items if i.name]
+        swatches = [lane.sign for lane in self.lanes if lane.sign]
+        swatches += [i.swatch() for lane in self.lanes for i in lane.items if i.name]
         drawn, y = key([*swatches, *self.extra] if self.keyed else [], left, y + 10, inner)
         svg += drawn
         if self.note:
@@ -339,20 +347,25 @@ class Lanes(Picture):
         height = lane.height or self.lane
         total: Style = {"font_weight": 700}
         if own_row and (lane.name or lane.total):
-            room = right - left - text_width(lane.total, USUAL, True) - 8
+            x = left + (SWATCH + 10 if lane.sign else 0)
+            svg += lane.sign.draw(left, y + USUAL - 12) if lane.sign else ""
+            room = right - x - text_width(lane.total, USUAL, True) - 8
             for i, words in enumerate(wrapped(lane.name, room, USUAL, lane.bold)):
                 y += (USUAL + 4) if i else 0
-                svg += text(left, y + USUAL, words, USUAL, **look)
+                svg += text(x, y + USUAL, words, USUAL, **look)
             svg += text(right, y + USUAL, lane.total, USUAL, "end", **total) if lane.total else ""
             y += USUAL + 7
             for words in wrapped(lane.note, right - left, SMALL) if lane.note else ():
                 svg += text(left, y + SMALL - 2, words, SMALL, opacity=0.8)
                 y += SMALL + 5
         elif lane.name:
-            shift = 9 if lane.note else 0
-            svg += text(begin - 12, y + height / 2 + 5 - shift, lane.name, USUAL, "end", **look)
+            shift, x = 9 if lane.note else 0, begin - 12
+            if lane.sign:
+                x -= SWATCH + 10
+                svg += lane.sign.draw(begin - SWATCH - 10, y + height / 2 - 7)
+            svg += text(x, y + height / 2 + 5 - shift, lane.name, USUAL, "end", **look)
             if lane.note:
-                svg += text(begin - 12, y + height / 2 + 14, lane.note, SMALL, "end", opacity=0.8)
+                svg += text(x, y + height / 2 + 14, lane.note, SMALL, "end", opacity=0.8)
         middle = y + height / 2
         if lane.axis:
             svg += line(at(self.x.low), middle, at(self.x.high), middle, stroke_width=1)

@@ -10,7 +10,7 @@ from math import ceil, floor, log10
 from typing import Self
 
 from llmtrain_course.kit.drawing import Style, line, round_step, text
-from llmtrain_course.kit.layout import SMALL, paragraph, text_width
+from llmtrain_course.kit.layout import SMALL, paragraph, text_width, wrapped
 from llmtrain_helpers import units
 
 FAINT: Style = {"stroke_width": 1, "opacity": 0.18}
@@ -27,9 +27,9 @@ OFF = 1e-9
 class Scale:
     """An axis from `low` to `high`: what it's called, its numbers, and how they're written.
 
-    `ticks` are values, or values with their labels, of two lines at most; without any there
-    are about six round ones, or the powers of ten of a `log` axis. With `grid` each has a
-    line across.
+    `ticks` are values, or values with their labels, whose first line is the number; without
+    any there are about six round ones, or the powers of ten of a `log` axis. With `grid` each
+    has a line across. With `wrap` labels that would touch are broken into more lines.
     """
 
     low: float
@@ -39,6 +39,7 @@ class Scale:
     ticks: Sequence[float] | Mapping[float, str] = ()
     log: bool = False
     grid: bool = False
+    wrap: bool = False
 
     def share(self, value: float) -> float:
         """Return where a value lies, from 0 to 1; what's off the axis lies at its end."""
@@ -90,6 +91,8 @@ def x_axis(
     places = {
         left + scale.share(tick) * (right - left): name for tick, name in scale.labels.items()
     }
+    if scale.wrap:
+        places = _wrapped(places)
     for x in places:
         svg += line(x, top, x, y, **FAINT) if scale.grid and top is not None else ""
         svg += line(x, y, x, y + 5)
@@ -105,6 +108,16 @@ def x_axis(
         drawn, y = paragraph(end, y, scale.label, end - room[0], anchor="end")
         svg += drawn
     return svg, y
+
+
+def _wrapped(places: Mapping[float, str]) -> dict[float, str]:
+    """The labels in lines that are no longer than it is from one tick to the next."""
+    ordered = sorted(places)
+    pitch = min(b - a for a, b in pairwise(ordered)) - 8
+    return {
+        x: "\n".join(line for part in places[x].split("\n") for line in wrapped(part, pitch, SMALL))
+        for x in ordered
+    }
 
 
 def _with_room(

@@ -17,6 +17,7 @@ from llmtrain_course.kit.layout import (
     Fact,
     NextTo,
     Picture,
+    patch,
     place_label,
     spread,
     text_width,
@@ -334,3 +335,33 @@ def test_a_note_stands_below_the_key_and_facts_have_the_width_that_they_need() -
 def test_a_hatched_span_has_its_colour_in_the_key_too() -> None:
     seen = drawn(Bars(Scale(0, 1), [Lane("", [Span(0, 1, INKS[0], name="out", hatch=True)])], ""))
     assert len(seen.filled(INKS[0])) == 2
+
+
+def test_a_scale_stays_whatever_its_totals_are() -> None:
+    """There's room for the longest of all settings."""
+
+    def bars(total: str) -> Bars:
+        lane = bar("run", {"weights": 16}, COLORS, total=total)
+        return Bars(Scale(0, 48), [lane], "", longest_total="1,234 GB")
+
+    short, long = (drawn(bars(total)).filled(COLORS["weights"])[0] for total in ("1", "1,234 GB"))
+    assert short == long
+
+
+@pytest.mark.parametrize("name", ["run", "a name that is longer than a third of all the room"])
+def test_a_sign_stands_at_its_lane_and_in_the_key(name: str) -> None:
+    sign = patch(COLORS["context"], "adapter")
+    lane = Lane(name, [Span(0, 1, INKS[0])], sign=sign)
+    seen = drawn(Bars(Scale(0, 1), [lane], ""), 360)
+    own, in_key = seen.filled(COLORS["context"])
+    assert own.right < seen.filled(INKS[0])[0].left or own.bottom < seen.filled(INKS[0])[0].top
+    assert abs(own.down - seen.text(name[:6]).down) < 4
+    assert abs(in_key.down - seen.text("adapter").down) < 4
+
+
+def test_labels_of_ticks_break_where_they_would_touch_and_none_is_left_out() -> None:
+    names = {i: f"{i} GB\nlayer {i} again" for i in range(4)}
+    x = Scale(-0.5, 3.5, ticks=names, wrap=True)
+    wide, narrow = (drawn(Chart(x, Scale(0, 1), [], ""), width) for width in (900, 340))
+    assert all(f"layer {i} again" in wide.texts for i in range(4))
+    assert all({f"{i} GB", f"layer {i}", "again"} <= {*narrow.texts} for i in range(4))
