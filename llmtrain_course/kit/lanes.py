@@ -150,7 +150,7 @@ class Lane:
     """A row: its name, what's on it, a `total` after its last span, and a `note` below its name.
 
     Lanes of one `group` have a heading above them. An `axis` is a line through its middle.
-    A `sign` stands between its name and the lane, and has an entry in the key.
+    A `sign` stands between its name and the lane.
     """
 
     name: str
@@ -266,19 +266,23 @@ class Lanes(Picture):
 
         labels = sorted(filter(lambda limit: limit.label, self.limits), key=lambda it: it.value)
         placed = in_rows([(at(x.value), x.label, x.bold) for x in labels], left, left + inner)
-        rows, stretches = "", list[tuple[float, float]]()
+        rows, first, stretches = "", 0.0, list[tuple[float, float]]()
         for group, lanes in groupby(self.lanes, lambda lane: lane.group):
             if group:
                 drawn, y = paragraph(left, y + (6 if rows else 0), group, inner, USUAL, True)
                 rows, y = rows + drawn, y + 6
             if not stretches:  # the limits' labels stand where their lines begin
                 y += rows_high(placed) + (6 if placed else 0)
-            begun = y
+            begun, first = y, first or y
             for lane in lanes:
                 drawn, y = self._lane(lane, left, left + inner, y, at, own_row, begin)
                 rows += drawn
-            stretches.append((begun - 4, y - self.gap + 8))
-        first, bottom = stretches[0][0] + 4, y - self.gap + 8
+                if own_row:  # a line would cross the names
+                    bottom = y - self.gap
+                    stretches.append((bottom - (lane.height or self.lane) - 4, bottom + 4))
+            if not own_row:
+                stretches.append((begun - 4, y - self.gap + 8))
+        bottom = y - self.gap + 8
         svg += "".join(
             line(at(tick), up, at(tick), low, **FAINT)
             for tick in self.x.labels
@@ -302,8 +306,7 @@ class Lanes(Picture):
         if self.axis:
             drawn, y = x_axis(self.x, begin, end, bottom, (left, left + inner), None)
             svg += drawn
-        swatches = [lane.sign for lane in self.lanes if lane.sign]
-        swatches += [i.swatch() for lane in self.lanes for i in lane.items if i.name]
+        swatches = [i.swatch() for lane in self.lanes for i in lane.items if i.name]
         drawn, y = key([*swatches, *self.extra] if self.keyed else [], left, y + 10, inner)
         svg += drawn
         if self.note:

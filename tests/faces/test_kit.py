@@ -349,14 +349,21 @@ def test_a_scale_stays_whatever_its_totals_are() -> None:
 
 
 @pytest.mark.parametrize("name", ["run", "a name that is longer than a third of all the room"])
-def test_a_sign_stands_at_its_lane_and_in_the_key(name: str) -> None:
-    sign = patch(COLORS["context"], "adapter")
-    lane = Lane(name, [Span(0, 1, INKS[0])], sign=sign)
+def test_a_sign_stands_next_to_the_name_of_its_lane(name: str) -> None:
+    lane = Lane(name, [Span(0, 1, INKS[0])], sign=patch(COLORS["context"], "adapter"))
     seen = drawn(Bars(Scale(0, 1), [lane], ""), 360)
-    own, in_key = seen.filled(COLORS["context"])
-    assert own.right < seen.filled(INKS[0])[0].left or own.bottom < seen.filled(INKS[0])[0].top
-    assert abs(own.down - seen.text(name[:6]).down) < 4
-    assert abs(in_key.down - seen.text("adapter").down) < 4
+    [sign], [bar] = seen.filled(COLORS["context"]), seen.filled(INKS[0])
+    assert sign.right < bar.left or sign.bottom < bar.top
+    assert abs(sign.down - seen.text(name[:6]).down) < 4
+
+
+def test_a_limit_crosses_no_name_that_stands_above_its_lane() -> None:
+    lanes = [Lane(f"{i} {'a long name ' * 2}", [Span(0, 1, INKS[0])], "1.2 s") for i in range(3)]
+    seen = drawn(Bars(Scale(0, 2), lanes, "", [Limit(0.2, "now", "5 4")]), 340)
+    assert len(seen.dashed) == 3
+    for line, span in zip(seen.dashed, seen.filled(INKS[0]), strict=True):
+        assert line.top < span.top < span.bottom < line.bottom
+        assert not any(line.overlaps(box) for box in seen.of_kind("text"))
 
 
 def test_labels_of_ticks_break_where_they_would_touch_and_none_is_left_out() -> None:
