@@ -8,9 +8,7 @@ from typing import Any
 
 from llmtrain_course.finetune.formulas import packed_rows, saved_inputs, tuned_states
 from llmtrain_course.finetune.pictures import (
-    NARROW,
-    PARTS,
-    WIDE,
+    WORDS,
     bytes_of_ways,
     layer_kept,
     parts_of,
@@ -21,6 +19,8 @@ from llmtrain_course.finetune.pictures import (
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.cards import RESERVE, capacity_of, memory_of
 from llmtrain_course.kit.formulas import published_model
+from llmtrain_course.kit.handle import Shown, handle, slider
+from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_helpers import units
 from llmtrain_helpers.finetune import (
     TunedRecompute,
@@ -40,8 +40,6 @@ FULL, ADAPTERS, IN_4_BITS = "all weights", "adapters", "adapters, 4 bits"
 """The three ways, as the page calls them."""
 
 WAYS = (FULL, ADAPTERS, IN_4_BITS)
-
-_RANKS = controls.doublings(1, 256)
 
 
 def tuning_of(way: str, rank: int = 16, loss_kernel: str = "transformers") -> Tuning:
@@ -223,14 +221,14 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None, width: int = WIDE) -> str:
+def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -> str:
     """The panel's answer as HTML: sentence, notes, picture, table, and the call."""
     plan, ways = setting.plan, setting.ways
     initial = float(before.plan.memory.total) if before else 0
     memory = float(plan.card)
     picture = ways_on_a_card(
-        ways, setting.way, memory, float(plan.reserve), setting.chip, initial, width
-    )
+        ways, setting.way, memory, float(plan.reserve), setting.chip, initial
+    ).drawing(width)
     return "".join(
         [
             common.sentence(_sentence(setting)),
@@ -310,7 +308,7 @@ def _table(setting: Setting) -> str:
     plan, peak = setting.plan, setting.plan.memory
     assert plan.cost is not None
     parts = [
-        [PARTS[name][0], units.gigabytes(size), units.percent(size / peak.total)]
+        [WORDS.get(name, name), units.gigabytes(size), units.percent(size / peak.total)]
         for name, size in parts_of(peak).items()
     ]
     rows = [
@@ -349,63 +347,45 @@ PANEL = common.Panel(
     _SETTINGS,
     ("the same in 4 bits, longer", "8B, all weights, 8 × 80 GB"),
     render,
-    partial(render, width=NARROW),
+    partial(render, width=PHONE),
 )
 
 
-# --- the handle: a weight's bytes in three ways
+# --- a weight's bytes in three ways
 
 _CARDS = {"24 GB": memory_of("RTX 4090"), "80 GB": memory_of("H100")}
 """What cards are sold with, and the bytes that their drivers show."""
 
 
-@dataclass(frozen=True)
-class AdapterRank:
-    """A model, and the rank of its adapters."""
-
-    model: str = "Llama-3.1-8B"
-    rank: int = 16
-
-
-def _draw_ways(setting: AdapterRank, before: AdapterRank | None, width: int = WIDE) -> str:
-    model = published_model(setting.model)
-    tunings = {way: tuning_of(way, setting.rank) for way in WAYS}
+@handle(
+    "One weight, and all of them, in three ways",
+    model=controls.choice(
+        "Model", "Three sizes.", ("Llama-3.2-1B", "Llama-3.1-8B", "Llama-3.1-70B")
+    ),
+    rank=slider("Rank", "Columns of an adapter's thin matrices.", controls.doublings(1, 256)),
+    book=({}, {"model": "Llama-3.1-70B"}),
+)
+def three_ways(model: str = "Llama-3.1-8B", rank: int = 16) -> Shown:
+    """A weight's bytes and a model's, by the rank of its adapters."""
+    tunings = {way: tuning_of(way, rank) for way in WAYS}
     states = {
-        way: {name: float(size) for name, size in tuned_states(model, tuning).items()}
-        for way, tuning in tunings.items()
+        way: {name: float(size) for name, size in tuned_states(published_model(model), it).items()}
+        for way, it in tunings.items()
     }
     each = {way: weight_bytes(tuning) for way, tuning in tunings.items()}
-    picture = bytes_of_ways(each, states, _CARDS, setting.model, width)
+    picture = bytes_of_ways(each, states, _CARDS, model)
     text = f"The adapters weigh <b>{units.gigabytes(states[ADAPTERS]['adapters'])}</b>, with all "
     text += "that Adam keeps for them. "
     smallest = next((way for way in WAYS if sum(states[way].values()) < _CARDS["24 GB"]), "")
     if smallest == FULL:
-        text += "Even all weights would leave room on a card of 24 GB."
-    elif smallest:
-        text += f"On a card of 24 GB, <b>{smallest.replace(', ', ' in ')}</b> leave room for more."
-    else:
-        text += "A card of 24 GB is too small for any of the three."
-    return common.pictured(picture, text)
+        return picture, f"{text}Even all weights would leave room on a card of 24 GB."
+    if smallest:
+        way = smallest.replace(", ", " in ")
+        return picture, f"{text}On a card of 24 GB, <b>{way}</b> leave room for more."
+    return picture, f"{text}A card of 24 GB is too small for any of the three."
 
 
-THREE_WAYS = common.Handle(
-    book=({}, {"model": "Llama-3.1-70B"}),
-    title="One weight, and all of them, in three ways",
-    controls={
-        "model": controls.choice(
-            "Model", "Three sizes.", ("Llama-3.2-1B", "Llama-3.1-8B", "Llama-3.1-70B")
-        ),
-        "rank": common.Control(
-            "Rank", "Columns of an adapter's thin matrices.", most=256, stops=_RANKS
-        ),
-    },
-    settings={"": AdapterRank()},
-    draw=_draw_ways,
-    narrow=partial(_draw_ways, width=NARROW),
-)
-
-
-# --- the handle: what a layer keeps
+# --- what a layer keeps
 
 _TEXT = 2048
 """Tokens of the text that goes through."""
@@ -425,21 +405,6 @@ _ADAPTERS: dict[str, dict[str, Any]] = {
 """What the handle says of adapters, and the options that it stands for."""
 
 
-@dataclass(frozen=True)
-class Learning:
-    """What learns in each layer of Llama 3.1 8B, and how the adapters are made."""
-
-    learns: str = "queries and values"
-    adapters: str = "16 bits"
-
-    @property
-    def tuning(self) -> Tuning:
-        """As a `Tuning`."""
-        if self.learns == "all weights":
-            return Tuning.full()
-        return Tuning.lora(16, _LEARNING[self.learns], **_ADAPTERS[self.adapters])
-
-
 def layer_activations(tuning: Tuning) -> dict[str, float]:
     """The bytes that the layers of Llama 3.1 8B keep of a text of 2,048 tokens, by part."""
     activations = tuned_activations(published_model("Llama-3.1-8B", _TEXT), tuning, 1)
@@ -447,108 +412,84 @@ def layer_activations(tuning: Tuning) -> dict[str, float]:
     return {name: float(parts[name]) for name in ("norms", "attention", "mlp", "adapters")}
 
 
-def _draw_layer(setting: Learning, before: Learning | None, width: int = WIDE) -> str:
-    tuning = setting.tuning
-    matrices = saved_inputs(published_model("Llama-3.1-8B", _TEXT), tuning)
-    h = published_model("Llama-3.1-8B").hidden_size
-    _, layer = published_model("Llama-3.1-8B").layers[0]
-    all_sites = (site for part in layer.parts for site in sites(part, h, tuning))
+@handle(
+    "What a layer keeps when it is frozen",
+    learns=controls.choice("What learns", "The matrices that have an adapter.", _LEARNING),
+    adapters=controls.choice("Adapters", "Their format, and whether they drop values.", _ADAPTERS),
+    book=({}, {"learns": "all matrices", "adapters": "32 bits, dropout"}),
+)
+def frozen_layer(learns: str = "queries and values", adapters: str = "16 bits") -> Shown:
+    """What each matrix of a layer of Llama 3.1 8B keeps, and all layers together."""
+    tuning, model = Tuning.full(), published_model("Llama-3.1-8B", _TEXT)
+    if learns != "all weights":
+        tuning = Tuning.lora(16, _LEARNING[learns], **_ADAPTERS[adapters])
+    matrices, (_, layer) = saved_inputs(model, tuning), model.layers[0]
+    all_sites = (site for part in layer.parts for site in sites(part, model.hidden_size, tuning))
     learning = {site.matrix.name for site in all_sites if site.adapted or tuning.is_full}
-    current, full = layer_activations(tuning), layer_activations(Tuning.full())
-    picture = layer_kept(matrices, learning, current, full, not tuning.is_full, width)
-    saving = sum(full.values()) - sum(current.values())
-    text = f"The layers keep <b>{units.gigabytes(sum(current.values()))}</b> of a text of "
+    kept, full = layer_activations(tuning), layer_activations(Tuning.full())
+    picture = layer_kept(matrices, learning, kept, full, not tuning.is_full)
+    saving = 1 - sum(kept.values()) / sum(full.values())
+    text = f"The layers keep <b>{units.gigabytes(sum(kept.values()))}</b> of a text of "
     text += f"{_TEXT:,} tokens. "
     if tuning.is_full:
-        text += "Every matrix needs what it reads, for its own gradient."
-    elif saving > 0:
-        text += f"That is {units.percent(saving / sum(full.values()))} less than in full training."
-    else:
-        increase = units.percent(-saving / sum(full.values()))
-        text += f"That is <b>{increase} more</b> than in full training."
-    return common.pictured(picture, text)
+        return picture, f"{text}Every matrix needs what it reads, for its own gradient."
+    if saving > 0:
+        return picture, f"{text}That is {units.percent(saving)} less than in full training."
+    return picture, f"{text}That is <b>{units.percent(-saving)} more</b> than in full training."
 
 
-FROZEN_LAYER = common.Handle(
-    book=({}, {"learns": "all matrices", "adapters": "32 bits, dropout"}),
-    title="What a layer keeps when it is frozen",
-    controls={
-        "learns": controls.choice("What learns", "The matrices that have an adapter.", _LEARNING),
-        "adapters": controls.choice(
-            "Adapters", "Their format, and whether they drop values.", _ADAPTERS
-        ),
-    },
-    settings={"": Learning()},
-    draw=_draw_layer,
-    narrow=partial(_draw_layer, width=NARROW),
-)
-
-
-# --- the handle: the loss's spike
+# --- the loss's spike
 
 _CARD = "RTX 4090"
 
 
-@dataclass(frozen=True)
-class Spike:
-    """Tokens at once, the bits of the frozen weights, and how the loss is computed."""
-
-    tokens: int = 4096
-    bits: str = "16 bits"
-    loss: str = "whole"
-
-    @property
-    def phases(self) -> tuple[Memory, ...]:
-        """The four moments of a step of Llama 3.1 8B, its layers recomputed."""
-        way = IN_4_BITS if self.bits == "4 bits" else ADAPTERS
-        tuning = tuning_of(way, loss_kernel=_LOSSES[self.loss])
-        model = published_model("Llama-3.1-8B", self.tokens)
-        return tuned_phases(model, tuning, 1, "full", accumulation_steps=PASSES)
+def spike_phases(
+    tokens: int = 4096, bits: str = "16 bits", loss: str = "whole"
+) -> tuple[Memory, ...]:
+    """The four moments of a step of Llama 3.1 8B, its layers recomputed."""
+    way = IN_4_BITS if bits == "4 bits" else ADAPTERS
+    tuning = tuning_of(way, loss_kernel=_LOSSES[loss])
+    model = published_model("Llama-3.1-8B", tokens)
+    return tuned_phases(model, tuning, 1, "full", accumulation_steps=PASSES)
 
 
-def _draw_spike(setting: Spike, before: Spike | None, width: int = WIDE) -> str:
-    phases = setting.phases
-    initial = float((before or setting).phases[0].total)
-    picture = step_phases(phases, initial, memory_of(_CARD), RESERVE, width)
-    loss, peak = phases[0], max(phases, key=lambda phase: phase.total)
-    if setting.loss != "whole":
+@handle(
+    "Four moments of a step, and the spike at the loss",
+    tokens=slider(
+        "Tokens",
+        "Tokens that go through at once.",
+        (512, 1024, 2048, 4096, 6144, 8192, 10_240, 12_288, 16_384),
+        unit="tokens",
+        least=1,
+    ),
+    bits=controls.choice("Frozen weights", "In 16 bits, or in 4.", ("16 bits", "4 bits")),
+    loss=controls.choice("Loss", "From whole logits, or piece by piece.", _LOSSES),
+)
+def loss_spike(
+    tokens: int = 4096, bits: str = "16 bits", loss: str = "whole", previous: Any = None
+) -> Shown:
+    """A step's memory at its four moments, and whether it fits."""
+    phases = spike_phases(tokens, bits, loss)
+    began = spike_phases(**vars(previous))[0] if previous else phases[0]
+    card = memory_of(_CARD)
+    picture = step_phases(phases, float(began.total), card, RESERVE)
+    logits, peak = phases[0].transient, float(max(phase.total for phase in phases))
+    if loss != "whole":
         text = "Logits are never whole, and nothing stands on top at the loss."
     else:
-        share = units.percent(float(loss.transient / loss.weights))
-        text = f"The logits take <b>{units.gigabytes(float(loss.transient))}</b>, {share} of what "
+        share = units.percent(float(logits / phases[0].weights))
+        text = f"The logits take <b>{units.gigabytes(float(logits))}</b>, {share} of what "
         text += "the weights do."
-    memory, size = float(peak.total), units.gigabytes(memory_of(_CARD))
-    if memory <= capacity_of(_CARD):
-        text += f" The step fits into the card's {size}."
-    elif memory <= memory_of(_CARD):
-        free = units.gigabytes(memory_of(_CARD) - memory)
-        text += f" The step leaves {free} of the card's {size} free, where "
-        text += f"{units.gigabytes(RESERVE)} should stay so."
-    else:
-        text += f" The step goes beyond the card's {size}."
-    return common.pictured(picture, text)
+    size = units.gigabytes(card)
+    if peak <= capacity_of(_CARD):
+        return picture, f"{text} The step fits into the card's {size}."
+    if peak > card:
+        return picture, f"{text} The step goes beyond the card's {size}."
+    text += f" The step leaves {units.gigabytes(card - peak)} of the card's {size} free, where "
+    return picture, f"{text}{units.gigabytes(RESERVE)} should stay so."
 
 
-LOSS_SPIKE = common.Handle(
-    title="Four moments of a step, and the spike at the loss",
-    controls={
-        "tokens": common.Control(
-            "Tokens",
-            "Tokens that go through at once.",
-            unit="tokens",
-            most=16_384,
-            stops=(512, 1024, 2048, 4096, 6144, 8192, 10_240, 12_288, 16_384),
-        ),
-        "bits": controls.choice("Frozen weights", "In 16 bits, or in 4.", ("16 bits", "4 bits")),
-        "loss": controls.choice("Loss", "From whole logits, or piece by piece.", _LOSSES),
-    },
-    settings={"": Spike()},
-    draw=_draw_spike,
-    narrow=partial(_draw_spike, width=NARROW),
-)
-
-
-# --- the handle: texts in rows
+# --- texts in rows
 
 LENGTHS = (1720, 300, 620, 410, 1130, 240, 880, 350, 1500, 190, 560, 700)
 """Tokens of twelve texts."""
@@ -557,47 +498,27 @@ ROW = 2048
 """Tokens of a row."""
 
 
-@dataclass(frozen=True)
-class Packing:
-    """How many of the texts are packed."""
-
-    packed: int = 0
-
-
-def _draw_packing(setting: Packing, before: Packing | None, width: int = WIDE) -> str:
-    k = setting.packed
-    places = packed_rows(LENGTHS, ROW)[:k]
-    picture = texts_in_rows(LENGTHS, places, ROW, width)
-    rows = len({place.row for place in places}) + len(LENGTHS) - k
-    if k == 0:
-        text = "Each text has a row of its own, filled up with <b>pads</b> that teach nothing."
-    elif k < len(LENGTHS):
-        shares_row = places[-1].start > 0
-        text = (
-            f"Text {k} stays where it is."
-            if not shares_row
-            else (f"Text {k} moves behind others, and <b>its row is saved</b>.")
-        )
-    else:
-        times = units.digits(len(LENGTHS) / rows, 2)
-        text = f"The same texts in <b>{times} times</b> fewer rows."
-    return common.pictured(picture, text)
-
-
-PACKING = common.Handle(
-    title="Short texts, padded or packed",
-    controls={
-        "packed": common.Control(
-            "Packed",
-            "Texts that were moved into the first row with room.",
-            unit="texts",
-            least=0,
-            most=len(LENGTHS),
-            stops=tuple(range(len(LENGTHS) + 1)),
-            play=True,
-        )
-    },
-    settings={"": Packing(4)},
-    draw=_draw_packing,
-    narrow=partial(_draw_packing, width=NARROW),
+@handle(
+    "Short texts, padded or packed",
+    packed=slider(
+        "Packed",
+        "Texts that were moved into the first row with room.",
+        tuple(range(len(LENGTHS) + 1)),
+        unit="texts",
+        play=True,
+    ),
 )
+def packing(packed: int = 4) -> Shown:
+    """Texts that move, one after another, into the first row with room."""
+    places = packed_rows(LENGTHS, ROW)[:packed]
+    picture = texts_in_rows(LENGTHS, places, ROW)
+    if packed == 0:
+        text = "Each text has a row of its own, filled up with <b>pads</b> that teach nothing."
+    elif packed < len(LENGTHS):
+        text = f"Text {packed} stays where it is."
+        if places[-1].start > 0:
+            text = f"Text {packed} moves behind others, and <b>its row is saved</b>."
+    else:
+        rows = len({place.row for place in places})
+        text = f"The same texts in <b>{units.digits(len(LENGTHS) / rows, 2)} times</b> fewer rows."
+    return picture, text

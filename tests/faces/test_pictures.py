@@ -30,7 +30,6 @@ WIDEST = {"page": 900, "phone": 400}
 
 CUT_OFF = {
     ("start_here", "phone"): "20 for each parameter",
-    ("finetune", "phone"): "adapters, 4 bits: the peak is at the last layer",
     ("handle:stream", "page"): "embedding: 50,257 rows of 1,600 numbers",
     ("handle:parameter_bytes", "phone"): "in 32 bits, so that no sum stalls",
     ("handle:stalled_sum", "page"): "to the next number",

@@ -7,7 +7,7 @@ from statistics import median
 import pytest
 
 from llmtrain_course.finetune.formulas import flops_ratio, packed_rows
-from llmtrain_course.finetune.handles import LENGTHS, ROW, Spike
+from llmtrain_course.finetune.handles import LENGTHS, ROW, spike_phases
 from llmtrain_helpers import (
     OPTIMIZERS,
     Tuning,
@@ -81,7 +81,7 @@ def test_how_much_less_work_adapters_do() -> None:
 
 
 def test_why_a_step_below_the_bytes_of_the_card_still_fails() -> None:
-    peak, card = max(x.total for x in Spike().phases), published.accelerator("RTX 4090")
+    peak, card = max(x.total for x in spike_phases()), published.accelerator("RTX 4090")
     assert card.shown_memory is not None
     assert card.memory == 24e9 < peak < card.shown_memory < 24 * 2**30
     reading = cell(PAGE, "panel-answers")
