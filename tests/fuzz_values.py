@@ -303,7 +303,7 @@ GOOD: dict[str, list[Any]] = {
     "overlap": [None, False, True],
     "compiled": [None, False, True],
     "dropout": [False, True],
-    "first_run": [False, True],
+    "promised": [False, True],
     "fused_mlp": [None, False, True],
     "offload": ["none", "optimizer", "weights"],
     "interleave": [1, 2, 4],

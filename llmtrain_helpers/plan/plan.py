@@ -105,7 +105,7 @@ class Plan:
         flops = run_flops(run, run.global_batch_size, run.recompute)
         steps = iterations(run.tokens, run.global_batch_size, model.sequence_length)
         sent = run_traffic(run)
-        memory = memory_per_gpu(run) if memory is None else memory
+        memory = memory_per_gpu(run) if memory is None else instance("memory", memory, Memory)
         step = None if run.tuning is not None else step_parts(run, sent)
         work = flops.total + excess_flops(run, run.global_batch_size)
         at_peak = work * (1 + split.bubble) / (split.num_gpus * run.peak)

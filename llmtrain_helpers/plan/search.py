@@ -164,7 +164,7 @@ class Needs:
     """
 
     def __init__(self, run: Run) -> None:
-        self.run, self.even = run, cache(partial(comes_out_even, run))
+        self.run, self.even = run, cache(partial(_comes_out_even, run))
         self.counted: dict[Layout, Counted | None] = {}
         self.similar = defaultdict[Layout, list[Counted]](list)
         self.states = defaultdict[Layout, float](float)
@@ -229,7 +229,7 @@ def _of_states(layout: Layout) -> Layout:
     return layout._replace(micro_batch_size=1, recompute="none")
 
 
-def comes_out_even(run: Run, layout: Layout) -> bool:
+def _comes_out_even(run: Run, layout: Layout) -> bool:
     """Whether a run's sizes divide under a layout, without the words of a refusal."""
     changes = layout._asdict()
     return all(rule.holds for rule in run.rules(**{x: changes[x] for x in SIZES if x in changes}))
@@ -286,7 +286,7 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
     @cache
     def unsplit(recompute: EveryRecompute, t: int) -> Unsplit:
         """Seconds of a sequence on GPUs that share it."""
-        return unsplit_seconds(run.model, run.accelerator, recompute, t, c, **assumed)
+        return _unsplit_seconds(run.model, run.accelerator, recompute, t, c, **assumed)
 
     @cache
     def at_peak(recompute: EveryRecompute) -> float:
@@ -339,7 +339,7 @@ class Unsplit(NamedTuple):
 
 
 @cache_per_model
-def unsplit_seconds(
+def _unsplit_seconds(
     model: Transformer,
     accelerator: Accelerator,
     recompute: EveryRecompute,
