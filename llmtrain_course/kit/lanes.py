@@ -222,10 +222,11 @@ class Lanes(Picture):
     """Lanes over one axis, limits across them, a key, and facts next to them or below.
 
     `heading` stands above at the left, `verdict` at the right. `lane` is a lane's height,
-    and `gap` the pixels between two; names that take more than a share of the width, `names`,
-    stand above their lanes. A `note` stands below the key, and the facts next to the lanes are
-    at least `wide_facts` wide. Without an `axis` only the grid shows the scale. There's room
-    for the `longest_total` of all settings, so that the scale stays the same.
+    and `gap` the pixels between two; names that take more than a share of the width, `names`
+    (on a phone `phone_names`), stand above their lanes. A `note` stands below the key, and the
+    facts next to the lanes are at least `wide_facts` wide. Without an `axis` only the grid
+    shows the scale. There's room for the `longest_total` of all settings, so that the scale
+    stays the same.
     """
 
     x: Scale
@@ -242,6 +243,7 @@ class Lanes(Picture):
     extra: Sequence[Swatch] = ()
     totals_last: bool = field(default=False)
     names: float = 0.36
+    phone_names: float = 0.3
     note: str = ""
     wide_facts: float = 0
     longest_total: str = ""
@@ -254,7 +256,8 @@ class Lanes(Picture):
         svg, y = self._head(left, top, inner)
         names = [text_width(lane.name, USUAL, lane.bold) for lane in self.lanes]
         names += [text_width(lane.note, SMALL) for lane in self.lanes if lane.note]
-        own_row = max(names, default=0) > (self.names if inner >= BESIDE else 0.3) * inner
+        most = self.names if inner >= BESIDE else self.phone_names
+        own_row = max(names, default=0) > most * inner
         signs = 0 if own_row or not any(lane.sign for lane in self.lanes) else SWATCH + 10
         begin = left + signs + (0 if own_row or not any(names) else max(names) + 12)
         written = filter(None, (*(lane.total for lane in self.lanes), self.longest_total))
