@@ -19,6 +19,7 @@ from llmtrain_course.kit.drawing import CARD, Style, circle, hatched, line, rect
 from llmtrain_course.kit.layout import (
     BESIDE,
     GAP,
+    PAD,
     SMALL,
     USUAL,
     Box,
@@ -547,7 +548,8 @@ class Chart(Picture):
             for rule, label in zip(upright, rows, strict=True)
             if not rule.hidden
         )
-        svg += self._labels(plane, Box(left, plane.top - 14, left + inner, plane.bottom), level)
+        end = plane.right + 12 if at_ends else left + inner + PAD / 2
+        svg += self._labels(plane, Box(plane.left, plane.top - 14, end, plane.bottom), level)
         if at_ends:
             svg += _line_ends(ends, plane)
         swatches = [mark.swatch() for mark in self.marks if mark.name]
@@ -596,18 +598,31 @@ class Chart(Picture):
             look: Style = {**HALO, **_weight(rule.bold)}
             svg += text(*spots[at], rule.label, SMALL, "end", **look)
             taken.append(boxes[at])
-        for dot in (mark for mark in seen if isinstance(mark, Dot) and mark.label):
-            if dot.clip and not plane.holds(dot.x, dot.y):
-                continue
-            x, y = plane.at(dot.x, dot.y)
-            own = Box(x - dot.size, y - dot.size, x + dot.size, y + dot.size)
-            others = [box for box in taken if box != own]
-            a, b, anchor, box = place_label(
-                x, y, dot.label, others, room, dot.letters, dot.size + 6, dot.bold
-            )
-            svg += text(a, b, dot.label, dot.letters, anchor, **_weight(dot.bold))
-            taken.append(box)
+        dots = [mark for mark in seen if isinstance(mark, Dot) and mark.label]
+        dots = [dot for dot in dots if not dot.clip or plane.holds(dot.x, dot.y)]
+        places = dict[int, tuple[float, float, str, Box]]()
+        for moving in (False, True):  # what somebody drags makes way for the others' names
+            group = {i: dot for i, dot in enumerate(dots) if bool(dot.moves) == moving}
+            for _ in range(4):  # a name placed early moves again, for those placed after it
+                previous = dict(places)
+                for i, dot in group.items():
+                    names = [place[-1] for j, place in places.items() if j != i]
+                    places[i] = _place(dot, plane, [*taken, *names], room)
+                if places == previous:
+                    break
+        for i, (x, y, anchor, _) in sorted(places.items()):
+            svg += text(x, y, dots[i].label, dots[i].letters, anchor, **_weight(dots[i].bold))
         return svg
+
+
+def _place(
+    dot: Dot, plane: Plane, taken: Sequence[Box], room: Box
+) -> tuple[float, float, str, Box]:
+    """Where a dot's name covers the least of what's there."""
+    x, y = plane.at(dot.x, dot.y)
+    own = Box(x - dot.size, y - dot.size, x + dot.size, y + dot.size)
+    others = [box for box in taken if box != own]
+    return place_label(x, y, dot.label, others, room, dot.letters, dot.size + 6, dot.bold)
 
 
 def _weight(bold: bool) -> Style:

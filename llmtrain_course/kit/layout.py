@@ -95,9 +95,11 @@ class Box(NamedTuple):
 
     def overlap(self, other: Box) -> float:
         """Return the area that both cover."""
-        across = min(self.right, other.right) - max(self.left, other.left)
-        down = min(self.bottom, other.bottom) - max(self.top, other.top)
-        return max(across, 0) * max(down, 0)
+        left, top, right, bottom = self
+        a, b, c, d = other
+        if a >= right or c <= left or b >= bottom or d <= top:
+            return 0
+        return (min(right, c) - max(left, a)) * (min(bottom, d) - max(top, b))
 
 
 class Swatch(NamedTuple):
@@ -337,22 +339,24 @@ def place_label(
     bold: bool = False,
 ) -> tuple[float, float, str, Box]:
     """Find a place for a dot's name around it that covers the least of what's there."""
-    width, height = text_width(words, size, bold), size
+    width, height, far = text_width(words, size, bold), size, away + 3 * size
+    reach = Box(x - width - far, y - far, x + width + far, y + far)
+    near = [box for box in taken if box.overlap(reach)]
     best: tuple[float, tuple[float, float, str, Box]] | None = None
-    for rank, (dx, dy, anchor) in enumerate(_around(away, size)):
+    for rank, (dx, dy, anchor) in enumerate(_around(away, size, width)):
         left = x + dx - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
         box = Box(left, y + dy - height * 0.85, left + width, y + dy + height * 0.25)
-        outside = width * height - Box(*box).overlap(room)
-        cost = 20 * max(outside - 0.11 * width * height, 0) + rank
-        cost += sum(4 * box.overlap(other) for other in taken)
+        cost = 20 * (box.overlap(box) - box.overlap(room)) + rank
+        if best is None or cost < best[0]:
+            cost += sum(4 * box.overlap(other) for other in near)
         if best is None or cost < best[0]:
             best = cost, (x + dx, y + dy, anchor, box)
     assert best
     return best[1]
 
 
-def _around(away: float, size: float) -> Iterator[tuple[float, float, str]]:
-    """Places around a dot: right, left, above, below, and the corners; then further out."""
+def _around(away: float, size: float, width: float) -> Iterator[tuple[float, float, str]]:
+    """Places around a dot: right, left, above, below, the corners, in between; then further out."""
     for far in (away, away + size):
         yield far, 0.36 * size, "start"
         yield -far, 0.36 * size, "end"
@@ -361,6 +365,9 @@ def _around(away: float, size: float) -> Iterator[tuple[float, float, str]]:
         for side, anchor in ((0.6 * far, "start"), (-0.6 * far, "end")):
             yield side, -0.6 * far, anchor
             yield side, 0.6 * far + 0.8 * size, anchor
+        for side in (width / 4, -width / 4):
+            yield side, -far, "middle"
+            yield side, far + 0.8 * size, "middle"
 
 
 def ring(x: float, y: float, radius: float = 9, title: str = "") -> str:

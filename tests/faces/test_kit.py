@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, pairwise
 from random import Random
 
@@ -180,6 +181,38 @@ def test_a_crowded_label_goes_where_it_covers_the_least() -> None:
     assert place_label(290, 50, "a name", [], room)[2] == "end"
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_names_of_dots_stay_on_the_plane_and_off_the_ends_of_lines(width: int) -> None:
+    """So none crosses an axis or leaves the picture, and none stands on a line's name."""
+    x, y = Scale(0, 10, "x", ticks=(0, 10)), Scale(0, 10, "y", ticks={0: "none", 10: "a lot"})
+    corners = [(0.1, 5), (0.4, 9.9), (9.9, 5), (9.6, 0.1)]
+    dots = [Dot(*place, INKS[1], label=f"name {i}") for i, place in enumerate(corners)]
+    for end in ([], ["a line", "at its end"]):
+        seen = drawn(Chart(x, y, [Path([(0, 5), (10, 5)], INKS[0], end=end), *dots], ""), width)
+        names = [box for box in seen.of_kind("text") if box.words.startswith("name ")]
+        others = [box for box in seen.of_kind("text") if box not in names]
+        axis = next(box for box in seen.of_kind("line") if box.height > 200)
+        assert len(names) == 4
+        for name in names:
+            assert axis.left < name.left < name.right < width - 7
+            assert not any(name.overlaps(other, 1) for other in others)
+
+
+def test_a_name_that_is_dragged_makes_way_for_the_others() -> None:
+    scale = Scale(0, 10, "s")
+    fixed = [Dot(5 + 0.2 * i, 5, INKS[1], label=f"run {i}") for i in range(3)]
+
+    def places(at: float, label: str = "yours") -> list[Box]:
+        own = Dot(at, 4.8, INKS[0], label=label, moves="size")
+        seen = drawn(Chart(scale, scale, [own, *fixed], ""))
+        assert not any(a.overlaps(b, 1) for a, b in combinations(seen.of_kind("text"), 2))
+        return [box for box in seen.of_kind("text") if box.words.startswith("run ")]
+
+    assert len(places(1)) == 3
+    for at in (1, 4, 4.6, 5.1, 6, 9):
+        assert places(at) == places(at, label="")
+
+
 @pytest.mark.parametrize("seed", range(50))
 def test_line_ends_are_apart_and_in_order(seed: int) -> None:
     random = Random(seed)
@@ -272,6 +305,10 @@ def test_lanes_put_their_names_above_them_where_they_are_too_long() -> None:
     assert wide.text("a name").right < wide.filled(INKS[0])[0].left
     assert narrow.text("a name").bottom < narrow.filled(INKS[0])[0].top
     assert narrow.text("1.2 s").bottom < narrow.filled(INKS[0])[0].top
+    both = Bars(Scale(0, 1), [replace(lane, name="a name")], "", name_share=0.4)
+    assert drawn(both, 340).text("a name").right < drawn(both, 340).filled(INKS[0])[0].left
+    above = replace(both, name_share=0.1)
+    assert drawn(above, 340).text("a name").bottom < drawn(above, 340).filled(INKS[0])[0].top
 
 
 @pytest.mark.parametrize("words", WORDS)
