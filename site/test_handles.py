@@ -249,7 +249,6 @@ def test_on_a_telephone_picture_and_slider_are_seen_together(
 
 DRAGGED = {
     "gpus_and_days": "num_gpus",
-    "more_gpus": "num_gpus",
     "batch_cost": "batch",
     "stalled_sum": "ones",
     "message": "size",

@@ -16,6 +16,7 @@ from typing import Any
 from llmtrain_course.activations import pictures as activations
 from llmtrain_course.budget import pictures as budget
 from llmtrain_course.calendar import pictures as calendar
+from llmtrain_course.duration import pictures as duration
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.finetune import pictures as finetune
 from llmtrain_course.flops import pictures as flops
@@ -81,6 +82,7 @@ DRAWINGS: dict[str, dict[str, Callable[[], Drawing | Picture]]] = {
     },
     "parameters": {"stack": lambda: stack.stack(published.architecture("Gemma-3-27B (text)"))},
     "flops": {"peak": lambda: flops.filled(count_flops(LLAMA, 64, "selective"), 1.4e14, 3.12e14)},
+    "duration": {"more GPUs": duration.more_gpus},
     "activations": {
         "gaps": lambda: activations.segments([[6, 6, -8], [6, -6, 6, -2], [6, 6, -8]], 10)
     },

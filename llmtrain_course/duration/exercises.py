@@ -404,8 +404,8 @@ PREDICTIONS: dict[str, Prediction] = {
             "the same": "All that the new GPUs could do is lost in waiting.",
             "longer": "With still more GPUs it can come to that.",
         },
-        why="It is not a day less than on half as many. Move the picture below, and see "
-        "what becomes of each GPU.",
+        why="It is not a day less than on half as many. The picture below has both ways to "
+        "divide the weights.",
     ),
     "duration-guess": Prediction(
         truth=_slowest,

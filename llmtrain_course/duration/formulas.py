@@ -47,3 +47,16 @@ def nearest_run(tokens: Number, parameters: Number) -> Row:
     complete = [row for row in runs if row["gpu_hours"] and "tokens" in row]
     work = [row["tokens"] * row["active_parameters"] / (T * P) for row in complete]
     return min(zip(work, complete, strict=True), key=lambda w: max(w[0], 1 / w[0]))[1]
+
+
+def measured_days(scheme: str) -> list[Row]:
+    """The days of a model of 175 billion parameters on 384, 768 and 1,536 A100, as timed.
+
+    `scheme` is ZeRO-3 or PTD-P. Source: arXiv 2104.04473 Table 2.
+
+    >>> [row["days"] for row in measured_days("ZeRO-3")]
+    [90, 74, 74]
+    """
+    choice("scheme", scheme, ("ZeRO-3", "PTD-P"))
+    timed = (row for row in rows("megatron_training_days") if row["scheme"] == scheme)
+    return [row for row in timed if row["parameters"] == 174.6e9]

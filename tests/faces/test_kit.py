@@ -305,9 +305,9 @@ def test_lanes_put_their_names_above_them_where_they_are_too_long() -> None:
     assert wide.text("a name").right < wide.filled(INKS[0])[0].left
     assert narrow.text("a name").bottom < narrow.filled(INKS[0])[0].top
     assert narrow.text("1.2 s").bottom < narrow.filled(INKS[0])[0].top
-    both = Bars(Scale(0, 1), [replace(lane, name="a name")], "", name_share=0.4)
+    both = Bars(Scale(0, 1), [replace(lane, name="a name")], "", phone_names=0.4)
     assert drawn(both, 340).text("a name").right < drawn(both, 340).filled(INKS[0])[0].left
-    above = replace(both, name_share=0.1)
+    above = replace(both, phone_names=0.1)
     assert drawn(above, 340).text("a name").bottom < drawn(above, 340).filled(INKS[0])[0].top
 
 

@@ -19,7 +19,7 @@ from llmtrain_course.budget.formulas import tokens_for_size
 from llmtrain_course.calendar import pictures as calendar
 from llmtrain_course.communication import pictures as communication
 from llmtrain_course.duration import pictures as duration
-from llmtrain_course.duration.handles import published_marks
+from llmtrain_course.duration.handles import published_runs
 from llmtrain_course.finetune import pictures as finetune
 from llmtrain_course.kit.drawing import Drawing
 from llmtrain_course.measure import pictures as measure
@@ -60,7 +60,8 @@ Case = tuple[Drawing, str, list[tuple[Axis, float]]]
 
 GPUS = Axis("across", {"100": 100, "10,000": 10_000}, log)
 DAYS = Axis("down", {"1 day": 1, "1 year": 365.25}, log)
-RUN = Axis("across", {"384": 384, "1,536": 1536}), Axis("down", {"0": 0, "100": 100})
+MORE_GPUS = Axis("across", {"384": 384, "1,536": 1536}, log)
+MORE_DAYS = Axis("down", {"20": 20, "80": 80}, log)
 TIMES = {"1": 1.0, "64": 64.0}
 ONES = {"1,024": 1024.0, "4,096": 4096.0}
 H100 = published.accelerator("H100")
@@ -68,21 +69,18 @@ H100 = published.accelerator("H100")
 
 def cases() -> Iterator[tuple[str, Case]]:
     """The pictures, each with the title of its dot and where that belongs."""
-    you = duration.Mark("your run", 8, 32)
-    curve = duration.days_against_gpus(you, published_marks())
-    for run in (you, *published_marks()):
+    you = duration.RunDays("your run", 8, 32)
+    curve = duration.days_against_gpus(you, published_runs())
+    for run in (you, *published_runs()):
         yield "03", (curve, f"{run.name}:", [(GPUS, run.num_gpus), (DAYS, run.days)])
-    zero = [duration.Mark("zero", n, days) for n, days in ((384, 90), (768, 74), (1536, 74))]
-    slower = duration.more_gpus(zero, 2, [90, 45, 22.5], 0.14)
-    for n, days in ((384, 90), (768, 74), (1536, 74)):
-        yield "03", (slower, f"zero: {days}.0 days on {n:,}", [(RUN[0], n), (RUN[1], days)])
+    slower = duration.more_gpus()
+    for way, days in (("fetched", (90, 74, 74)), ("shared", (84, 43, 23))):
+        for n, it in zip((384, 768, 1536), days, strict=True):
+            yield "03", (slower, f"{way}: {it} days on {n:,}", [(MORE_GPUS, n), (MORE_DAYS, it)])
     shares = {"one": 0.48, "other": 0.3, "third": 0.14}
     kept = duration.promise(shares, 0.1, {})
     for name, share in shares.items():
         yield "03", (kept, name, [(Axis("across", {"0 %": 0, "60 %": 0.6}), share)])
-    for value in (30, 2030):
-        ruler = duration.copied([duration.Line("days", "days", "", value, 1, False)])
-        yield "03", (ruler, "days", [(Axis("across", {"1": 1, "10,000": 1e4}, log), value)])
 
     for critical in (5e5, 1e6, 4e6):
         cost = batch_cost(2e6, critical)

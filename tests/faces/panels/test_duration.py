@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmtrain_course.duration.handles import DOUBTFUL, WAYS, published_marks, shares_of_runs
+from llmtrain_course.duration.handles import DOUBTFUL, published_runs, shares_of_runs
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import published, units
 from research import utilizations
@@ -10,11 +10,11 @@ from tests.pages import cell
 from tests.panel_code import sentence_of, value_of
 
 
-def test_published_marks_are_what_was_reported() -> None:
+def test_published_runs_are_what_was_reported() -> None:
     reported = published.reported_gpu_hours()
-    for mark in published_marks():
-        hours = mark.days * mark.num_gpus * 24
-        assert hours == pytest.approx(reported[mark.name])
+    for run in published_runs():
+        hours = run.days * run.num_gpus * 24
+        assert hours == pytest.approx(reported[run.name])
 
 
 GPT3 = PANELS["duration"].presets["GPT-3, all recomputed"]
@@ -93,7 +93,7 @@ def test_the_nearest_published_run_is_nearest_in_work_and_has_no_blank() -> None
 
 
 def test_of_three_runs_the_number_of_gpus_is_not_published() -> None:
-    names = {mark.name for mark in published_marks()}
+    names = {run.name for run in published_runs()}
     shares = utilizations.model_utilizations()
     missing = set(shares.index) - names
     assert len(names) == 11
@@ -157,23 +157,6 @@ def test_work_and_rate_count_the_same_passes(work: str, rate: str, text: str, da
     assert f"it took {units.digits(bloom['days'])} days, overhead included" in html
 
 
-def test_more_gpus_are_what_the_paper_measured() -> None:
-    zero, shared = HANDLES["more_gpus"].controls["way"].options
-    days = {
-        (way, n): sentence_of(HANDLES["more_gpus"].render(way=way, num_gpus=n))
-        for way in (zero, shared)
-        for n in (384, 768, 1536)
-    }
-    for (way, n), sentence in days.items():
-        table = published.megatron_training_days().set_index("name")
-        row = table.loc[f"{WAYS[way]} 174.6B on {n} GPUs"]
-        assert f"GPUs: {row['days']} days." in sentence
-    assert "Each GPU computes 1 sequence in a step" in days[zero, 1536]
-    assert "Each GPU computes 4 sequences" in days[zero, 384]
-    assert "Each group of 96 GPUs computes 96 sequences" in days[shared, 1536]
-    assert "at 14 % of its peak" in HANDLES["more_gpus"].render(num_gpus=1536)
-
-
 def test_the_promise_is_held_against_all_runs_that_tell_enough() -> None:
     shares = shares_of_runs()
     assert shares == pytest.approx(dict(utilizations.model_utilizations()["utilization"]))
@@ -206,23 +189,3 @@ def test_another_run_has_no_dot_where_the_first_one_stood() -> None:
 )
 def test_a_promise_says_how_many_runs_were_slower(percent: int, text: str) -> None:
     assert sentence_of(HANDLES["promise"].render(percent=percent)).startswith(text)
-
-
-@pytest.mark.parametrize(
-    ("mended", "text"),
-    [
-        ("", "203 days, with 3 slips left."),
-        ("tokens", "20.3 days, with 2 slips left."),
-        ("rate", "2,030 days, with 2 slips left."),
-        ("tokens rate", "203 days, with 1 slip left."),
-        ("tokens rate length", "208 days, and no slip is left."),
-        ("length", "208 days, with 2 slips left."),
-    ],
-)
-def test_two_of_the_slips_cancel(mended: str, text: str) -> None:
-    values = dict.fromkeys(mended.split(), True)
-    assert sentence_of(HANDLES["copied"].render(**values)) == text
-    html = HANDLES["copied"].render(**values)
-    assert (">1.58 PFLOP/s<" in html) == (mended in ("", "tokens"))
-    assert "✗" not in html
-    assert (">154 TFLOP/s ✓<" in html) == (mended == "tokens rate length")
