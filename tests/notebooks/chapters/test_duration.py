@@ -2,8 +2,9 @@
 
 import pytest
 
+from llmtrain_course.duration.formulas import measured_days
 from llmtrain_course.duration.handles import shares_of_runs
-from llmtrain_course.panels import HANDLES
+from llmtrain_course.duration.pictures import more_gpus
 from llmtrain_helpers import published, training_seconds, units
 from llmtrain_helpers.duration import UTILIZATIONS
 from llmtrain_helpers.flops import count_flops, gpt_flops
@@ -36,6 +37,18 @@ def test_doubling_as_the_paper_measured_it() -> None:
     assert f"it would take {second}," in text
     assert third == second
     assert days["PTD-P 174.6B on 1536 GPUs"] < 0.55 * days["PTD-P 174.6B on 768 GPUs"]
+    seen, picture = cell(PAGE, "twice-seen"), more_gpus().words
+    for scheme in ("ZeRO-3", "PTD-P"):
+        for row in measured_days(scheme):
+            assert f"{row['days']} days on {row['num_gpus']:,} GPUs" in picture
+            assert row["global_batch_size"] == 1536
+    peak = published.accelerator("A100").peak("bf16")
+    share = units.share(measured_days("ZeRO-3")[-1]["flops_per_gpu"] / peak)
+    assert f"On 1,536 GPUs each reaches {share} of its peak" in seen
+    assert [1536 // row["num_gpus"] for row in measured_days("ZeRO-3")] == [4, 2, 1]
+    assert "four sequences, then two, then one" in seen
+    assert {row["model_parallel"] for row in measured_days("PTD-P")} == {96}
+    assert "a group of 96 GPUs shares it" in seen
 
 
 def test_the_8b_took_two_and_a_half_times_the_estimate() -> None:
@@ -126,16 +139,43 @@ def test_what_the_scores_are_of_the_work_of_a_gpt() -> None:
     assert "at most a tenth of the work if a GPT has 1.7 billion parameters or more" in words(PAGE)
 
 
+SLIPS = {"tokens": ("10e09", "1e9"), "rate": ("10e12", "1e12"), "length": ("1048", "1024")}
+"""What the copied calculation has wrong, and what is right."""
+
+
+@pytest.mark.parametrize(
+    ("mended", "days"),
+    [
+        ("", "203"),
+        ("tokens", "20.3"),
+        ("rate", "2,030"),
+        ("tokens rate", "203"),
+        ("tokens rate length", "208"),
+        ("length", "208"),
+    ],
+)
+def test_two_of_the_slips_cancel(mended: str, days: str, capsys) -> None:
+    code = cell(PAGE, "copied-lines")
+    for slip in mended.split():
+        wrong, right = SLIPS[slip]
+        assert code.count(wrong) == 1
+        code = code.replace(wrong, right)
+    names = {"gpt_flops": gpt_flops, "gpt_parameters": gpt_parameters, "units": units}
+    exec(code, names)
+    printed = capsys.readouterr().out
+    assert printed.endswith(f"\n{days} days\n")
+    assert ("T: 3.00 trillion tokens" in printed) == ("tokens" not in mended)
+    assert ("X: 1.58 PFLOP/s" in printed) == (mended in ("", "tokens"))
+    assert ("X: 154 TFLOP/s" in printed) == (mended == "tokens rate length")
+
+
 def test_two_lines_of_the_copied_calculation_can_be_seen_to_be_wrong() -> None:
-    html = HANDLES["copied"].render()
-    assert html.count("(known: ") == 2
-    assert "1.58 PFLOP/s (known: peak of an A100: 312 TFLOP/s)" in html
-    assert "3.00 trillion (known: the text says 300 billion)" in html
+    text = words(PAGE)
     assert "two of the lines are plainly wrong" in cell(PAGE, "copied")
-    assert (
-        "The two lines above them could. There are 300 billion tokens and not 3 trillion"
-        in words(PAGE)
-    )
+    assert "The two lines above them could. There are 300 billion tokens and not 3 trillion" in text
+    peak = published.accelerator("A100 80GB SXM").peak("bf16")
+    assert f"no A100 does 1.58 PFLOP/s, when its peak is {units.flops_per_second(peak)}." in text
+    assert "1,048 tokens for 1,024. With it mended the 203 days are 208." in text
 
 
 def test_how_many_runs_page_00_says_were_slower_than_35_per_cent() -> None:
