@@ -282,7 +282,8 @@ class Band(Mark):
 class Column(Mark):
     """A bar that stands on the horizontal axis, from `left` to `right` on it.
 
-    `value` stands above it, and `below` under the axis, where each has room.
+    `value` stands above it, and `label` in it where that fits; `slants` is a colour of
+    slanted lines over its own.
     """
 
     left: float
@@ -297,9 +298,11 @@ class Column(Mark):
     opacity: float = 1
     bold: bool = False
     moves: str = ""
+    label: str = ""
+    slants: str = ""
 
     def svg(self, plane: Plane) -> str:
-        """Draw it, and its value."""
+        """Draw it, its value, and its label where that fits."""
         left, right = plane.across(self.left), plane.across(self.right)
         top, bottom = plane.down(self.high), plane.down(self.low)
         style: Style = {"opacity": self.opacity} if self.opacity != 1 else {}
@@ -310,6 +313,12 @@ class Column(Mark):
         size = left, top, right - left, bottom - top
         svg = rect(*size, self.color, self.title, **style)
         svg += hatched(*size, step=6) if self.hatch else ""
+        if self.slants and min(right - left, bottom - top) > 3:
+            svg += hatched(*size, 9, self.slants)
+        room = right - left - 6, bottom - top - 4
+        if self.label and room[1] >= SMALL and text_width(self.label, SMALL) <= room[0]:
+            middle = (left + right) / 2, (top + bottom) / 2 + 5
+            svg += text(*middle, self.label, SMALL, "middle", "white")
         if self.value:
             weight: Style = {"font_weight": 700} if self.bold else {}
             svg += text((left + right) / 2, top - 7, self.value, SMALL, "middle", **weight)
@@ -319,7 +328,7 @@ class Column(Mark):
         """A patch of it."""
         if self.hatch:
             return Swatch(lambda x, y: hatched(x + 2, y, 14, 14, 5), self.name, self.hidden)
-        return patch(self.color, self.name, self.opacity, self.hidden)
+        return patch(self.color, self.name, self.opacity, self.hidden, self.slants)
 
     def covers(self, plane: Plane) -> Iterator[Box]:
         """All of it."""

@@ -315,8 +315,8 @@ def arrow(x1: float, y1: float, x2: float, y2: float, **style: Unpack[Style]) ->
     return line(x1, y1, x2, y2, **style) + head
 
 
-def hatched(x: float, y: float, width: float, height: float, step: float = 8) -> str:
-    """Slanted lines over a rectangle: what is idle, over, or not there."""
+def hatched(x: float, y: float, width: float, height: float, step: float = 8, ink: str = "") -> str:
+    """Slanted lines over a rectangle: what is idle, over, or not there; `ink` is their colour."""
     lines = []
     offset = step
     while offset < width + height:
@@ -324,7 +324,8 @@ def hatched(x: float, y: float, width: float, height: float, step: float = 8) ->
         x2, y2 = x + max(0.0, offset - height), y + min(offset, height)
         lines.append(line(x1, y1, x2, y2, stroke_width=1, opacity=0.6))
         offset += step
-    return "".join(lines)
+    svg = "".join(lines)
+    return f'<g color="{ink}">{svg}</g>' if ink else svg
 
 
 def circle(x: float, y: float, r: float, fill: str, title: str = "", **style: Unpack[Style]) -> str:

@@ -44,7 +44,8 @@ class Span:
 
     With a `name` it has an entry in the key. `previous` is a dashed outline of what was. A
     `rise` below 1 is the share of the lane's height that it has, from below, so that it differs
-    in more than its colour; a label that finds no room in it stands above it.
+    in more than its colour; a label that finds no room in it stands above it. `slants`
+    are lines of that colour over its own.
     """
 
     start: float
@@ -62,6 +63,7 @@ class Span:
     moves: str = ""
     bold: bool = False
     rise: float = 1
+    slants: str = ""
 
     def draw(
         self, left: float, right: float, top: float, height: float, uprights: Sequence[float] = ()
@@ -79,6 +81,7 @@ class Span:
         color = "none" if self.hatch and self.color == GREY else self.color
         svg = rect(*size, color, self.title, **style) if color != "none" or self.title else ""
         svg += hatched(*size) if self.hatch else ""
+        svg += hatched(*size, 9, self.slants) if self.slants and right - left > 3 else ""
         edges = [left, *sorted(x for x in uprights if left < x < right), right]
         begin, end = max(pairwise(edges), key=lambda pair: pair[1] - pair[0])
         if self.label and text_width(self.label, USUAL) <= end - begin - 6:
@@ -94,7 +97,7 @@ class Span:
             return Swatch(lambda x, y: ghost(x + 2, y, 14, 14), self.name, self.hidden)
         if self.hatch or self.rise < 1:
             return Swatch(self._patch, self.name, self.hidden)
-        return patch(self.color, self.name, self.opacity, self.hidden)
+        return patch(self.color, self.name, self.opacity, self.hidden, self.slants)
 
     def _patch(self, x: float, y: float) -> str:
         """A small piece of it: as low as it is, and hatched."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, NamedTuple
 
-from llmtrain_course.kit.drawing import Drawing, Style, circle, line, rect, text
+from llmtrain_course.kit.drawing import Drawing, Style, circle, hatched, line, rect, text
 
 PAGE, PHONE = 680, 360
 """Pixels across a picture on a page, and on a phone."""
@@ -117,16 +117,30 @@ SWATCH = 18
 """Pixels across the mark of a swatch."""
 
 
-def patch(color: str, label: str, opacity: float = 1, hidden: bool = False) -> Swatch:
-    """A coloured square and what it means."""
+def patch(
+    color: str, label: str, opacity: float = 1, hidden: bool = False, slants: str = ""
+) -> Swatch:
+    """A coloured square, with `slants` over it in another colour, and what it means."""
     look: Style = {"rx": 2} if opacity == 1 else {"rx": 2, "opacity": opacity}
-    return Swatch(lambda x, y: rect(x + 2, y, 14, 14, color, **look), label, hidden)
+
+    def draw(x: float, y: float) -> str:
+        over = hatched(x + 2, y, 14, 14, 7, slants) if slants else ""
+        return rect(x + 2, y, 14, 14, color, **look) + over
+
+    return Swatch(draw, label, hidden)
 
 
 def key(swatches: Sequence[Swatch], left: float, top: float, width: float) -> tuple[str, float]:
-    """Swatches in as many rows as it takes, and where these end; the same label once."""
+    """Swatches in as many rows as it takes, and where these end; the same label once.
+
+    A label is hidden where all its swatches are.
+    """
     svg, x, y = "", left, top
-    for swatch in {swatch.label: swatch for swatch in swatches}.values():
+    once = dict[str, Swatch]()
+    for swatch in swatches:
+        if not swatch.hidden or swatch.label not in once:
+            once[swatch.label] = swatch
+    for swatch in once.values():
         label = wrapped(swatch.label, width - SWATCH - 7, SMALL)
         needed = SWATCH + 7 + max(text_width(words, SMALL) for words in label)
         if x > left and x + needed > left + width:

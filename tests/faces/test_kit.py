@@ -409,3 +409,30 @@ def test_labels_of_ticks_break_where_they_would_touch_and_none_is_left_out() -> 
     wide, narrow = (drawn(Chart(x, Scale(0, 1), [], ""), width) for width in (900, 340))
     assert all(f"layer {i} again" in wide.texts for i in range(4))
     assert all({f"{i} GB", f"layer {i}", "again"} <= {*narrow.texts} for i in range(4))
+
+
+def test_a_part_of_another_kind_has_slants_in_its_bar_its_column_and_the_key() -> None:
+    """Not where it's too thin for them."""
+    scale = Scale(0, 10)
+    look = {"slants": "white", "name": "scores"}
+    for thick, places in ((5, 2), (0.01, 1)):
+        lanes = Bars(scale, [Lane("", [Span(0, thick, INKS[0], **look)])], axis=False)
+        chart = Chart(scale, scale, [Column(0, thick, 5, INKS[0], **look)])
+        for seen in (drawn(lanes), drawn(chart)):
+            slants = [box for box in seen.of_kind("line") if box.opacity == 0.6]
+            boxes = seen.filled(INKS[0])
+            assert sum(any(x.inside(box) for x in slants) for box in boxes) == places
+            assert "white" in seen.colors
+
+
+def test_a_column_has_its_label_in_it_where_there_is_room() -> None:
+    scale = Scale(0, 10)
+    sizes = {"wide": (6, 5), "narrow": (0.2, 5), "flat": (6, 0.3)}
+    marks = [Column(0, x, y, INKS[0], label=name) for name, (x, y) in sizes.items()]
+    assert [x for x in drawn(Chart(scale, scale, marks)).texts if x in sizes] == ["wide"]
+
+
+@pytest.mark.parametrize("hidden", [(True, False), (False, True), (True, True)])
+def test_a_label_of_the_key_is_hidden_where_all_its_marks_are(hidden: tuple[bool, bool]) -> None:
+    lanes = [Lane("", [Span(0, 1, INKS[0], name="before", hidden=x)]) for x in hidden]
+    assert ("before" in drawn(Bars(Scale(0, 1), lanes)).texts) != all(hidden)
