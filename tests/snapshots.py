@@ -19,7 +19,6 @@ from llmtrain_course.calendar import pictures as calendar
 from llmtrain_course.duration import pictures as duration
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.finetune import pictures as finetune
-from llmtrain_course.flops import pictures as flops
 from llmtrain_course.kit import ids
 from llmtrain_course.kit.cards import memory_of
 from llmtrain_course.kit.drawing import Drawing
@@ -33,7 +32,6 @@ from llmtrain_helpers import (
     OPTIMIZERS,
     calendar_days,
     compute_optimal,
-    count_flops,
     frontier,
     lora_memory,
     plan_run,
@@ -81,7 +79,6 @@ DRAWINGS: dict[str, dict[str, Callable[[], Drawing | Picture]]] = {
         "runs": start_here.real_runs,
     },
     "parameters": {"stack": lambda: stack.stack(published.architecture("Gemma-3-27B (text)"))},
-    "flops": {"peak": lambda: flops.filled(count_flops(LLAMA, 64, "selective"), 1.4e14, 3.12e14)},
     "duration": {"more GPUs": duration.more_gpus},
     "activations": {
         "gaps": lambda: activations.segments([[6, 6, -8], [6, -6, 6, -2], [6, 6, -8]], 10)

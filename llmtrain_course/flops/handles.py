@@ -1,26 +1,27 @@
-"""Chapter 02: the panel from a step's seconds to MFU and HFU; the handle of pairs."""
+"""Chapter 02: the panel from a step's seconds to MFU and HFU; the handles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from typing import Any
 
-from llmtrain_course.flops.formulas import AttentionPairs, attention_pairs, product_flops
+from llmtrain_course.flops.formulas import attention_pairs, product_flops
 from llmtrain_course.flops.pictures import (
     MATRIX,
     RETURNED,
     SMALL,
-    TELEPHONE,
     TOKENS,
-    attention_square,
-    filled,
     passes,
-    past_peak,
-    step_work,
-    two_tokens,
+    share_of_peak,
+    square_of_pairs,
+    three_products,
+    work_by_pass,
 )
 from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.kit.handle import ByHand, Shown, flag, handle, slider
+from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_helpers import units
 from llmtrain_helpers.flops import (
     ATTENTION,
@@ -94,9 +95,6 @@ def model_shape(model: str, sequence_length: int | None = None) -> Transformer:
     return (config_model if model in names("configs") else architecture)(model, sequence_length)
 
 
-PEAK = 500
-"""Pixels of the peak, which stays where it is when a step claims to be past it."""
-
 _GPT3 = Setting("GPT-3 175B", 2048, 64, 64, 18.13)
 _LONG = Setting(
     "Llama-3.1-8B", 32768, batch_size=32, num_gpus=64, seconds=4, recompute="none", chip="H100 SXM"
@@ -143,25 +141,21 @@ _CONTROLS = {
 
 
 def render(
-    setting: Setting, before: Setting | None = None, unit: float = PEAK
+    setting: Setting, before: Setting | None = None, width: int = PAGE
 ) -> str | common.Answer:
     """The panel's answer as HTML: sentence, passes and bar, table, call in code."""
     work, rate, peak = setting.work, setting.rate, setting.peak
     layers = int(model_shape(setting.model).num_layers)
-    previous, narrow = before.work if before else None, unit == TELEPHONE
-    stack = passes(work, layers, height=170, before=previous, narrow=narrow).inline_svg()
-    if rate > peak:  # on the scale of the others, where there is room
-        unit = unit if rate < 1.36 * peak else 0
-        return _answer_past_peak(
-            setting, past_peak(work, rate, peak, unit, narrow).inline_svg() + stack
-        )
-    previous_shares = before.shares if before and before != setting else None
+    old = before or setting
+    described = share_of_peak(work, rate, peak, old.shares), passes(work, layers, old.work)
+    pictures = "".join(picture.drawing(width).inline_svg() for picture in described)
+    if rate > peak:
+        return _answer_past_peak(setting, pictures)
     parts = common.table(["part", "FLOP a step", "share"], common.shares(work, units.flops))
     return "".join(
         [
             common.sentence(_sentence(setting)),
-            filled(work, rate, peak, previous_shares, unit).inline_svg(),
-            stack,
+            pictures,
             common.folded("The work, part by part", parts),
             common.folded("The same in code", common.call(_code(setting))),
         ]
@@ -274,83 +268,12 @@ PANEL = common.Panel(
     _SETTINGS,
     ("GPT-3 on 64 A100, selective", "Llama 3.1 8B at 32,768 tokens"),
     render,
-    narrow=partial(render, unit=TELEPHONE),
+    narrow=partial(render, width=PHONE),
     captioned=True,
 )
 
 
-# --- the handle: which pairs of tokens are counted
-
-
-@dataclass(frozen=True)
-class Square:
-    """A sequence of tokens, and which of their pairs attention counts."""
-
-    causal: bool = False
-    tokens: int = 16
-    window: int = 0
-
-    @property
-    def pairs(self) -> AttentionPairs:
-        """The pairs; a window as long as the sequence or longer leaves none out."""
-        attention = "causal" if self.causal else "dense"
-        return attention_pairs(self.tokens, attention, self.window if self.causal else 0)
-
-
-_TOKENS = (4, 6, 8, 12, 16, 20, 24, 28, 32)
-
-_SQUARE = {
-    "causal": common.Control(
-        "Causal: no token looks ahead",
-        "Whether a token sees only itself and those before it.",
-        "flag",
-    ),
-    "tokens": common.Control(
-        "Tokens", "How many tokens the sequence has.", least=4, most=32, stops=_TOKENS
-    ),
-    "window": common.Control(
-        "Window",
-        "How many tokens back a token looks, itself included; 0 is all of them.",
-        least=0,
-        most=32,
-        stops=(0, 1, 2, 3, 5, *_TOKENS),
-        zero="none",
-        applies=lambda setting: setting.causal,
-        reach=lambda setting: setting.tokens,
-    ),
-}
-
-
-def draw_square(setting: Square, before: Square | None = None, narrow: bool = False) -> str:
-    """The square of queries and keys, and how many of its pairs count."""
-    pairs = setting.pairs
-    many = f"<b>{units.exact(pairs.counted)} of {units.exact(pairs.dense)} pairs</b>"
-    text = f"{many} are multiplied: {units.share(pairs.share)}."
-    if not setting.causal:
-        text = f"{many}: every token with every token, as most papers count."
-    elif 0 < setting.window < setting.tokens:
-        text += f" A token sees {units.plural(setting.window, 'token')} at the most."
-    else:
-        text += " A token sees itself and those before it."
-    return common.pictured(attention_square(pairs, narrow), text)
-
-
-ATTENTION_SQUARE = common.Handle(
-    "Which pairs attention counts",
-    _SQUARE,
-    draw_square,
-    settings={"start": Square()},
-    narrow=partial(draw_square, narrow=True),
-    book=({"causal": True}, {"causal": True, "window": 4}),
-)
-
-
-@dataclass(frozen=True)
-class Product:
-    """How many tokens have gone through the three products of a matrix."""
-
-    step: int = 0
-
+# --- handles
 
 _TEXTS = (
     "Two tokens wait in front of 12 weights.",
@@ -382,43 +305,52 @@ def _text(step: int) -> str:
     )
 
 
-def _draw_product(product: Product, before: Product | None, narrow: bool = False) -> str:
-    each = product_flops(1, 3, 4)
-    return common.pictured(two_tokens(product.step, each, narrow), _text(product.step))
-
-
-TWO_TOKENS = common.Handle(
-    title="Two tokens meet a matrix",
-    controls={
-        "step": common.Control(
-            "Products",
-            "How many products are done: two tokens, three times.",
-            least=0,
-            most=6,
-            stops=tuple(range(7)),
-            play=True,
-        )
-    },
-    settings={"": Product()},
-    draw=_draw_product,
-    narrow=partial(_draw_product, narrow=True),
+@handle(
+    "Two tokens meet a matrix",
+    step=slider(
+        "Products",
+        "How many products are done: two tokens, three times.",
+        tuple(range(len(_TEXTS))),
+        play=True,
+    ),
 )
+def two_tokens(step: int = 0) -> Shown:
+    """How often each weight of a matrix works, forward and back."""
+    each = product_flops(1, 3, 4)
+    return ByHand(partial(three_products, step, each)), _text(step)
 
 
-@dataclass(frozen=True)
-class Step:
-    """A step of 131,072 tokens of GPT-3, as it was timed, cut into sequences of one length."""
+_TOKENS = (4, 6, 8, 12, 16, 20, 24, 28, 32)
 
-    sequence_length: int = 2048
-    recompute: EveryRecompute = "full"
 
-    @cached_property
-    def work(self) -> FlopCount:
-        """FLOPs of the step, part by part."""
-        # its table of positions is taken to be longer than it was
-        gpt3 = replace(architecture("GPT-3 175B"), num_positions=STEP_TOKENS)
-        batch = STEP_TOKENS // self.sequence_length
-        return count_flops(gpt3, batch, self.recompute, sequence_length=self.sequence_length)
+@handle(
+    "Which pairs attention counts",
+    causal=flag(
+        "Causal: no token looks ahead", "Whether a token sees only itself and those before it."
+    ),
+    tokens=slider("Tokens", "How many tokens the sequence has.", _TOKENS),
+    window=slider(
+        "Window",
+        "How many tokens back a token looks, itself included; 0 is all of them.",
+        (0, 1, 2, 3, 5, *_TOKENS),
+        zero="none",
+        applies=lambda setting: setting.causal,
+        reach=lambda setting: setting.tokens,
+    ),
+    book=({"causal": True}, {"causal": True, "window": 4}),
+)
+def attention_square(causal: bool = False, tokens: int = 16, window: int = 0) -> Shown:
+    """The square of queries and keys, and how many of its pairs count."""
+    attention = "causal" if causal else "dense"
+    pairs = attention_pairs(tokens, attention, window if causal else 0)
+    picture = ByHand(partial(square_of_pairs, pairs))
+    many = f"<b>{units.exact(pairs.counted)} of {units.exact(pairs.dense)} pairs</b>"
+    if not causal:
+        return picture, f"{many}: every token with every token, as most papers count."
+    text = f"{many} are multiplied: {units.share(pairs.share)}."
+    if 0 < window < tokens:
+        return picture, f"{text} A token sees {units.plural(window, 'token')} at the most."
+    return picture, f"{text} A token sees itself and those before it."
 
 
 STEP_TOKENS = 2**17
@@ -428,74 +360,60 @@ LONGEST = 2**16
 """Tokens of the longest sequence: there backward is as long as the picture is wide."""
 
 
-def _draw_step(step: Step, before: Step | None, narrow: bool = False) -> str:
-    longest = Step(LONGEST, "none").work
-    previous = before.work if before else None
-    picture = step_work(step.work, 2 * longest.model / 3, previous, narrow)
-    parameters = run("GPT-3 175B")["active_parameters"]
-    each = step.work.total / (STEP_TOKENS * parameters)
-    text = (
-        f"{units.plural(STEP_TOKENS // step.sequence_length, 'sequence')} of "
-        f"{units.exact(step.sequence_length)} tokens. The scores are "
-        f"{units.percent(step.work.scores / step.work.model)} of the model's own work. "
-        f"<b>{units.digits(each)} FLOP for each parameter and token.</b>"
-    )
-    return common.pictured(picture, text)
+def gpt3_step(sequence_length: int, recompute: EveryRecompute) -> FlopCount:
+    """FLOPs of a step of GPT-3, as it was timed, cut into sequences of one length."""
+    # its table of positions is taken to be longer than it was
+    gpt3 = replace(architecture("GPT-3 175B"), num_positions=STEP_TOKENS)
+    batch = STEP_TOKENS // sequence_length
+    return count_flops(gpt3, batch, recompute, sequence_length=sequence_length)
 
 
-STEP_WORK = common.Handle(
+@handle(
+    "The work of a step of GPT-3",
+    sequence_length=slider(
+        "Sequence",
+        "Tokens in each sequence; the step's tokens stay as many.",
+        controls.doublings(2048, LONGEST),
+        unit="tokens",
+    ),
+    recompute=controls.RECOMPUTED,
     book=({}, {"sequence_length": 32768}),
-    title="The work of a step of GPT-3",
-    controls={
-        "sequence_length": replace(
-            controls.SEQUENCE,
-            help="Tokens in each sequence; the step's tokens stay as many.",
-            least=2048,
-            most=LONGEST,
-            stops=controls.doublings(2048, LONGEST),
-            more=False,
-        ),
-        "recompute": controls.RECOMPUTED,
-    },
-    settings={"": Step()},
-    draw=_draw_step,
-    narrow=partial(_draw_step, narrow=True),
 )
+def step_work(
+    sequence_length: int = 2048, recompute: EveryRecompute = "full", previous: Any = None
+) -> Shown:
+    """What a step of 131,072 tokens takes, pass by pass."""
+    work = gpt3_step(sequence_length, recompute)
+    old = gpt3_step(previous.sequence_length, previous.recompute) if previous else None
+    picture = work_by_pass(work, 2 * gpt3_step(LONGEST, "none").model / 3, old)
+    parameters = run("GPT-3 175B")["active_parameters"]
+    text = (
+        f"{units.plural(STEP_TOKENS // sequence_length, 'sequence')} of "
+        f"{units.exact(sequence_length)} tokens. The scores are "
+        f"{units.percent(work.scores / work.model)} of the model's own work. "
+        f"<b>{units.digits(work.total / (STEP_TOKENS * parameters))} FLOP for each parameter "
+        "and token.</b>"
+    )
+    return picture, text
 
 
-@dataclass(frozen=True)
-class TimedStep:
-    """The 18.4B run on 16 A100, and the seconds that its step might take."""
-
-    seconds: float = 32.09
-
-
-def _draw_timed(timed: TimedStep, before: TimedStep | None, unit: float = PEAK) -> str:
-    setting = Setting(seconds=timed.seconds)
-    mfu, hfu = setting.shares
-    rate = units.flops_per_second(setting.rate)
-    if hfu > 1:
-        text = f"{rate} on each GPU: <b>past the peak</b>. No chip does that."
-        return common.pictured(past_peak(setting.work, setting.rate, setting.peak, unit), text)
-    text = f"{rate} on each GPU. <b>MFU {units.percent(mfu)}, HFU {units.percent(hfu)}.</b>"
-    return common.pictured(filled(setting.work, setting.rate, setting.peak, unit=unit), text)
-
-
-ACHIEVED = common.Handle(
+@handle(
+    "A share of the peak",
+    seconds=slider(
+        "Seconds a step",
+        "Measured time from one update to the next.",
+        (12, 14, 16, 18, 20, 25, 32.09, 40, 50, 64, 80, 100),
+        unit="s",
+        most=200,
+    ),
     book=({}, {"seconds": 20}),
-    title="A share of the peak",
-    controls={
-        "seconds": common.Control(
-            "Seconds a step",
-            "Measured time from one update to the next.",
-            unit="s",
-            least=12,
-            most=200,
-            whole=False,
-            stops=(12, 14, 16, 18, 20, 25, 32.09, 40, 50, 64, 80, 100),
-        )
-    },
-    settings={"": TimedStep()},
-    draw=_draw_timed,
-    narrow=partial(_draw_timed, unit=TELEPHONE),
 )
+def achieved(seconds: float = 32.09) -> Shown:
+    """How busy 16 A100 were with the 18.4B model, if a step took so long."""
+    setting = Setting(seconds=seconds)
+    mfu, hfu = setting.shares
+    picture = share_of_peak(setting.work, setting.rate, setting.peak)
+    rate = f"{units.flops_per_second(setting.rate)} on each GPU"
+    if hfu > 1:
+        return picture, f"{rate}: <b>past the peak</b>. No chip does that."
+    return picture, f"{rate}. <b>MFU {units.percent(mfu)}, HFU {units.percent(hfu)}.</b>"
