@@ -508,64 +508,6 @@ WIDER_OR_DEEPER = common.Handle(
 
 
 @dataclass(frozen=True)
-class LlamaParts:
-    """Llama's matrices in a model with the layers and the width of Llama 3.1 8B."""
-
-    shared: bool = False
-    gated: bool = False
-    head: bool = False
-
-    @property
-    def shape(self) -> Transformer:
-        """The model: where a matrix is not Llama's, it is as in a GPT."""
-        whole = architecture("Llama-3.1-8B")
-        sizes: dict[str, common.Value] = {"tied_embeddings": not self.head}
-        if not self.shared:
-            sizes["num_kv_heads"] = int(whole.num_heads)
-        if not self.gated:
-            sizes |= {"gated_mlp": False, "intermediate_size": 4 * int(whole.hidden_size)}
-        return common.changed(whole, sizes)
-
-
-def _draw_llama_parts(now: LlamaParts, before: LlamaParts | None, narrow: bool = False) -> str:
-    whole, model = architecture("Llama-3.1-8B"), now.shape
-    target, current = count_parameters(whole).total, count_parameters(model).total
-    start = now == LlamaParts()
-    if start:  # whether that is too many or too few has just been guessed
-        text = "Llama's numbers in a GPT's matrices. Set a switch, and see what changes."
-    elif current == target:
-        text = f"<b>{units.exact(current)}</b>, to the last one what Meta's files hold."
-    else:
-        side = "missing" if current < target else "too many"
-        text = f"<b>{units.count(current)}</b>: {units.count(abs(target - current))} {side}. "
-        missing = target - count_parameters(LlamaParts().shape).total
-        text += f"At the start {units.count(missing)} were missing."
-    return common.pictured(drawings.mended(model, whole, marked=not start, narrow=narrow), text)
-
-
-INTO_A_LLAMA = common.Handle(
-    book=({}, {"shared": True, "gated": True, "head": True}),
-    title="From a GPT's matrices to those of Llama 3.1 8B",
-    controls={
-        "shared": common.Control(
-            "Share keys and values",
-            "Four heads of queries share one head of keys and values.",
-            "flag",
-        ),
-        "gated": common.Control(
-            "Gate the MLP", "Two matrices go up, and one of them gates the other.", "flag"
-        ),
-        "head": common.Control(
-            "A head of its own", "The output head is no longer the embedding again.", "flag"
-        ),
-    },
-    settings={"": LlamaParts()},
-    draw=_draw_llama_parts,
-    narrow=partial(_draw_llama_parts, narrow=True),
-)
-
-
-@dataclass(frozen=True)
 class Routing:
     """The experts in a layer of Mixtral, how many a token meets, and which token it is."""
 

@@ -100,21 +100,7 @@ def test_a_brick_is_as_large_as_its_parameters_on_one_scale_for_all(h: int, l: i
     assert areas["embedding"] / unit == pytest.approx(counted.embedding, rel=0.01)
 
 
-# --- a Llama, and experts
-
-
-def test_outlines_are_of_what_is_not_yet_llamas() -> None:
-    whole = published.architecture("Llama-3.1-8B")
-    done = drawn(drawings.mended(whole, whole))
-    assert not done.dashed
-    for box in (x for x in done.of_kind("rect") if " × " in x.words):
-        rows, columns = (int(x.replace(",", "")) for x in box.words.split(" × "))
-        unit = done.titled("4,096 × 4,096")[0].width / 4096
-        assert (box.height, box.width) == pytest.approx((unit * rows, unit * columns), abs=1)
-    old = Transformer.gpt(32, 4096, 32, 128256, 2048)
-    outlines = drawn(drawings.mended(old, whole)).titled("Llama 3.1 8B")
-    assert outlines
-    assert all(x.dashed for x in outlines)
+# --- experts
 
 
 @pytest.mark.parametrize(("count", "met"), [(8, 2), (16, 16), (2, 1)])
