@@ -9,8 +9,10 @@ from functools import partial
 from html import escape
 from inspect import signature
 from math import gcd
+from typing import Any
 
 from llmtrain_course.kit import controls, panel as common
+from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
 from llmtrain_course.parameters import pictures as drawings
 from llmtrain_course.parameters.stack import ACROSS, NARROW, stack
 from llmtrain_helpers import units
@@ -401,13 +403,6 @@ PANEL = common.Panel(
 # --- handles
 
 
-@dataclass(frozen=True)
-class Way:
-    """How far a token has come past a layer of GPT-2 XL."""
-
-    step: int = 0
-
-
 _ON_THE_WAY = (
     "A word is looked up: <b>its row of the embedding</b> is where the stream begins.",
     "Attention reads the stream. Three matrices make <b>a query, a key and a value</b> of it.",
@@ -422,56 +417,49 @@ _ON_THE_WAY = (
 )
 
 
-def _draw_way(way: Way, before: Way | None, layout: drawings.Layout = drawings.PAGE) -> str:
-    picture = drawings.stream(architecture("gpt2-xl"), way.step, layout)
-    return common.pictured(picture, _ON_THE_WAY[way.step])
-
-
-STREAM = common.Handle(
-    title="A token goes up the stream, past attention and MLP",
-    controls={
-        "step": common.Control(
-            "Step",
-            "How far the token has come, from its look-up to the scores.",
-            least=0,
-            most=drawings.STEPS - 1,
-            stops=tuple(range(drawings.STEPS)),
-            play=True,
-        )
-    },
-    settings={"": Way()},
-    draw=_draw_way,
-    narrow=partial(_draw_way, layout=drawings.TELEPHONE),
+@handle(
+    "A token goes up the stream, past attention and MLP",
+    step=slider(
+        "Step",
+        "How far the token has come, from its look-up to the scores.",
+        tuple(range(drawings.STEPS)),
+        play=True,
+    ),
 )
+def stream(step: int = 0) -> Shown:
+    """How far a token has come past a layer of GPT-2 XL."""
+    return ByHand(partial(drawings.stream, architecture("gpt2-xl"), step)), _ON_THE_WAY[step]
 
 
-@dataclass(frozen=True)
-class Wider:
-    """The hidden size and the layers of a GPT with GPT-2's tables."""
-
-    hidden_size: int = 768
-    num_layers: int = 12
-
-    @property
-    def count(self) -> ParameterCount:
-        """Its parameters, part by part."""
-        h = self.hidden_size
-        return count_parameters(Transformer.gpt(self.num_layers, h, h // 64, 50257, 1024))
+def gpt2(hidden_size: int, num_layers: int) -> ParameterCount:
+    """The parameters of a GPT with GPT-2's tables, part by part."""
+    heads = hidden_size // 64
+    return count_parameters(Transformer.gpt(num_layers, hidden_size, heads, 50257, 1024))
 
 
-def _draw_wider(now: Wider, before: Wider | None, narrow: bool = False) -> str:
-    previous = before if before != now else None
-    shape = (now.hidden_size, now.num_layers)
-    start = (previous.hidden_size, previous.num_layers) if previous else None
-    text = f"{now.num_layers} layers, each of 12 squares of {now.hidden_size:,} × "
-    text += f"{now.hidden_size:,}: <b>{units.count(now.count.total)}</b> in all."
-    if previous:
-        inside = [x.attention + x.mlp for x in (now.count, previous.count)]
-        layers = _times(inside[0] / inside[1])
-        tables = _times(now.count.embedding / previous.count.embedding)
-        text = f"Parameters, beside the start: in the layers <b>{layers}</b>, in the tables "
-        text += f"{tables}."
-    return common.pictured(drawings.bricks(now.count, shape, start, narrow), text)
+@handle(
+    "A wider GPT, or a deeper one",
+    hidden_size=slider(
+        "Hidden size",
+        "How many numbers stand for one token: the side of each square.",
+        (384, 768, 1536),
+    ),
+    num_layers=slider("Layers", "How many bricks are stacked.", (6, 12, 24)),
+    book=({"num_layers": 24}, {"hidden_size": 1536}),
+)
+def wider_or_deeper(hidden_size: int = 768, num_layers: int = 12, previous: Any = None) -> Shown:
+    """What a GPT's hidden size and its layers do to its parameters."""
+    now, shape = gpt2(hidden_size, num_layers), (hidden_size, num_layers)
+    start = (previous.hidden_size, previous.num_layers) if previous else shape
+    if start == shape:
+        text = f"{num_layers} layers, each of 12 squares of {hidden_size:,} × "
+        text += f"{hidden_size:,}: <b>{units.count(now.total)}</b> in all."
+        return ByHand(partial(drawings.bricks, now, shape, None)), text
+    old = gpt2(*start)
+    layers = _times((now.attention + now.mlp) / (old.attention + old.mlp))
+    text = f"Parameters, beside the start: in the layers <b>{layers}</b>, in the tables "
+    text += f"{_times(now.embedding / old.embedding)}."
+    return ByHand(partial(drawings.bricks, now, shape, start)), text
 
 
 def _times(ratio: float) -> str:
@@ -486,79 +474,29 @@ def _times(ratio: float) -> str:
     return f"{units.short(rounded if rounded % 1 else int(rounded))} times as many"
 
 
-WIDER_OR_DEEPER = common.Handle(
-    book=({"num_layers": 24}, {"hidden_size": 1536}),
-    title="A wider GPT, or a deeper one",
-    controls={
-        "hidden_size": common.Control(
-            "Hidden size",
-            "How many numbers stand for one token: the side of each square.",
-            least=384,
-            most=1536,
-            stops=(384, 768, 1536),
-        ),
-        "num_layers": common.Control(
-            "Layers", "How many bricks are stacked.", least=6, most=48, stops=(6, 12, 24, 48)
-        ),
-    },
-    settings={"": Wider()},
-    draw=_draw_wider,
-    narrow=partial(_draw_wider, narrow=True),
+@handle(
+    "Which experts a token meets",
+    num_experts=slider("Experts", "How many MLPs each layer has.", (2, 4, 6, 8, 12, 16)),
+    experts_per_token=slider(
+        "Met by a token",
+        "How many of its experts a layer sends each token to.",
+        (1, 2, 4, 8, 16),
+        reach=lambda setting: setting.num_experts,
+    ),
+    token=slider(
+        "Token", "Which token of the sentence is on its way.", tuple(range(1, 8)), play=True
+    ),
+    book=({}, {"num_experts": 16}),
 )
-
-
-@dataclass(frozen=True)
-class Routing:
-    """The experts in a layer of Mixtral, how many a token meets, and which token it is."""
-
-    num_experts: int = 8
-    experts_per_token: int = 2
-    token: int = 7
-
-    @property
-    def shape(self) -> Transformer:
-        """Mixtral with so many experts; a token meets no more than there are."""
-        active = min(self.experts_per_token, self.num_experts)
-        mixtral = Setting.of("Mixtral-8x7B")
-        return replace(mixtral, num_experts=self.num_experts, experts_per_token=active).transformer
-
-
-def _draw_routing(now: Routing, before: Routing | None, narrow: bool = False) -> str:
-    model = now.shape
+def experts(num_experts: int = 8, experts_per_token: int = 2, token: int = 7) -> Shown:
+    """How many of Mixtral's experts a token meets; no more than there are."""
+    active = min(experts_per_token, num_experts)
+    mixtral = Setting.of("Mixtral-8x7B")
+    model = replace(mixtral, num_experts=num_experts, experts_per_token=active).transformer
     counted = count_parameters(model)
     text = (
-        f"A token meets {model.experts_per_token} of {units.plural(now.num_experts, 'expert')} "
+        f"A token meets {active} of {units.plural(num_experts, 'expert')} "
         f"in a layer, and <b>{units.percent(counted.active / counted.total)}</b> of all "
         "parameters."
     )
-    return common.pictured(drawings.experts(model, now.token - 1, narrow=narrow), text)
-
-
-EXPERTS = common.Handle(
-    book=({}, {"num_experts": 16}),
-    title="Which experts a token meets",
-    controls={
-        "num_experts": common.Control(
-            "Experts", "How many MLPs each layer has.", least=2, most=16, stops=(2, 4, 6, 8, 12, 16)
-        ),
-        "experts_per_token": common.Control(
-            "Met by a token",
-            "How many of its experts a layer sends each token to.",
-            least=1,
-            most=16,
-            stops=(1, 2, 4, 8, 16),
-            reach=lambda setting: setting.num_experts,
-        ),
-        "token": common.Control(
-            "Token",
-            "Which token of the sentence is on its way.",
-            least=1,
-            most=7,
-            stops=tuple(range(1, 8)),
-            play=True,
-        ),
-    },
-    settings={"": Routing()},
-    draw=_draw_routing,
-    narrow=partial(_draw_routing, narrow=True),
-)
+    return ByHand(partial(drawings.experts, model, token - 1)), text

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil
 
 from llmtrain_course.kit.drawing import (
     CARD,
@@ -22,6 +23,7 @@ from llmtrain_course.kit.drawing import (
     rect,
     text,
 )
+from llmtrain_course.kit.layout import BESIDE, SMALL, USUAL, Fact, list_facts
 from llmtrain_helpers import units
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import ParameterCount, count_parameters
@@ -100,7 +102,7 @@ Place = tuple[int, int, int, int]
 class Layout:
     """Where the stream stands, and a layer beside it."""
 
-    width: int = 640
+    width: int = 680
     stream: int = 92
     back: int = 140  # down to the stream, for what is added
     layer: Place = (150, 62, 482, 344)
@@ -132,8 +134,8 @@ class Layout:
         )
 
 
-PAGE = Layout()
-TELEPHONE = Layout(
+_WIDE = Layout()
+_NARROW = Layout(
     width=382,
     stream=40,
     back=67,
@@ -153,14 +155,20 @@ TELEPHONE = Layout(
 """There attention's output stands above the tokens, and words have two rows."""
 
 
-def stream(model: Transformer, step: int, layout: Layout = PAGE) -> Drawing:
+def layout_for(width: int) -> Layout:
+    """Where everything stands on a picture of this width."""
+    return _WIDE if width >= BESIDE else _NARROW
+
+
+def stream(model: Transformer, step: int, width: int) -> Drawing:
     """A token's way up the residual stream, as far as `step`, from 0 to 7.
 
     Attention and MLP of one layer read the stream, and each adds to it. What the token
     has not met yet is an outline.
     """
     l, h, V = int(model.num_layers), int(model.hidden_size), int(model.vocab_size)
-    x, foot, narrow = layout.stream, layout.foot, layout is TELEPHONE
+    layout = layout_for(width)
+    x, foot, narrow = layout.stream, layout.foot, layout is _NARROW
     end = layout.layer[0] + layout.layer[2]
     svg = rect(*layout.layer, stroke="currentColor", rx=10, opacity=0.45)
     svg += text(end - 12, 84, f"one of {l} layers, h = {h:,}", 15, "end", **BOLD)
@@ -231,7 +239,7 @@ def _faint(seen: bool) -> Style:
 
 def _attention_branch(step: int, layout: Layout) -> Iterator[str]:
     """Reading, three vectors, the comparison with earlier tokens, and adding."""
-    read, compared, added, narrow = step > 0, step > 1, step > 2, layout is TELEPHONE
+    read, compared, added, narrow = step > 0, step > 1, step > 2, layout is _NARROW
     (query, keys, _), norm, left = layout.rows, layout.norm, layout.mlp + 4
     four = (left, 276) if narrow else (272, 256)
     yield label("attention", left, 256) + text(*four, "four matrices of h × h", 15)
@@ -249,10 +257,10 @@ def _attention_branch(step: int, layout: Layout) -> Iterator[str]:
     yield from _into_output(layout, added)
     yield _shape(x, y, SIDE, SIDE, "attention", added)
     if narrow:
-        yield text(x - 10, y + 18, "output", 14, "end")
+        yield text(x + 13, y + 44, "output", 14, "middle")
         path = [(x + 13, y), (x + 13, 236)]
     else:
-        yield text(x + 32, y + 18, "output", 14)
+        yield text(x + 37, y + 18, "output", 14)
         path = [(x + 13, y), (x + 13, 336), (622, 336), (622, 236)]
     yield from _path([*path, (layout.back, 236), (layout.back, 262)], added)
     yield arrow(layout.back, 262, layout.stream + 14, 262, **_faint(added))
@@ -262,7 +270,7 @@ def _into_output(layout: Layout, added: bool) -> Iterator[str]:
     """From the last token's mixture of values to attention's last matrix."""
     end, values = layout.tokens + 3 * layout.pitch + 38, layout.rows[2]
     x, y = layout.output
-    if layout is TELEPHONE:
+    if layout is _NARROW:
         margin, middle = layout.layer[0] + layout.layer[2] - 12, y + SIDE // 2
         yield from _path([(end, values), (margin, values), (margin, middle)], added)
         yield arrow(margin, middle, x + SIDE + 4, middle, **_faint(added))
@@ -277,7 +285,7 @@ def _path(corners: Sequence[tuple[int, int]], met: bool) -> Iterator[str]:
 
 def _comparison(layout: Layout) -> Iterator[str]:
     """The last token's query meets the keys so far; bars say how much of each value it takes."""
-    (query, keys, values), narrow = layout.rows, layout is TELEPHONE
+    (query, keys, values), narrow = layout.rows, layout is _NARROW
     left, fill = layout.tokens, COLORS["activations"]
     own = left + layout.pitch * (len(_TOKENS) - 1) + 19
     yield arrow(layout.names + 46, query, own - 20, query)
@@ -326,31 +334,28 @@ def label(part: str, x: float, y: float) -> str:
 
 # --- wider or deeper: a GPT's matrices on one scale
 
-_COLUMNS, _PIXEL = 6, 400 / (24 * 1536)
-"""The columns in which layers stand; the pixels per number, so that h = 1,536 still fits."""
+_COLUMNS, _WIDEST, _ROWS = 6, 1536, 4
+"""The columns in which layers stand; the largest size and the rows that still fit."""
 
 
-def bricks(
-    now: ParameterCount, shape: Shape, start: Shape | None = None, narrow: bool = False
-) -> Drawing:
+def bricks(now: ParameterCount, shape: Shape, start: Shape | None, width: int) -> Drawing:
     """A GPT's layers as bricks of twelve squares on its tables, always on one scale.
 
     A layer is 4h wide and 3h high: four squares of attention, eight of the MLP. The
-    tables lie as flat as the layers are wide. `start` leaves its outline. Where it is
-    `narrow`, what they are stands below.
+    tables lie as flat as the layers are wide. `start` leaves its outline. What the
+    bricks are stands beside them, or where it's narrow, below.
     """
     h, l = shape
-    pixel, floor = (0.85 * _PIXEL, 374) if narrow else (_PIXEL, 438)
-    side, left = h * pixel, 12
-    x, low, aside = (left, floor - 20, 184) if narrow else (430, 0, 430)
-    wide = 4 * _COLUMNS * side
-    flat = (now.embedding / h) * pixel / (4 * _COLUMNS)
-    svg = rect(left, floor - flat, wide, flat, COLORS["embedding"], "embedding")
-    rows = -(-l // _COLUMNS)
+    beside, left, top = width >= BESIDE, 14, 14
+    pixel = (width - (250 if beside else 2 * left)) / (4 * _COLUMNS * _WIDEST)
+    side, flat = h * pixel, (now.embedding / h) * pixel / (4 * _COLUMNS)
+    floor = top + 3 * _ROWS * _WIDEST * pixel + flat
+    base, rows, wide = floor - flat, -(-l // _COLUMNS), 4 * _COLUMNS * side
+    svg = rect(left, base, wide, flat, COLORS["embedding"], "embedding")
     blue = orange = seams = ""
     for row in range(rows):
         across = min(_COLUMNS, l - row * _COLUMNS) * 4 * side
-        y = floor - flat - 3 * side * (row + 1)
+        y = base - 3 * side * (row + 1)
         orange += f"M{left} {y:.1f}h{across:.1f}v{2 * side:.1f}h-{across:.1f}z"
         blue += f"M{left} {y + 2 * side:.1f}h{across:.1f}v{side:.1f}h-{across:.1f}z"
         seams += "".join(f"M{left} {y + i * side:.1f}h{across:.1f}" for i in (1, 2))
@@ -358,46 +363,41 @@ def bricks(
     svg += f'<path d="{orange}" fill="{COLORS["MLP"]}"/>'
     svg += f'<path d="{blue}" fill="{COLORS["attention"]}"/>'
     svg += f'<path d="{seams}" stroke="white" stroke-width="0.5" opacity="0.6" fill="none"/>'
-    edges = "".join(
-        f"M{left} {floor - flat - 3 * side * i:.1f}h{wide:.1f}" for i in range(rows + 1)
-    )
+    edges = "".join(f"M{left} {base - 3 * side * i:.1f}h{wide:.1f}" for i in range(rows + 1))
     edges += "".join(
-        f"M{left + 4 * side * i:.1f} {floor - flat:.1f}v-{3 * side * rows:.1f}"
-        for i in range(_COLUMNS + 1)
+        f"M{left + 4 * side * i:.1f} {base:.1f}v-{3 * side * rows:.1f}" for i in range(_COLUMNS + 1)
     )
     svg += f'<path d="{edges}" stroke="{CARD}" stroke-width="1.5" fill="none"/>'
     if start:
         old = start[0] * pixel
         high = 3 * old * -(-start[1] // _COLUMNS) + flat
         svg += ghost(left, floor - high, 4 * _COLUMNS * old, high, "at the start")
-        svg += text(aside, floor + 206 if narrow else 430, "dashed: the start", 14)
-
-    svg += text(x, low + 60, units.count(now.total), 26, **BOLD)
-    svg += text(x, low + 82, "parameters", 15)
-    for place, (part, name, size) in enumerate(
-        (
-            ("MLP", "MLP", now.mlp),
-            ("attention", "attention", now.attention),
-            ("embedding", "tables", now.embedding),
-        )
-    ):
-        y = low + 130 + 52 * place
-        svg += rect(x, y - 11, 12, 12, COLORS[part]) + text(x + 18, y, name, 15, **BOLD)
-        svg += text(x + 18, y + 20, f"{units.count(size)}, {units.share(size / now.total)}", 15)
-    top = floor + 62 if narrow else 304
+    parts = {"MLP": now.mlp, "attention": now.attention, "tables": now.embedding}
+    inks = {**COLORS, "tables": COLORS["embedding"]}
+    facts = [
+        Fact(units.count(now.total), size=26, bold=True),
+        Fact("parameters", size=USUAL),
+        *(
+            Fact(name, f"{units.count(size)}, {units.share(size / now.total)}", inks[name], USUAL)
+            for name, size in parts.items()
+        ),
+        Fact("a layer, 12 times h × h", size=SMALL, rule=True),
+    ]
+    x, y = (width - 222, top) if beside else (left, floor + 14)
+    listed, y = list_facts(facts, x, y, width - left - x)
+    svg += listed
     for row, word in enumerate(("down", "up", "query, key,")):
-        fill, y = COLORS["attention" if row > 1 else "MLP"], top + 12 + 22 * row
-        svg += "".join(rect(aside + 22 * i, y, 21, 21, fill) for i in range(4))
-        svg += text(aside + 98, y + 16, word, 14)
-    svg += text(aside, top, "a layer, 12 times h × h", 14)
-    svg += text(aside + 98, top + 90, "value, output", 14)
+        fill = COLORS["attention" if row > 1 else "MLP"]
+        svg += "".join(rect(x + 22 * i, y + 22 * row, 21, 21, fill) for i in range(4))
+        svg += text(x + 98, y + 16 + 22 * row, word, SMALL)
+    svg += text(x + 98, y + 78, "value, output", SMALL)
+    svg += text(x, y + 100, "dashed: the start", SMALL) if start else ""
     words = (
         f"{l} layers of a GPT as bricks of twelve squares, each h × h with h = {h:,}, on its "
         f"tables; areas to scale. MLP {units.count(now.mlp)}, attention "
         f"{units.count(now.attention)}, tables {units.count(now.embedding)}."
     )
-    width, height = (380, floor + 260) if narrow else (640, 450)
-    return Drawing(svg, width, height, words)
+    return Drawing(svg, width, ceil(max(floor, y + 104)) + top, words)
 
 
 # --- experts: which of them a token meets
@@ -405,13 +405,14 @@ def bricks(
 _SENTENCE = ("Two", "of", "eight", "experts", "do", "the", "work")
 
 
-def experts(model: Transformer, token: int, most: float = 92e9, narrow: bool = False) -> Drawing:
+def experts(model: Transformer, token: int, width: int, most: float = 92e9) -> Drawing:
     """A layer's experts as blocks, those that a token meets full; both counts as bars.
 
     Blocks are to one scale, and so are the bars, which end at `most` parameters. Which
-    experts a token meets is an example. Where it is `narrow`, the sentence has two rows,
+    experts a token meets is an example. Where it's narrow, the sentence has two rows,
     and blocks as large are thinner.
     """
+    narrow = width < BESIDE
     left, width, first = (14, 380, 4) if narrow else (24, 640, 7)  # so many tokens in a row
     each, tall, pitch = (20, 160, 22) if narrow else (32, 100, 37)
     right, entry = width - left, left + 60

@@ -30,7 +30,6 @@ WIDEST = {"page": 900, "phone": 400}
 
 CUT_OFF = {
     ("start_here", "phone"): "20 for each parameter",
-    ("handle:stream", "page"): "embedding: 50,257 rows of 1,600 numbers",
     ("handle:parameter_bytes", "phone"): "in 32 bits, so that no sum stalls",
     ("handle:stalled_sum", "page"): "to the next number",
 }
@@ -39,7 +38,6 @@ CUT_OFF = {
 CROSSING = {
     ("start_here", "phone"): "the field,",
     ("handle:machine", "phone"): "the field,",
-    ("handle:stream", "phone"): "output",
     ("handle:shared_matrices", "page"): "+ is an all-reduce",
     ("handle:one_token", "phone"): "out: a guess of the next token",
 }
