@@ -111,7 +111,7 @@ class Span:
 class Point:
     """A dot on a lane, or a `cross`, a dashed `ring`, a `hollow` dot or an upright `tick`.
 
-    Its `label` stands after it, or `above` it on a number line.
+    Its `label` stands after it, or `above` it on a number line; of a `none` there's only that.
     """
 
     at: float
@@ -129,6 +129,8 @@ class Point:
     def draw(self, x: float, y: float, half: float) -> str:
         """Draw its shape at a place in a lane that reaches so far up and down."""
         style: Style = {"stroke": INK, "stroke_width": 1.5}
+        if self.shape == "none":
+            return ""
         if self.shape == "ring":
             return ring(x, y, self.size, self.title)
         if self.shape == "tick":

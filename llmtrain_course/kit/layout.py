@@ -255,12 +255,16 @@ class Below(Picture):
 
 @dataclass(frozen=True)
 class NextTo(Picture):
-    """Two pictures next to each other, or below where there's no room; `share` is the first's."""
+    """Two pictures next to each other, or below where there's no room; `share` is the first's.
+
+    With `middle` the second stands at the middle of the first's height.
+    """
 
     first: Picture
     second: Picture
     words: str = ""
     share: float = 0.5
+    middle: bool = False
 
     def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
         """Return both, in the order in which they're read."""
@@ -268,7 +272,11 @@ class NextTo(Picture):
             return Below([self.first, self.second]).draw(left, top, width)
         split = (width - GAP) * self.share
         one, low = self.first.draw(left, top, split)
-        two, lower = self.second.draw(left + split + GAP, top, width - split - GAP)
+        place = left + split + GAP, top, width - split - GAP
+        two, lower = self.second.draw(*place)
+        if self.middle and lower < low:
+            x, y, room = place
+            two, lower = self.second.draw(x, y + (low - lower) / 2, room)
         return one + two, max(low, lower)
 
 

@@ -436,3 +436,20 @@ def test_a_column_has_its_label_in_it_where_there_is_room() -> None:
 def test_a_label_of_the_key_is_hidden_where_all_its_marks_are(hidden: tuple[bool, bool]) -> None:
     lanes = [Lane("", [Span(0, 1, INKS[0], name="before", hidden=x)]) for x in hidden]
     assert ("before" in drawn(Bars(Scale(0, 1), lanes)).texts) != all(hidden)
+
+
+def test_a_second_picture_can_stand_at_the_middle_of_the_first() -> None:
+    chart = Chart(Scale(0, 1), Scale(0, 1), [], height=300)
+    line = NumberLine(Scale(0, 1), [Point(0.5, INKS[0])])
+    top, middle = (drawn(NextTo(chart, line, middle=middle)) for middle in (False, True))
+    dots = [picture.filled(INKS[0], "circle")[0] for picture in (top, middle)]
+    assert (top.width, top.height) == (middle.width, middle.height)
+    assert dots[0].down < dots[1].down < middle.height / 2
+    assert dots[0].across == dots[1].across
+
+
+def test_a_point_can_be_its_label_alone() -> None:
+    lane = Lane("", [Span(0, 1, INKS[0]), Point(1, label="for every product", shape="none")])
+    seen = drawn(Bars(Scale(0, 4), [lane]))
+    assert not seen.of_kind("circle")
+    assert 0 < seen.text("for every product").left - seen.filled(INKS[0])[0].right < 20
