@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.cards import memory_of
 from llmtrain_course.kit.formulas import published_model
+from llmtrain_course.kit.handle import Shown, handle, slider
+from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_course.precision.formulas import (
-    UpdatedWeight,
     fate_shares,
     normal,
     shifted,
@@ -17,15 +19,12 @@ from llmtrain_course.precision.formulas import (
     update_weight,
 )
 from llmtrain_course.precision.pictures import (
-    NARROW,
-    WIDER,
-    WIDTH,
-    eight_bits,
+    bytes_by_part,
     gradient_bars,
     number,
+    number_of_bits,
     on_a_gpu,
-    parameter_bytes,
-    slices,
+    slices_of_gpus,
     sum_line,
     update_lines,
 )
@@ -89,7 +88,7 @@ _CONTROLS = {
 
 
 def render(
-    setting: Setting, before: Setting | None = None, width: int = WIDER
+    setting: Setting, before: Setting | None = None, width: int = PAGE
 ) -> str | common.Answer:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     missing = missing_format(setting.recipe, accelerator(setting.chip).peaks)
@@ -102,8 +101,7 @@ def render(
         states.parts(),
         memory,
         before.states.total if before else None,
-        width,
-    )
+    ).drawing(width)
     head = ["part", "on each GPU", "a parameter"]
     rows = [
         [common.WORDS.get(name, name), units.gigabytes(size), f"{units.digits(size / P)} B"]
@@ -158,132 +156,64 @@ PANEL = common.Panel(
     _SETTINGS,
     ("8B, no sharding", "70B, ZeRO 3"),
     render,
-    narrow=partial(render, width=NARROW),
+    narrow=partial(render, width=PHONE),
 )
 
 
 # --- eight bits
 
 
-@dataclass(frozen=True)
-class Bits:
-    """What the exponent and the fraction of a number in fp8 E4M3 hold."""
-
-    exponent: int = 9
-    fraction: int = 4
-
-    @property
-    def value(self) -> float:
-        """The number that they mean."""
-        return normal(FORMATS["fp8_e4m3"], self.exponent, self.fraction)
-
-
-def _draw_bits(bits: Bits, before: Bits | None, width: int = WIDTH) -> str:
-    e4m3, x = FORMATS["fp8_e4m3"], bits.value
-    picture = eight_bits(e4m3, x, before.value if before else None, width)
-    return common.pictured(
-        picture,
-        f"<b>{number(x)}.</b> The next number up is {number(shifted(e4m3, x, 1))}. "
-        "There is none in between.",
-    )
-
-
-EIGHT_BITS = common.Handle(
+@handle(
+    "A number in eight bits",
+    exponent=slider(
+        "Exponent E", "The exponent bits, read as a whole number: 1001 is 9.", tuple(range(4, 11))
+    ),
+    fraction=slider(
+        "Fraction F", "The fraction bits, read as a whole number: 100 is 4.", tuple(range(8))
+    ),
     book=({}, {"exponent": 5}),
-    title="A number in eight bits",
-    controls={
-        "exponent": common.Control(
-            "Exponent E",
-            "The exponent bits, read as a whole number: 1001 is 9.",
-            least=4,
-            most=10,
-            stops=tuple(range(4, 11)),
-        ),
-        "fraction": common.Control(
-            "Fraction F",
-            "The fraction bits, read as a whole number: 100 is 4.",
-            least=0,
-            most=7,
-            stops=tuple(range(8)),
-        ),
-    },
-    settings={"": Bits()},
-    draw=_draw_bits,
-    narrow=partial(_draw_bits, width=NARROW),
 )
+def eight_bits(exponent: int = 9, fraction: int = 4, previous: Any = None) -> Shown:
+    """What the exponent and the fraction of a number in fp8 E4M3 stand for."""
+    e4m3 = FORMATS["fp8_e4m3"]
+    value = normal(e4m3, exponent, fraction)
+    before = normal(e4m3, previous.exponent, previous.fraction) if previous else None
+    return number_of_bits(e4m3, value, before), (
+        f"<b>{number(value)}.</b> The next number up is {number(shifted(e4m3, value, 1))}. "
+        "There is none in between."
+    )
 
 
 # --- a thousand updates
 
 
-@dataclass(frozen=True)
-class Updates:
-    """A weight of 1, and equal updates that come one after the other."""
-
-    updates: int = 0
-    update: float = 0.003
-    format: str = "bf16"
-
-    @property
-    def after(self) -> UpdatedWeight:
-        """The weight after them."""
-        return update_weight(FORMATS[self.format], 1, self.update, self.updates)
-
-
-def _draw_updates(updates: Updates, before: Updates | None, width: int = WIDTH) -> str:
-    after, name = updates.after, updates.format
-    number_format, exact = FORMATS[name], 1 + updates.updates * updates.update
-    picture = update_lines(number_format, 1, updates.update, updates.updates, after, width)
-    if not updates.updates:
-        return common.pictured(picture, "No update has come yet. <b>Both weights are 1.</b>")
-    change = float(number_format.round(after.direct + updates.update)) - after.direct
+@handle(
+    "Updates, one after the other",
+    updates=slider("Updates so far", "How many updates have come.", tuple(range(11)), play=True),
+    update=slider(
+        "Size of each update",
+        "What is added to the weight each time.",
+        (0.0002, 0.0004, 0.0005, 0.001, 0.002, 0.003, 0.004, 0.005),
+    ),
+    format=controls.choice("Format", "In which format the weight is kept.", ("bf16", "fp16")),
+    book=({"updates": 10}, {"updates": 10, "format": "fp16"}),
+)
+def lost_update(updates: int = 0, update: float = 0.003, format: str = "bf16") -> Shown:
+    """A weight of 1 after equal updates, in a format alone and beside a main weight."""
+    number_format = FORMATS[format]
+    after = update_weight(number_format, 1, update, updates)
+    picture = update_lines(number_format, 1, update, updates, after)
+    if not updates:
+        return picture, "No update has come yet. <b>Both weights are 1.</b>"
+    change = float(number_format.round(after.direct + update)) - after.direct
     fate = f"its next update counts as {number(change, 3)}" if change else "its next update is lost"
-    return common.pictured(
-        picture,
-        f"On paper the weight is {number(exact, 5)}. Beside a main weight it is "
-        f"{number(after.copy)}. In {name} alone it is <b>{number(after.direct)}, and {fate}.</b>",
+    return picture, (
+        f"On paper the weight is {number(1 + updates * update, 5)}. Beside a main weight it is "
+        f"{number(after.copy)}. In {format} alone it is <b>{number(after.direct)}, and {fate}.</b>"
     )
 
 
-LOST_UPDATE = common.Handle(
-    book=({"updates": 10}, {"updates": 10, "format": "fp16"}),
-    title="Updates, one after the other",
-    controls={
-        "updates": common.Control(
-            "Updates so far",
-            "How many updates have come.",
-            least=0,
-            most=10,
-            stops=tuple(range(11)),
-            play=True,
-        ),
-        "update": common.Control(
-            "Size of each update",
-            "What is added to the weight each time.",
-            least=0.0002,
-            most=0.005,
-            whole=False,
-            stops=(0.0002, 0.0004, 0.0005, 0.001, 0.002, 0.003, 0.004, 0.005),
-        ),
-        "format": controls.choice(
-            "Format", "In which format the weight is kept.", ("bf16", "fp16")
-        ),
-    },
-    settings={"": Updates()},
-    draw=_draw_updates,
-    narrow=partial(_draw_updates, width=NARROW),
-)
-
-
 # --- gradients that vanish
-
-
-@dataclass(frozen=True)
-class LossScale:
-    """Gradients that are stored in a format, times a loss scale."""
-
-    scale: int = 1
-    format: str = "fp16"
 
 
 class _PowerOfTwo(common.Control):
@@ -297,81 +227,58 @@ class _PowerOfTwo(common.Control):
         return super().write(value)
 
 
-def _draw_gradients(scaled: LossScale, before: LossScale | None, width: int = WIDTH) -> str:
-    number_format = FORMATS[scaled.format]
-    shares = fate_shares(number_format, scaled.scale)
-    text = f"<b>{units.share(shares['lost'])} of these gradients become 0.</b>"
-    if not shares["lost"]:
-        text = "<b>None of these gradients becomes 0.</b>"
-    elif shares["lost"] < 0.01:
-        text = "<b>Fewer than 1 % of these gradients become 0.</b>"
-    if shares["too large"]:
-        text += " The largest overflow, so this step is thrown away."
-    return common.pictured(gradient_bars(number_format, scaled.scale, width), text)
-
-
-GRADIENTS = common.Handle(
+@handle(
+    "Which gradients a format keeps",
+    scale=_PowerOfTwo(
+        "Loss scale S",
+        "The loss, and so every gradient, is multiplied by it.",
+        most=2**28,
+        stops=tuple(4**k for k in range(15)),
+    ),
+    format=controls.choice(
+        "Format", "In which format gradients are stored.", ("fp16", "bf16", "fp8_e4m3")
+    ),
     book=({}, {"scale": 1024}),
-    title="Which gradients a format keeps",
-    controls={
-        "scale": _PowerOfTwo(
-            "Loss scale S",
-            "The loss, and so every gradient, is multiplied by it.",
-            most=2**28,
-            stops=tuple(4**k for k in range(15)),
-        ),
-        "format": controls.choice(
-            "Format", "In which format gradients are stored.", ("fp16", "bf16", "fp8_e4m3")
-        ),
-    },
-    settings={"": LossScale()},
-    draw=_draw_gradients,
-    narrow=partial(_draw_gradients, width=NARROW),
 )
+def gradients(scale: int = 1, format: str = "fp16") -> Shown:
+    """Gradients that are stored in a format, times a loss scale."""
+    number_format = FORMATS[format]
+    shares = fate_shares(number_format, scale)
+    caption = f"<b>{units.share(shares['lost'])} of these gradients become 0.</b>"
+    if not shares["lost"]:
+        caption = "<b>None of these gradients becomes 0.</b>"
+    elif shares["lost"] < 0.01:
+        caption = "<b>Fewer than 1 % of these gradients become 0.</b>"
+    if shares["too large"]:
+        caption += " The largest overflow, so this step is thrown away."
+    return gradient_bars(number_format, scale), caption
 
 
 # --- a sum that stalls
 
 
-@dataclass(frozen=True)
-class Sum:
-    """Ones that are added up one after the other."""
-
-    ones: int = 8
-    format: str = "bf16"
-
-
-def _draw_sum(ones: Sum, before: Sum | None, width: int = WIDTH) -> str:
-    number_format = FORMATS[ones.format]
-    total = sum_of_ones(number_format, ones.ones)
-    text = f"{units.exact(ones.ones)} ones make <b>{units.exact(int(total))}</b>."
-    if number_format.round(total + 1) == total:
-        text += " From here on, adding 1 changes nothing."
-    else:
-        text += " One more still counts."
-    return common.pictured(sum_line(number_format, ones.ones, total, width), text)
-
-
-STALLED_SUM = common.Handle(
+@handle(
+    "Ones, added one by one",
+    ones=slider(
+        "Ones added",
+        "How many ones have been added so far.",
+        (8, 16, 64, 128, 256, 512, 1024, 2048, 3072, 4096),
+        least=1,
+        play=True,
+    ),
+    format=controls.choice(
+        "Format", "In which format the sum is kept.", ("bf16", "fp16", "fp8_e4m3", "fp32")
+    ),
     book=({"ones": 4096}, {"ones": 4096, "format": "fp32"}),
-    title="Ones, added one by one",
-    controls={
-        "ones": common.Control(
-            "Ones added",
-            "How many ones have been added so far.",
-            least=1,
-            most=4096,
-            stops=(8, 16, 64, 128, 256, 512, 1024, 2048, 3072, 4096),
-            play=True,
-        ),
-        "format": controls.choice(
-            "Format", "In which format the sum is kept.", ("bf16", "fp16", "fp8_e4m3", "fp32")
-        ),
-    },
-    settings={"": Sum()},
-    draw=_draw_sum,
-    narrow=partial(_draw_sum, width=NARROW),
 )
+def stalled_sum(ones: int = 8, format: str = "bf16") -> Shown:
+    """The sum of ones that are added up in a format, one after the other."""
+    number_format = FORMATS[format]
+    total = sum_of_ones(number_format, ones)
+    caption = f"{units.exact(ones)} ones make <b>{units.exact(int(total))}</b>."
+    stalls = number_format.round(total + 1) == total
+    caption += " From here on, adding 1 changes nothing." if stalls else " One more still counts."
+    return sum_line(number_format, ones, total), caption
 
 
 # --- what a parameter weighs
@@ -400,54 +307,22 @@ _RECIPES: dict[str, tuple[RecipeName, str]] = {
 """How a parameter may be kept, the recipe's name, and what is to be said of it."""
 
 
-@dataclass(frozen=True)
-class ParameterRecipe:
-    """The recipe by which a parameter is stored in training."""
-
-    recipe: str = "all in fp32"
-
-
-def _draw_bytes(
-    setting: ParameterRecipe, before: ParameterRecipe | None, width: int = WIDTH
-) -> str:
-    name, text = _RECIPES[setting.recipe]
-    recipe = RECIPES[name]
-    weighs = units.gigabytes(8e9 * recipe.total)
-    picture = parameter_bytes(recipe, RECIPES["fp32"], width)
-    return common.pictured(
-        picture,
-        f"{text} <b>{recipe.total} bytes a parameter, {weighs} for 8 billion.</b> "
-        f"In code the recipe is <code>{name!r}</code>.",
+@handle(
+    "What a parameter weighs",
+    recipe=controls.choice("Recipe", "What is kept in how many bits.", tuple(_RECIPES)),
+    book=({}, {"recipe": "all in bf16"}),
+)
+def parameter_bytes(recipe: str = "all in fp32") -> Shown:
+    """The bytes in which a recipe stores a parameter in training."""
+    name, caption = _RECIPES[recipe]
+    size = RECIPES[name].total
+    return bytes_by_part(RECIPES[name], RECIPES["fp32"]), (
+        f"{caption} <b>{size} bytes a parameter, {units.gigabytes(8e9 * size)} for 8 billion.</b> "
+        f"In code the recipe is <code>{name!r}</code>."
     )
 
 
-PARAMETER_BYTES = common.Handle(
-    book=({}, {"recipe": "all in bf16"}),
-    title="What a parameter weighs",
-    controls={
-        "recipe": controls.choice("Recipe", "What is kept in how many bits.", tuple(_RECIPES))
-    },
-    settings={"": ParameterRecipe()},
-    draw=_draw_bytes,
-    narrow=partial(_draw_bytes, width=NARROW),
-)
-
-
 # --- ZeRO
-
-
-@dataclass(frozen=True)
-class Sharding:
-    """Llama 3.1 8B on a few GPUs, and ZeRO's stage."""
-
-    stage: int = 0
-    gpus: int = 4
-
-    @property
-    def states(self) -> ModelStateBytes:
-        """The states that each GPU stores."""
-        return replace(Setting(), zero_stage=self.stage, data_parallel=self.gpus).states
-
 
 _LEFT = (
     "Every GPU keeps everything, and all of them the same.",
@@ -457,36 +332,24 @@ _LEFT = (
 )
 
 
-def _draw_slices(sharding: Sharding, before: Sharding | None, width: int = WIDTH) -> str:
-    whole = Setting().states
-    states, memory = sharding.states, memory_of(_A100)
-    picture = slices(whole.parts(), states.parts(), sharding.gpus, memory, width)
+@handle(
+    "ZeRO, stage by stage",
+    stage=slider(
+        "ZeRO stage",
+        "How much is shared out: nothing, then optimizer, gradients, weights.",
+        (0, 1, 2, 3),
+        play=True,
+    ),
+    gpus=slider("GPUs", "Replicas that share the states out.", (2, 4, 8, 16)),
+    book=({"stage": 1}, {"stage": 3}),
+)
+def slices(stage: int = 0, gpus: int = 4) -> Shown:
+    """What each of a few GPUs keeps of the states of Llama 3.1 8B at a stage of ZeRO."""
+    whole, memory = Setting().states, memory_of(_A100)
+    states = replace(Setting(), zero_stage=stage, data_parallel=gpus).states
     free = memory - states.total
     fits = f"fits, with {units.gigabytes(free)} left" if free >= 0 else "does not fit"
-    return common.pictured(
-        picture,
-        f"{_LEFT[sharding.stage]} <b>{units.gigabytes(states.total)} of "
-        f"{units.gigabytes(memory)}: it {fits}.</b>",
+    return slices_of_gpus(whole.parts(), states.parts(), gpus, memory), (
+        f"{_LEFT[stage]} <b>{units.gigabytes(states.total)} of "
+        f"{units.gigabytes(memory)}: it {fits}.</b>"
     )
-
-
-SLICES = common.Handle(
-    book=({"stage": 1}, {"stage": 3}),
-    title="ZeRO, stage by stage",
-    controls={
-        "stage": common.Control(
-            "ZeRO stage",
-            "How much is shared out: nothing, then optimizer, gradients, weights.",
-            least=0,
-            most=3,
-            stops=(0, 1, 2, 3),
-            play=True,
-        ),
-        "gpus": common.Control(
-            "GPUs", "Replicas that share the states out.", least=2, most=16, stops=(2, 4, 8, 16)
-        ),
-    },
-    settings={"": Sharding()},
-    draw=_draw_slices,
-    narrow=partial(_draw_slices, width=NARROW),
-)

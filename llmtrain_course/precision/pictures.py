@@ -1,22 +1,16 @@
-"""Drawings of chapter 05: bits, an update, gradients, a sum, a parameter's bytes, ZeRO."""
+"""Pictures of chapter 05: bits, an update, gradients, a sum, a parameter's bytes, ZeRO."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import isfinite, log2
 
-from llmtrain_course.kit.drawing import (
-    COLORS,
-    Drawing,
-    Style,
-    arrow,
-    circle,
-    ghost,
-    hatched,
-    line,
-    rect,
-    text,
-)
+from llmtrain_course.kit.chart import Chart, Column, Dot, Mark, Note, Path, Rule
+from llmtrain_course.kit.drawing import COLORS, Style, ghost, line, rect, text
+from llmtrain_course.kit.lanes import Bars, Lane, Limit, NumberLine, Point, Span
+from llmtrain_course.kit.layout import BESIDE, SMALL, USUAL, Below, NextTo, Picture
+from llmtrain_course.kit.scale import Scale
 from llmtrain_course.precision.formulas import (
     EXAMPLE_GRADIENTS,
     UpdatedWeight,
@@ -29,9 +23,6 @@ from llmtrain_course.precision.formulas import (
 )
 from llmtrain_helpers import units
 from llmtrain_helpers.precision import NumberFormat, Recipe
-
-WIDTH, NARROW = 700, 360
-"""As on a page, and as on a telephone."""
 
 _WHITE = "#FFFFFF"
 _BOLD: Style = {"font_weight": "bold"}
@@ -71,83 +62,87 @@ _GROUPS = ("sign", "exponent", "fraction")
 _LONGEST = 16
 
 
-def eight_bits(
-    number_format: NumberFormat, value: float, before: float | None = None, width: int = WIDTH
-) -> Drawing:
+def number_of_bits(
+    number_format: NumberFormat, value: float, before: float | None = None
+) -> Picture:
     """The bits of a number of 8 bits, what each group means, and all its fellows up to 16.
 
     `before` is the number of the last picture: bits that differ are outlined, and a ring
     stands where it stood.
     """
-    sign, exponent, fraction = split(number_format, value)
-    groups = _bits(number_format, value)
-    old = _bits(number_format, value if before is None else before)
-    k, parts = exponent - number_format.bias, 2**number_format.mantissa_bits
-    means = {
-        "sign": "−" if sign else "+",
-        "exponent": power(k),
-        "fraction": number(1 + fraction / parts),
-    }
-    sources = {
-        "sign": "",
-        "exponent": f"{exponent} − {number_format.bias} = {k}".replace("-", "−"),
-        "fraction": f"1 + {fraction}/{parts}",
-    }
-    narrow = width < WIDTH
-    left, bit, gap = (16, 34, 20) if narrow else (30, 44, 26)
-    svg, x = "", float(left)
-    for name, digits, were in zip(_GROUPS, groups, old, strict=True):
-        wide = bit * len(digits)
-        svg += text(x, 24, name, 15, **_BOLD)
-        for i, digit in enumerate(digits):
-            spot = x + bit * i
-            svg += rect(spot, 34, bit - 3, 46, COLORS[name], rx=4)
-            svg += text(spot + (bit - 3) / 2, 64, digit, 20, "middle", _WHITE)
-            svg += ghost(spot - 3, 31, bit + 3, 52, "flipped") if digit != were[i] else ""
-        middle = x + (wide - 3) / 2
-        svg += line(middle, 84, middle, 98, stroke=COLORS[name], stroke_width=2)
-        svg += text(middle, 118, means[name], 19, "middle", COLORS[name], **_BOLD)
-        svg += text(middle, 140, sources[name], 15, "middle") if sources[name] else ""
-        x += wide + gap
-    svg += text(x - gap / 2 - 3 * bit - gap, 118, "×", 18, "middle")
-    equal, row = (float(left), 184) if narrow else (x - 4, 66)
-    svg += text(equal, row, f"= {number(value)}", 28, **_BOLD)
-
-    # every number that these bits can make, up to 16
-    def at(y: float) -> float:
-        return left + (width - 2 * left) * y / _LONGEST
-
-    axis = 274 if narrow else 236
-    svg += line(at(0), axis, at(_LONGEST), axis)
-    for y in between(number_format, 0, _LONGEST):
-        mark = y == 0 or (y >= 1 and log2(y).is_integer())
-        svg += line(at(y), axis - (12 if mark else 7), at(y), axis + (12 if mark else 7))
-        svg += text(at(y), axis + 32, f"{y:g}", 15, "middle") if mark else ""
-    if before is not None and before != value:
-        svg += circle(at(before), axis, 7, "none", "before", stroke="currentColor", stroke_width=2)
-    svg += circle(at(value), axis, 8, COLORS["fraction"], number(value))
-    step = number_format.spacing(value)
-    y = axis - 26
-    svg += line(at(value), y, at(value + step), y, stroke=COLORS["fraction"], stroke_width=4)
-    for end in (value, value + step):
-        svg += line(at(end), y - 6, at(end), y + 6, stroke=COLORS["fraction"], stroke_width=2)
-    words = f"to the next number: {number(step)}"
-    near = narrow or at(value) < 420
-    label = at(value + step) + 10 if near else at(value) - 10
-    if narrow:
-        label, y = min(at(value), width - 8.4 * len(words)), y - 18
-    svg += text(label, y + 5, words, 15, "start" if near else "end")
-    bits = ", ".join(f"{name} {x}" for name, x in zip(_GROUPS, groups, strict=True))
-    return Drawing(
-        svg,
-        width,
-        axis + 44,
-        f"A number of 8 bits: {bits}. It is {means['sign']}{means['exponent']} × "
-        f"{means['fraction']} = {number(value)}, and the next one is {number(step)} away.",
+    bits = _Bits(number_format, value, value if before is None else before)
+    step, ink = number_format.spacing(value), COLORS["fraction"]
+    fellows = NumberLine(
+        Scale(0, _LONGEST, ticks=(0, 1, 2, 4, 8, _LONGEST)),
+        [
+            Point(bits.before, shape="ring", size=9, title="before", hidden=bits.before == value),
+            Point(value, ink, f"to the next number: {number(step)}", number(value), size=8),
+        ],
+        spans=[Span(value, value + step, ink, opacity=0.5)],
+        minor=between(number_format, 0, _LONGEST),
     )
+    groups = zip(_GROUPS, _digits(number_format, value), strict=True)
+    listed = ", ".join(f"{name} {digits}" for name, digits in groups)
+    sign, exponent, fraction = bits.means
+    words = (
+        f"A number of 8 bits: {listed}. It is {sign}{exponent} × {fraction} = {number(value)}, "
+        f"and the next one is {number(step)} away."
+    )
+    return Below([bits, fellows], words)
 
 
-def _bits(number_format: NumberFormat, value: float) -> tuple[str, str, str]:
+@dataclass(frozen=True)
+class _Bits(Picture):
+    """The bits of a number in their groups; outlined are those that it doesn't share."""
+
+    number_format: NumberFormat
+    value: float
+    before: float
+    words: str = ""
+
+    @property
+    def means(self) -> tuple[str, str, str]:
+        """What each group stands for."""
+        sign, exponent, fraction = split(self.number_format, self.value)
+        power_of_two = power(exponent - self.number_format.bias)
+        factor = 1 + fraction / 2**self.number_format.mantissa_bits
+        return "−" if sign else "+", power_of_two, number(factor)
+
+    @property
+    def _sources(self) -> tuple[str, str, str]:
+        """How the bits make that."""
+        _, exponent, fraction = split(self.number_format, self.value)
+        bias, parts = self.number_format.bias, 2**self.number_format.mantissa_bits
+        power_of_two = f"{exponent} − {bias} = {exponent - bias}".replace("-", "−")
+        return "", power_of_two, f"1 + {fraction}/{parts}"
+
+    def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
+        """Draw the groups in a row, and the number after them, or below on a phone."""
+        narrow = width < BESIDE
+        bit, gap = (34, 20) if narrow else (44, 26)
+        svg, x, mean = "", left, top + 104
+        groups = (_digits(self.number_format, value) for value in (self.value, self.before))
+        rows = zip(_GROUPS, *groups, self.means, self._sources, strict=True)
+        for name, digits, were, means, source in rows:
+            svg += text(x, top + USUAL, name, USUAL, **_BOLD)
+            for i, digit in enumerate(digits):
+                spot = x + bit * i
+                svg += rect(spot, top + 22, bit - 3, 46, COLORS[name], rx=4)
+                svg += text(spot + (bit - 3) / 2, top + 52, digit, 20, "middle", _WHITE)
+                if digit != were[i]:
+                    svg += ghost(spot - 3, top + 19, bit + 3, 52, "flipped")
+            middle = x + (bit * len(digits) - 3) / 2
+            svg += line(middle, top + 72, middle, mean - 19, stroke=COLORS[name], stroke_width=2)
+            svg += text(middle, mean, means, 19, "middle", COLORS[name], **_BOLD)
+            svg += text(middle, mean + 22, source, SMALL, "middle") if source else ""
+            x += bit * len(digits) + gap
+            svg += text(x - gap / 2, mean, "×", 18, "middle") if name == "exponent" else ""
+        equal, row = (left, mean + 66) if narrow else (x, top + 54)
+        svg += text(equal, row, f"= {number(self.value)}", 28, **_BOLD)
+        return svg, max(row, mean + 26)
+
+
+def _digits(number_format: NumberFormat, value: float) -> tuple[str, str, str]:
     """Sign, exponent and fraction, as 0 and 1."""
     sign, exponent, fraction = split(number_format, value)
     sizes = number_format.exponent_bits, number_format.mantissa_bits
@@ -160,214 +155,148 @@ _LOW, _HIGH = 0.995, 1.0825
 
 
 def update_lines(
-    number_format: NumberFormat,
-    start: float,
-    update: float,
-    updates: int,
-    after: UpdatedWeight,
-    width: int = WIDTH,
-) -> Drawing:
+    number_format: NumberFormat, start: float, update: float, updates: int, after: UpdatedWeight
+) -> Picture:
     """A weight and its updates on two lines: kept in a format alone, and beside a main weight.
 
     A mark is a number of the format. `start` is the weight before the `updates`, and
     `after` where they left it; hatched is what is rounded back to where it is.
     """
-    narrow = width < WIDTH
-    left_end, right_end = (16, width - 16) if narrow else (30, 670)
-
-    def at(x: float) -> float:
-        return left_end + (right_end - left_end) * (x - _LOW) / (_HIGH - _LOW)
-
-    marks, weight = between(number_format, _LOW, _HIGH), COLORS["weights"]
-    top, low = (104, 262) if narrow else (92, 228)
-    raised = 24 if narrow else 0  # labels stand above the marks that they have no room beside
     name = number_format.name
-    svg = text(left_end, 24, f"kept in {name} alone", 16, **_BOLD)
-    copy = f"the {name} copy of a main weight{'' if narrow else ' in fp32'}"
-    svg += text(left_end, low - 70 - raised / 2, copy, 16, **_BOLD)
-    for y in (top, low):
-        svg += line(left_end, y, right_end, y)
-        svg += "".join(line(at(x), y - 7, at(x), y + 7) for x in marks)
-        for x in (1, 1.03125, 1.0625):
-            svg += line(at(x), y - 12, at(x), y + 12, stroke_width=2)
-            svg += text(at(x), y + 32, f"{x:g}", 15, "middle")
-
-    # alone: what is rounded back, the next update, and where it leads
-    below, above = neighbours(number_format, after.direct)
-    left, right = ((after.direct + x) / 2 for x in (below, above))
-    if updates:  # before the first one it would answer what the page asks
-        svg += hatched(at(left), top - 14, at(right) - at(left), 28, 5)
-    end, ink = at(min(after.direct + update, _HIGH)), COLORS["gradients"]
-    svg += line(at(after.direct), top - 26, end, top - 26, stroke=ink, stroke_width=4)
-    svg += line(end, top - 33, end, top - 10, stroke=ink, stroke_width=3)
-    anchor, spot = ("end", at(after.direct) - 12) if end > 480 else ("start", end + 12)
-    label = f"the next update: + {number(update)}"
-    if narrow:
-        anchor, spot = "start", min(at(after.direct), width - 8 * len(label))
-    svg += text(spot, top - 24 - raised, label, 15, anchor)
-    svg += circle(at(after.direct), top, 8, weight, f"{number(after.direct)}")
-
-    # with a main weight: every update is a dot, and the copy stands on a mark
-    for k in range(updates + 1):
-        fill = COLORS["main weights"]
-        svg += circle(at(start + k * update), low - 24, 5, fill, f"after {k}")
-    svg += line(at(after.main), low - 19, at(after.copy), low - 8, stroke_width=1.5)
-    svg += circle(at(after.copy), low, 8, weight, f"{number(after.copy)}")
-    words = f"main weight: {number(after.main, 5)}"
-    spot = at(after.main) + 14
-    if narrow:
-        spot = min(spot, width - 8.5 * len(words))
-    svg += text(spot, low - 20 - raised, words, 15)
-    return Drawing(
-        svg,
-        width,
-        low + 48,
+    scale = Scale(_LOW, _HIGH, write="{:g}".format, ticks=(1, 1.03125, 1.0625))
+    marks = between(number_format, _LOW, _HIGH)
+    left, right = ((after.direct + x) / 2 for x in neighbours(number_format, after.direct))
+    end, ink = min(after.direct + update, _HIGH), COLORS["gradients"]
+    weight, main = COLORS["weights"], COLORS["main weights"]
+    alone = NumberLine(
+        scale,
+        [
+            Point(end, ink, f"the next update: + {number(update)}", shape="tick"),
+            Point(after.direct, weight, title=number(after.direct)),
+        ],
+        spans=[  # before the first update what's rounded back would answer what the page asks
+            Span(after.direct, end, ink, opacity=0.4),
+            Span(left, right, "currentColor", opacity=0.2, hatch=True, hidden=not updates),
+        ],
+        heading=f"kept in {name} alone",
+        minor=marks,
+    )
+    steps = [
+        Point(start + k * update, main, title=f"after {k}", size=4) for k in range(updates + 1)
+    ]
+    copy = number(after.copy)
+    copied = NumberLine(
+        scale,
+        [
+            Point(after.copy, weight, f"its copy: {copy}", copy, size=8, below=True),
+            *steps,
+            Point(after.main, main, f"main weight: {number(after.main, 5)}", "main", size=4),
+        ],
+        heading=f"the {name} copy of a main weight in fp32",
+        minor=marks,
+    )
+    words = (
         f"A weight of {number(start)} after {units.plural(updates, 'update')} of "
         f"{number(update)}: in {name} alone it is {number(after.direct)}. A main weight "
-        f"in fp32 is {number(after.main, 5)}, and its {name} copy {number(after.copy)}.",
+        f"in fp32 is {number(after.main, 5)}, and its {name} copy {number(after.copy)}."
     )
+    return Below([alone, copied], words)
 
 
 # --- gradients, and what a format keeps of them
 
-_FIRST, _LAST = -44, 24
+_FIRST, _LAST, _WINDOW, _TOP = -46, 34, 1.18, 1.36
+"""Powers of two at which the axis begins and ends; how high a format's window is and the plane,
+over the highest column."""
 
 
-def gradient_bars(number_format: NumberFormat, scale: float, width: int = WIDTH) -> Drawing:
+def gradient_bars(number_format: NumberFormat, scale: float) -> Picture:
     """Gradients by their size, times a loss scale, before the window that a format keeps.
 
-    The window stands still, and the bars move; their first place is dotted. Hatched ones
+    The window stands still, and the columns move; their first place is dotted. Hatched ones
     become 0, and those past the window overflow.
     """
-    narrow = width < WIDTH
-    left, each, top = (16, 4.8, 50) if narrow else (30, 9.4, 40)
-
-    def at(exponent: float) -> float:
-        return left + each * (min(max(exponent, _FIRST), _LAST) - _FIRST)
-
-    base = 208
     low, high = (log2(x) for x in gradient_window(number_format))
-    kept = COLORS["saving"]
-    svg = rect(at(low), top, at(high) - at(low), base - top, kept, fill_opacity=0.13)
-    for edge in (low, high):
-        if _FIRST < edge < _LAST:
-            svg += line(at(edge), top, at(edge), base, stroke=kept, stroke_width=3)
-    middle = (at(low) + at(high)) / 2
-    name = number_format.name
-    svg += text(middle, 20 if narrow else 26, f"what {name} keeps", 16, "middle", **_BOLD)
-    label_y = 42 if narrow else 56
-    if low > _FIRST:
-        svg += text(at(low) - 10, label_y, "become 0", 15, "end")
-    if high < _LAST:
-        spot = min(at(high) + 8, width - 72)
-        svg += text(spot, label_y, "overflow", 15)
-    tallest, moved = max(EXAMPLE_GRADIENTS.values()), log2(scale)
-    outline = []
-    for k, fate in gradient_fates(number_format, scale).items():
-        tall = (base - 66) * EXAMPLE_GRADIENTS[k] / tallest
-        x, y, wide = at(k + moved) - each / 2 + 1, base - tall, each - 2
-        outline.append(f"{at(k):.1f},{y:.1f}")
-        if fate == "kept":
-            svg += rect(x, y, wide, tall, COLORS["gradients"], fate)
-        elif fate == "lost":
-            svg += rect(x, y, wide, tall, "none", fate, stroke="currentColor", stroke_width=1)
-            svg += hatched(x, y, wide, tall, 5)
-        else:
-            svg += rect(x, y, wide, tall, COLORS["expert"], fate)
-    if scale > 1:
-        dotted = 'fill="none" stroke="currentColor" stroke-width="1.5" stroke-dasharray="2 4"'
-        svg += f'<polyline points="{" ".join(outline)}" {dotted}/>'
-    svg += line(left, base, width - left, base)
-    for k in range(-40, 21, 10):
-        svg += line(at(k), base, at(k), base + 7) + text(at(k), base + 25, power(k), 15, "middle")
-    svg += text(width / 2, base + 52, "size of a gradient, as it is stored", 15, "middle")
-    shares = fate_shares(number_format, scale).items()
-    words = ", ".join(f"{units.share(part)} {fate}" for fate, part in shares if part)
-    return Drawing(
-        svg,
-        width,
-        268,
-        f"Gradients times {number(scale, 9)} before the window of {name}, from "
-        f"{power_near(low)} to {power_near(high)}. Of them: {words}.",
+    name, moved = number_format.name, log2(scale)
+    ticks = range(-40, _LAST, 10)
+    x = Scale(
+        _FIRST, _LAST, "size of a gradient, as it is stored", lambda k: power(int(k)), ticks=ticks
     )
+    window, keeps = COLORS["saving"], f"what {name} keeps"
+    marks: list[Mark] = [
+        Column(low, high, _WINDOW, window, value=keeps, title=keeps, opacity=0.13, bold=True),
+        *(Rule(at, "x", "", _WINDOW, window, 3, hidden=not x.holds(at)) for at in (low, high)),
+        Note(low - 1, 1.06, "become 0", anchor="end", hidden=not x.holds(low)),
+        Note(high + 1, 1.06, "overflow", anchor="start", hidden=not x.holds(high)),
+        *_columns(number_format, scale, moved),
+        Path([*EXAMPLE_GRADIENTS.items()], width=1.5, dash="2 4", hidden=scale == 1),
+    ]
+    shares = fate_shares(number_format, scale).items()
+    listed = ", ".join(f"{units.share(part)} {fate}" for fate, part in shares if part)
+    words = (
+        f"Gradients times {number(scale, 9)} before the window of {name}, from "
+        f"{power(round(low))} to {power(round(high))}. Of them: {listed}."
+    )
+    return Chart(x, Scale(0, _TOP, "how many gradients", ticks={}), marks, words, height=190)
 
 
-def power_near(exponent: float) -> str:
-    """A power of two, rounded to a whole one."""
-    return power(round(exponent))
+def _columns(number_format: NumberFormat, scale: float, moved: float) -> Iterator[Column]:
+    """How many gradients there are of each power of two, and what becomes of them."""
+    colors = {"kept": COLORS["gradients"], "lost": "none", "too large": COLORS["expert"]}
+    for k, fate in gradient_fates(number_format, scale).items():
+        left, right, hatch = k + moved - 0.4, k + moved + 0.4, fate == "lost"
+        yield Column(left, right, EXAMPLE_GRADIENTS[k], colors[fate], title=fate, hatch=hatch)
 
 
 # --- ones, added one by one
 
-_ONES = 4096
+_ONES, _CLOSE = 4096, 4
+"""Where the axes of the sum end, and how much of the number line is seen close up."""
 
 
-def sum_line(number_format: NumberFormat, ones: int, total: float, width: int = WIDTH) -> Drawing:
+def sum_line(number_format: NumberFormat, ones: int, total: float) -> Picture:
     """The sum of ones beside how many there were, and the numbers above it, enlarged.
 
     `total` is what the format makes of so many `ones` added one after the other.
     """
-    narrow = width < WIDTH
-    end = 334 if narrow else 404
-
-    def at(x: float) -> float:
-        return 74 + (end - 74) * x / _ONES
-
-    def up(y: float) -> float:
-        return 232 - 200 * y / _ONES
-
-    svg = line(74, 232, end, 232) + line(74, 232, 74, 28)
-    for x in (1024, 2048, 3072, 4096):
-        svg += line(at(x), 232, at(x), 238) + line(68, up(x), 74, up(x))
-        svg += text(at(x), 256, f"{x:,}", 15, "middle") + text(62, up(x) + 5, f"{x:,}", 15, "end")
-    svg += text(239, 280, "ones added", 15, "middle")
-    svg += text(
-        20 if narrow else 84, 15 if narrow else 24, "the sum, and dotted what it should be", 15
+    ink, stall = COLORS["fraction"], min(total, ones)
+    ticks = range(_ONES // 4, _ONES + 1, _ONES // 4)
+    summed = Chart(
+        Scale(0, _ONES, "ones added", ticks=ticks),
+        Scale(0, _ONES, "the sum, dotted what it should be", ticks=ticks),
+        [
+            Path([(0, 0), (_ONES, _ONES)], width=1.5, dash="2 4"),
+            Path([(0, 0), (stall, stall), (ones, total)], ink, 4),
+            Dot(ones, total, ink, 8, title=f"{total:,.0f}", moves="ones"),
+            Dot(ones, ones, shape="hollow", title=f"{ones:,}"),
+        ],
+        height=200,
     )
-    right: Style = {"stroke_dasharray": "2 4"}
-    svg += line(at(0), up(0), at(_ONES), up(_ONES), **right)
-    stall, ink = min(total, ones), COLORS["fraction"]
-    svg += line(at(0), up(0), at(stall), up(stall), stroke=ink, stroke_width=4)
-    svg += line(at(stall), up(stall), at(ones), up(total), stroke=ink, stroke_width=4)
-    svg += circle(at(ones), up(total), 8, ink, f"{total:,.0f}", data_moves="ones")
-    svg += circle(at(ones), up(ones), 5, "none", f"{ones:,}", stroke="currentColor", stroke_width=2)
-
-    # the numbers from the sum upwards, four of them wide
-    left, y = (16, 312) if narrow else (446, 84)
-
-    def close_up(x: float) -> float:
-        return left + 16 + 48 * (x - total)
-
-    step = number_format.spacing(total)
-    svg += text(left, y, "close up: add one more", 15, **_BOLD)
-    svg += line(left, y + 80, left + 230, y + 80)
-    if 48 * step >= 3:
-        for k in range(int(4 / step) + 1):
-            mark = close_up(total + k * step)
-            svg += line(mark, y + 68, mark, y + 92, stroke_width=2)
-    else:
-        svg += rect(left + 16, y + 70, 192, 20, ink, "closer than can be drawn", fill_opacity=0.35)
-    svg += text(close_up(total), y + 116, f"{total:,.0f}", 15, "middle", **_BOLD)
-    next_one = max(step, 2)
-    svg += text(close_up(total + next_one), y + 116, f"{total + next_one:,.0f}", 15, "middle")
-    after = number_format.round(total + 1)
-    svg += arrow(close_up(total), y + 40, close_up(total + 1), y + 40, stroke=COLORS["gradients"])
-    svg += text(close_up(total + 1) + 10, y + 45, "+ 1", 15)
-    svg += line(close_up(total + 1), y + 40, close_up(after), y + 74, stroke=COLORS["gradients"])
-    svg += circle(close_up(after), y + 80, 8, ink, "after one more")
-    svg += text(left, y + 148, f"to the next number: {number(step, 4)}", 15)
-    return Drawing(
-        svg,
-        width,
-        y + 164 if narrow else 292,
+    step, after = number_format.spacing(total), number_format.round(total + 1)
+    one_more = f"{total:,.0f} + 1 → {after:,.0f}"
+    drawn, solid = step >= 1 / 16, "closer than can be drawn"
+    close_up = NumberLine(
+        Scale(total - 0.3, total + _CLOSE, ticks=(total, total + max(step, 2))),
+        [Point(after, ink, one_more, title="after one more", size=8, bold=True)],
+        spans=[
+            Span(total, total + _CLOSE, ink, title=solid, opacity=0.35, hidden=drawn),
+            Span(total, total + 1, COLORS["gradients"], title="+ 1", opacity=0.6),
+        ],
+        heading="close up: add one more",
+        note=f"to the next number: {number(step, 4)}",
+        minor=[total + k * step for k in range(int(_CLOSE / step) + 1)] if drawn else (),
+    )
+    words = (
         f"{ones:,} ones added one by one in {number_format.name} make {total:,.0f}. "
-        f"The next number is {number(step, 4)} away, and one more makes {after:,.0f}.",
+        f"The next number is {number(step, 4)} away, and one more makes {after:,.0f}."
     )
+    return NextTo(summed, close_up, words, share=0.6, middle=True)
 
 
 # --- what a parameter weighs
 
-_BYTE, _MOST = 25, 20
+_MOST = 20
+"""Bytes of the heaviest recipe."""
 
 NEEDS = {
     "weights": "for every product",
@@ -384,54 +313,24 @@ def part_color(part: str) -> str:
     return COLORS[part.replace("_", " ")]
 
 
-def parameter_bytes(recipe: Recipe, before: Recipe, width: int = WIDTH) -> Drawing:
+def bytes_by_part(recipe: Recipe, before: Recipe) -> Picture:
     """A parameter's bytes, part by part and in one row; `before` leaves its outlines."""
-    narrow = width < WIDTH
-    left, byte, deep = (16, 16, 62) if narrow else (162, _BYTE, 38)
-    name = (left, 0, "start") if narrow else (150, 21, "end")  # where a word stands by its cells
-    svg = ""
-    for row, (part, size) in enumerate(recipe.parts().items()):
-        y = (30 if narrow else 14) + deep * row
-        svg += text(name[0], y + name[1] - 8 * narrow, part.replace("_", " "), 15, name[2], **_BOLD)
-        svg += _cells(left, y, size, part, byte=byte)
+    parts, lanes = recipe.parts(), list[Lane]()
+    for part, size in parts.items():
         was = before.parts()[part]
-        if was != size:
-            svg += ghost(left - 2, y - 2, was * byte + 2, 34, "before") if was else ""
-        need = _need(recipe, part)
-        svg += text(left + byte * max(size, was) + 12, y + 21, need, 15)
-    y = 340 if narrow else 226
-    x = float(left)
-    svg += text(
-        name[0],
-        y - 10 if narrow else y + 25,
-        "together, in bytes" if narrow else "together",
-        15,
-        name[2],
-        **_BOLD,
-    )
-    for part, size in recipe.parts().items():
-        svg += _cells(x, y, size, part, 38, byte)
-        x += byte * size
-    if before.total != recipe.total:
-        svg += ghost(left - 2, y - 3, before.total * byte + 2, 44, "before")
-    if narrow:
-        svg += text(width - 16, y - 10, f"{recipe.total:g}", 20, "end", **_BOLD)
-    else:
-        svg += text(x + 10, y + 27, f"{recipe.total:g}", 20, **_BOLD)
-    svg += line(left - 2, y + 46, left + byte * _MOST, y + 46)
-    for k in range(0, _MOST + 1, 4):
-        spot = left - 1 + byte * k
-        svg += line(spot, y + 46, spot, y + 52) + text(spot, y + 70, f"{k}", 15, "middle")
-    svg += text(150, y + 70, "bytes", 15, "end") if not narrow else ""
-    listed = ", ".join(
-        f"{part.replace('_', ' ')} {size:g}" for part, size in recipe.parts().items() if size
-    )
-    return Drawing(
-        svg,
-        width,
-        y + 80,
-        f"What a parameter weighs, in bytes: {listed}; together {recipe.total:g}.",
-    )
+        outline = Span(0, was, title="before", previous=True, hidden=was in (0, size))
+        need = Point(max(size, was), label=_need(recipe, part), shape="none")
+        lanes.append(
+            Lane(part.replace("_", " "), [*_cells({part: size}), outline, need], bold=True)
+        )
+    total, was = recipe.total, before.total
+    outline = Span(0, was, title="before", previous=True, hidden=was == total)
+    together = Point(max(total, was), label=f"{total:g}", shape="none", bold=True)
+    lanes.append(Lane("together", [*_cells(parts), outline, together], bold=True, height=38))
+    listed = ", ".join(f"{part.replace('_', ' ')} {size:g}" for part, size in parts.items() if size)
+    words = f"What a parameter weighs, in bytes: {listed}; together {total:g}."
+    x = Scale(0, _MOST + 2.5, "bytes", ticks=range(0, _MOST + 1, 4))
+    return Bars(x, lanes, words, lane=28, keyed=False)
 
 
 def _need(recipe: Recipe, part: str) -> str:
@@ -440,112 +339,85 @@ def _need(recipe: Recipe, part: str) -> str:
     if not size:
         return "none"
     if part == "gradients" and size == 4 and recipe.weights < 4:
-        return "in 32 bits, so that no sum stalls"
+        return "in 32 bits, so no sum stalls"
     return NEEDS[part]
 
 
-def _cells(
-    x: float, y: float, size: float, part: str, tall: float = 30, byte: float = _BYTE
-) -> str:
-    """A cell for each byte."""
-    word = part.replace("_", " ")
-    return "".join(
-        rect(x + byte * k, y, byte - 2, tall, part_color(part), word, rx=3)
-        for k in range(int(size))
-    )
+def _cells(parts: Mapping[str, float]) -> Iterator[Span]:
+    """A cell for each byte, part after part."""
+    start = 0
+    for part, size in parts.items():
+        for k in range(start, start + int(size)):
+            yield Span(k, k + 0.92, part_color(part), title=part.replace("_", " "))
+        start += int(size)
+
+
+def _stretches(parts: Mapping[str, float]) -> Iterator[Span]:
+    """A stretch for each part that is there, one after the other."""
+    end = 0.0
+    for part, size in parts.items():
+        if size:
+            name = "optimizer (Adam)" if part == "optimizer" else part.replace("_", " ")
+            yield Span(end, end + size, part_color(part), title=part, name=name)
+        end += size
 
 
 # --- ZeRO: who keeps which slice
 
 
-def slices(
-    whole: Mapping[str, float],
-    kept: Mapping[str, float],
-    replicas: int,
-    memory: float,
-    width: int = WIDTH,
-) -> Drawing:
+def slices_of_gpus(
+    whole: Mapping[str, float], kept: Mapping[str, float], replicas: int, memory: float
+) -> Picture:
     """GPUs side by side, each with the slices of the states that it keeps; below, their bytes.
 
     `whole` are the bytes of each part, and `kept` what one GPU keeps of it. A slice that
-    has left is an outline. The axis of bytes ends at all states, and has the GPU's memory.
+    has left is pale. The axis of bytes ends at all states, and has the GPU's memory.
     """
-    total, svg = sum(whole.values()), ""
-    narrow = width < WIDTH
-    left, down = (16, 24) if narrow else (30, 0)  # the key takes a second row
-    long = width - 2 * left
-    room = long / replicas
-    across = min(room - (5 if narrow else 10), 76)
-    for gpu in range(replicas):
-        x, y = left + room * gpu + (room - across) / 2, 40.0
-        name = f"{gpu + 1}" if room < 70 else f"GPU {gpu + 1}"
-        svg += text(x + across / 2, 24, name, 13 if room < 22 else 15, "middle")
-        for part, size in whole.items():
-            tall = 190 * size / total
-            if kept[part] < size:
-                svg += rect(
-                    x + 1,
-                    y,
-                    across - 2,
-                    tall - 2,
-                    "none",
-                    f"{part}: left to the others",
-                    stroke=part_color(part),
-                    stroke_dasharray="2 3",
-                )
-                own = tall * kept[part] / size
-                svg += rect(x, y + own * gpu, across, max(own - 1, 1), part_color(part), part)
-            elif size:
-                svg += rect(x, y, across, tall - 2, part_color(part), part)
-            y += tall
-    svg += _key(whole, 250, left, width)
-    y = 302 + down
-    svg += text(left, y - 10, "on each GPU", 15, **_BOLD)
-    x = float(left)
-    for part, size in kept.items():
-        wide = long * size / total
-        svg += rect(x, y, wide, 34, part_color(part), part) if size else ""
-        x += wide
-    svg += rect(left, y, long, 34, stroke="currentColor", stroke_width=1)
-    spot = left + long * memory / total
-    svg += line(spot, y - 8, spot, y + 42, stroke_width=3)
-    limit = f"its memory: {units.gigabytes(memory)}"
-    svg += text(spot, y + 60, limit, 15, "end" if narrow else "middle")
-    svg += text(width - left, y + 60, units.gigabytes(total), 15, "end")
-    svg += text(left, y + 60, "0", 15, "middle")
-    mine = sum(kept.values())
-    svg += text(width - left, y - 10, units.gigabytes(mine), 18, "end", **_BOLD)
+    total, together = sum(whole.values()), sum(kept.values())
+    gpus = Scale(0.5, replicas + 0.5, "GPU", ticks=range(1, replicas + 1))
+    size = Scale(0, total, "all states: what each GPU keeps", ticks={})
+    columns = [
+        column
+        for gpu in range(replicas)
+        for column in _slices(whole, kept, gpu, 0.42 - 0.3 / replicas)
+    ]
+    each = [*_stretches(kept), Span(0, total, "none", title="all states", outline=True)]
+    bar = Bars(
+        Scale(0, total, ticks={0: "0", total: units.gigabytes(total)}),
+        [Lane("", each)],
+        limits=[Limit(memory, f"its memory: {units.gigabytes(memory)}", width=3)],
+        heading="on each GPU",
+        verdict=units.gigabytes(together),
+    )
     listed = ", ".join(
         f"{part.replace('_', ' ')} {units.gigabytes(kept[part])} of {units.gigabytes(size)}"
         for part, size in whole.items()
         if size
     )
-    return Drawing(
-        svg,
-        width,
-        374 + down,
+    words = (
         f"{units.plural(replicas, 'GPU')}, each of which keeps: {listed}; together "
-        f"{units.gigabytes(mine)}.",
+        f"{units.gigabytes(together)}."
     )
+    return Below([Chart(gpus, size, columns, height=160), bar], words)
 
 
-def _key(parts: Mapping[str, float], y: float, left: float, width: float) -> str:
-    """A square and a word for each part that is there, in as many rows as it takes."""
-    svg, x = "", float(left)
-    for part, size in parts.items():
+def _slices(
+    whole: Mapping[str, float], kept: Mapping[str, float], gpu: int, half: float
+) -> Iterator[Column]:
+    """A GPU's column, from the top down: its own slice of each part, and pale the others'."""
+    left, right, top = gpu + 1 - half, gpu + 1 + half, sum(whole.values())
+    for part, size in whole.items():
+        color, own = part_color(part), kept[part]
+        if own < size:
+            title = f"{part}: left to the others"
+            yield Column(left, right, top, color, top - size, title, opacity=0.2)
+        first = top - own * gpu if own < size else top
         if size:
-            word = "optimizer (Adam)" if part == "optimizer" else part.replace("_", " ")
-            if x > left and x + 22 + 8.2 * len(word) > width:
-                x, y = float(left), y + 24
-            svg += rect(x, y - 3, 16, 16, part_color(part), rx=3) + text(x + 22, y + 10, word, 15)
-            x += 52 + 7.9 * len(word)
-    return svg
+            yield Column(left, right, first, color, first - own, part)
+        top -= size
 
 
 # --- the panel: all states, under a GPU's memory
-
-WIDER = 760
-"""How wide the panel's picture is on a page."""
 
 
 def on_a_gpu(
@@ -553,62 +425,35 @@ def on_a_gpu(
     parts: Mapping[str, float],
     memory: float,
     before: float | None = None,
-    width: int = WIDER,
-) -> Drawing:
+) -> Picture:
     """The bytes of a parameter, and of all on one GPU, under its memory's line.
 
     The axis is twice the memory, whatever the model: the line stands in the middle.
     `before` is the total of the last picture.
     """
-    total, narrow = sum(parts.values()), width < WIDER
-    left, bar, middle = (16, 232, width / 2) if narrow else (40, 136, 380)
-    right = width - left
-    words = f"on each GPU: {units.gigabytes(total)}"
-    beyond = total > 2 * memory
-    words += ", far beyond this scale" if beyond and not narrow else ""
-
-    def at(size: float) -> float:
-        return left + min(size / memory, 2) * (middle - left)
-
-    row, byte = (136, 16) if narrow else (56, _BYTE)
-    svg, x = [_key(recipe, 30, left if narrow else 30, width)], left if narrow else 240.0
-    for part, size in recipe.items():
-        svg.append(_cells(x, row, size, part, byte=byte))
-        x += byte * size
-    svg.append(
-        text(
-            left, row - 10 if narrow else row + 20, f"A parameter: {sum(recipe.values())} bytes", 16
-        )
+    total, end = sum(parts.values()), 2 * memory
+    was = total if before is None else before
+    cells = Bars(
+        Scale(0, _MOST),
+        [Lane("", [*_cells(recipe)])],
+        heading=f"A parameter: {sum(recipe.values())} bytes",
+        axis=False,
+        keyed=False,
     )
-    svg.append(text(left, bar - (26 if narrow else 10), words, 16, font_weight=600))
-    if beyond and narrow:
-        svg.append(text(right, bar - 8, "far beyond this scale", 15, "end"))
-
-    # the parts, one behind the other, hatched beyond the memory
-    end = 0.0
-    for part, size in parts.items():
-        svg.append(rect(at(end), bar, at(end + size) - at(end), 54, part_color(part), part))
-        end += size
-    if total > memory:
-        over = hatched(middle, bar, at(total) - middle, 54, 9)
-        svg.append(f'<g color="white">{over}</g>')
-
-    # the chip's memory, which the states must not cross
-    y, limit = bar, f"memory: {units.gigabytes(memory)}"
-    svg.append(line(left, y + 60, right, y + 60))
-    svg.append(line(middle, y - 16, middle, y + 66, stroke_width=3))
-    svg.append(text(middle, y + 84, limit, 15, "middle", font_weight=600))
-    svg.append(text(left, y + 84, "0", 15, "middle"))
-    if before is not None and before != total:
-        svg.append(ghost(left, y - 3, at(before) - left, 60, "at the start"))
-        svg.append(
-            text(
-                right, y + (104 if narrow else 84), f"dashed: {units.gigabytes(before)}", 14, "end"
-            )
-        )
+    start = f"dashed: {units.gigabytes(was)} at the start"
+    over = Span(memory, total, title="over its memory", hatch=True, hidden=total <= memory)
+    outline = Span(0, was, title="at the start", name=start, previous=True, hidden=was == total)
+    all_of_it = Bars(
+        Scale(0, end, ticks={0: "0", end: units.gigabytes(end)}),
+        [Lane("", [*_stretches(parts), over, outline])],
+        limits=[Limit(memory, f"memory: {units.gigabytes(memory)}", width=3, bold=True)],
+        heading=f"on each GPU: {units.gigabytes(total)}",
+        verdict="far beyond this scale" if total > end else "",
+        lane=50,
+    )
     listed = ", ".join(
         f"{part.replace('_', ' ')} {units.gigabytes(size)}" for part, size in parts.items() if size
     )
     fits = "fits into" if total <= memory else "is more than"
     words = f"On each GPU {listed}: {units.gigabytes(total)} {fits} its {units.gigabytes(memory)}."
-    return Drawing("".join(svg), width, bar + (114 if narrow else 100), words)
+    return Below([cells, all_of_it], words)

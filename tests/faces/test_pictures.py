@@ -30,8 +30,6 @@ WIDEST = {"page": 900, "phone": 400}
 
 CUT_OFF = {
     ("start_here", "phone"): "20 for each parameter",
-    ("handle:parameter_bytes", "phone"): "in 32 bits, so that no sum stalls",
-    ("handle:stalled_sum", "page"): "to the next number",
 }
 """Texts that may be too long for their canvas today, by what they begin with."""
 

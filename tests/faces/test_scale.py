@@ -63,7 +63,7 @@ DAYS = Axis("down", {"1 day": 1, "1 year": 365.25}, log)
 MORE_GPUS = Axis("across", {"384": 384, "1,536": 1536}, log)
 MORE_DAYS = Axis("down", {"20": 20, "80": 80}, log)
 TIMES = {"1": 1.0, "64": 64.0}
-ONES = {"1,024": 1024.0, "4,096": 4096.0}
+ONES = {"1,024": 1024.0, "3,072": 3072.0}
 H100 = published.accelerator("H100")
 
 
@@ -91,9 +91,9 @@ def cases() -> Iterator[tuple[str, Case]]:
     yield "04", (tried, "measured", [(Axis("down", {"0": 0, "150": 150}), bloom_bars()[0][4])])
 
     e4m3, bf16 = FORMATS["fp8_e4m3"], FORMATS["bf16"]
-    bits = precision.eight_bits(e4m3, 8, before=7.5)
-    for title, value in (("8", 8), ("before", 7.5)):
-        yield "05", (bits, title, [(Axis("across", {"0": 0, "16": 16}), value)])
+    for value in (0.125, 6.0, 15.0):
+        bits = precision.number_of_bits(e4m3, value)
+        yield "05", (bits, f"{value:g}", [(Axis("across", {"0": 0, "16": 16}), value)])
     lines = precision.update_lines(bf16, 1, 0.003, 4, update_weight(bf16, 1, 0.003, 4))
     weight = Axis("across", {"1": 1, "1.0625": 1.0625})
     for title, value in (("after 0", 1), ("after 4", 1.012), ("1.015625", 1.015625)):
