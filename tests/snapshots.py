@@ -24,6 +24,7 @@ from llmtrain_course.kit.cards import memory_of
 from llmtrain_course.kit.drawing import Drawing
 from llmtrain_course.kit.exercise import Numeric, grade
 from llmtrain_course.kit.layout import Picture
+from llmtrain_course.measure import pictures as measure
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_course.parameters import stack
 from llmtrain_course.start_here import pictures as start_here
@@ -88,6 +89,7 @@ DRAWINGS: dict[str, dict[str, Callable[[], Drawing | Picture]]] = {
         "frontier": lambda: budget.frontier_picture(frontier(H100, 64, 21, shelf()), "7.2B"),
         "laws": laws,
     },
+    "measure": {"memory": measure.step_bytes},
     "finetune": {"ways": ways, "speeds": finetune.measured_speeds},
 }
 """Pictures that no panel shows, by chapter."""

@@ -17,10 +17,9 @@ from llmtrain_course.measure.pictures import (
     one_step,
     predicted_step,
     step_by_the_clock,
-    step_bytes,
     timed_steps,
 )
-from llmtrain_course.measure.recorded import WIDTHS, product_rates, recorded_memory, recorded_step
+from llmtrain_course.measure.recorded import WIDTHS, product_rates, recorded_step
 from llmtrain_course.measure.trace import Trace, recorded_trace
 from llmtrain_helpers import published, units
 from llmtrain_helpers.batch import StepTime
@@ -381,45 +380,6 @@ TIMED_STEPS = common.Handle(
     settings={"": TimedSteps()},
     draw=_draw_timed,
     narrow=partial(_draw_timed, width=NARROW),
-)
-
-
-@dataclass(frozen=True)
-class StepMemory:
-    """A width of the small GPT, and whether what the process took is open."""
-
-    hidden_size: int = 512
-    measurement: bool = False
-
-
-def _draw_memory(now: StepMemory, before: StepMemory | None, width: int = ACROSS) -> str:
-    predicted, process_bytes = recorded_memory(_recorded_width(now.hidden_size))
-    text = (
-        f"At its peak the step holds {units.gigabytes(predicted.total)}, by the formulas of "
-        "page 06. What did the process take from its machine?"
-    )
-    if now.measurement:
-        text = (
-            f"<b>The process took {format_ratio(process_bytes / predicted.total)} the "
-            f"prediction</b>, {units.gigabytes(process_bytes - predicted.total)} more."
-        )
-    return common.pictured(
-        step_bytes(predicted, process_bytes if now.measurement else None, width), text
-    )
-
-
-STEP_BYTES = common.Handle(
-    book=({"measurement": True}, {"measurement": True, "hidden_size": 64}),
-    title="The memory of a step, predicted and measured",
-    controls={
-        "measurement": common.Control(
-            "Show what the process took", "Its memory at the peak, as the system counts it.", "flag"
-        ),
-        "hidden_size": _WIDTH,
-    },
-    settings={"": StepMemory()},
-    draw=_draw_memory,
-    narrow=partial(_draw_memory, width=NARROW),
 )
 
 

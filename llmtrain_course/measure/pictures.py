@@ -21,11 +21,13 @@ from llmtrain_course.kit.drawing import (
     rect,
     text,
 )
+from llmtrain_course.kit.lanes import Bars, Lane, Span, bar
+from llmtrain_course.kit.layout import Picture
+from llmtrain_course.kit.scale import Scale
 from llmtrain_course.measure.clock import Experiments, StepClock, Times
-from llmtrain_course.measure.recorded import StepSpent
+from llmtrain_course.measure.recorded import WIDTHS, StepSpent, recorded_memory
 from llmtrain_course.measure.trace import Spans, Trace
 from llmtrain_helpers import units
-from llmtrain_helpers.activations import Moment
 
 ACROSS, NARROW = 600, 372
 """Pixels across: of a handle, and of any drawing on a telephone, with labels above its bars."""
@@ -177,41 +179,42 @@ _PART_LABELS = {
     "activations": "activations",
     "logits": "logits",
 }
-_MOST_BYTES = 500e6
 
 
-def step_bytes(predicted: Moment, process_bytes: float | None, width: int = ACROSS) -> Drawing:
-    """The predicted peak part by part, and what the process took, where that is open."""
-    at_the_left = width == ACROSS  # the labels: beside the bars, or above
-    left, top, lower, foot = (142, 60, 80, 214) if at_the_left else (16, 66, 106, 248)
-    unit, svg = (width - left - 40) / _MOST_BYTES, ""
-    for tick in range(0, 501, 100):
-        x = left + unit * tick * 1e6
-        svg += line(x, 38, x, foot, opacity=0.25)
-        svg += text(x, 24, f"{tick} MB" if tick else "0", 14, "middle")
-    svg += _label(left, top + (4 if at_the_left else 0), "predicted", at_the_left, font_weight=700)
-    svg += _label(
-        left, top + lower + (2 if at_the_left else 0), "process took", at_the_left, font_weight=700
-    )
-    x, parts = float(left), {name: getattr(predicted, name) for name in _PART_LABELS}
-    for name, size in parts.items():
-        svg += _bar(x, top, unit * size, 46, COLORS[name])
-        x += unit * size
-    svg += text(left, top + 68, units.gigabytes(predicted.total), 16, font_weight=700)
-    words = f"Predicted {units.gigabytes(predicted.total)}"
-    if process_bytes is None:
-        svg += text(left + 12, top + lower + 30, "?", 18, "start", GREY)
-    else:
-        svg += _bar(left, top + lower, unit * process_bytes, 46, COLORS["memory"])
-        label = f"{units.gigabytes(process_bytes)}, {format_ratio(process_bytes / predicted.total)}"
-        svg += text(left, top + lower + 68, label, 16, font_weight=700)
-        words += f", taken {units.gigabytes(process_bytes)}"
-    for place, (name, label) in enumerate(_PART_LABELS.items()):
-        row, column = divmod(place, 5 if at_the_left else 3)
-        x, y = 20 + 118 * column, foot + 22 + 24 * row
-        svg += rect(x, y, 16, 16, COLORS[name], rx=3) + text(x + 22, y + 14, label, 15)
-    sizes = ", ".join(f"{_PART_LABELS[x]} {units.gigabytes(size)}" for x, size in parts.items())
-    return Drawing(svg, width, foot + (52 if at_the_left else 76), f"{words}: {sizes}.")
+def step_bytes() -> Picture:
+    """The predicted peaks of the recorded steps, part by part, above what their process took."""
+    colors = {label: COLORS[name] for name, label in _PART_LABELS.items()}
+    lanes, sizes = [], []
+    for width in WIDTHS:
+        moment, process_bytes = recorded_memory(width)
+        predicted, measured = units.gigabytes(moment.total), units.gigabytes(process_bytes)
+        parts = {name: size for name, size in moment.parts().items() if size}
+        group = f"hidden size {width}: {format_ratio(process_bytes / moment.total)} as much"
+        lanes += [
+            bar(
+                "predicted",
+                parts,
+                colors,
+                units.gigabytes,
+                words=_PART_LABELS,
+                group=group,
+                labels=False,
+            ),
+            Lane(
+                "measured",
+                [Span(0, process_bytes, COLORS["memory"], title=f"measured {measured}")],
+                measured,
+                group=group,
+            ),
+        ]
+        listed = ", ".join(
+            f"{_PART_LABELS[name]} {units.gigabytes(size)}" for name, size in parts.items()
+        )
+        sizes.append(
+            f"At hidden size {width}, {predicted} are predicted ({listed}), {measured} measured."
+        )
+    x = Scale(0, 500e6, "MB", lambda size: units.exact(size / 1e6))
+    return Bars(x, lanes, " ".join(sizes), lane=20, gap=6)
 
 
 # --- a step on the simulated clock

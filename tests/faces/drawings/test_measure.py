@@ -13,7 +13,7 @@ from llmtrain_course.measure.pictures import (
 )
 from llmtrain_course.measure.recorded import WIDTHS, product_rates, recorded_memory, recorded_step
 from llmtrain_course.measure.trace import recorded_trace
-from llmtrain_helpers import StepTime
+from llmtrain_helpers import StepTime, units
 from tests.faces.svg import drawn
 
 every_width = pytest.mark.parametrize("width", WIDTHS)
@@ -31,17 +31,21 @@ def test_a_prediction_is_one_unit_long_whatever_the_width(width: int) -> None:
     assert drawn(predicted_step(step, 0)).texts.count("?") == 4  # products, others, update, all
 
 
-@every_width
-def test_memory_is_drawn_to_one_scale(width: int) -> None:
-    predicted, taken = recorded_memory(width)
-    picture = drawn(step_bytes(predicted, taken))
-    [process] = picture.filled(COLORS["memory"])
-    activations = picture.filled(COLORS["activations"])[0]
-    ratio = taken / predicted.activations
-    assert process.width / activations.width == pytest.approx(ratio, rel=0.01)
-    unit = picture.between("100 MB", "500 MB", "across") / 4e8
-    assert process.width == pytest.approx(unit * taken, abs=0.5)
-    assert "?" in drawn(step_bytes(predicted, None)).texts
+def test_memory_is_drawn_to_one_scale() -> None:
+    picture = drawn(step_bytes())
+    unit = picture.unit("100", "500", "across") / 1e6
+    measured = picture.titled("measured")
+    predicted = {
+        part: [bar for bar in picture.titled(part) if bar.height == measured[0].height]
+        for part in ("weights", "Adam", "activations", "logits")
+    }
+    for i, width in enumerate(WIDTHS):
+        moment, process_bytes = recorded_memory(width)
+        assert measured[i].width == pytest.approx(unit * process_bytes, abs=0.5)
+        whole = sum(bars[i].width for bars in predicted.values())
+        assert whole == pytest.approx(unit * moment.total, abs=0.5)
+        ratio = units.digits(process_bytes / moment.total, 2)
+        assert f"hidden size {width}: {ratio} times as much" in picture.texts
 
 
 def test_a_product_is_as_high_as_its_rate() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from llmtrain_course.measure.handles import SERIES, WAYS, Setting, StepMoment, TimedSteps
-from llmtrain_course.measure.recorded import product_rates, recorded_memory, recorded_step
+from llmtrain_course.measure.recorded import product_rates, recorded_step
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import units
 from tests.faces.svg import pictures
@@ -131,13 +131,6 @@ def test_what_is_reported_depends_on_what_is_timed() -> None:
     assert len(medians) == 12
     late = {s: TimedSteps(3, 20, s).timing.median for s in SERIES}
     assert 1.4 < late["second"] / late["third"] < 1.6
-
-
-def test_the_memory_taken_is_covered_at_first() -> None:
-    assert text_of(HANDLES["step_bytes"].render()).endswith("take from its machine?")
-    predicted, taken = recorded_memory(512)
-    ratio = f"{units.digits(taken / predicted.total, 2)} times"
-    assert ratio in text_of(HANDLES["step_bytes"].render(measurement=True))
 
 
 def test_no_gradient_travels_before_it_exists() -> None:
