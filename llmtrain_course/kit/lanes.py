@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
+from llmtrain_course.kit.chart import HALO
 from llmtrain_course.kit.drawing import GREY, Style, circle, ghost, hatched, line, rect, text
 from llmtrain_course.kit.layout import (
     BESIDE,
@@ -40,18 +41,19 @@ INK = "currentColor"
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of a lane from `start` to `end`, with a `label` in it where that fits.
+    """A stretch of a lane from `start` to `end`, with a `label` in it, or the first that fits.
 
     With a `name` it has an entry in the key. `previous` is a dashed outline of what was. A
     `rise` below 1 is the share of the lane's height that it has, from below, so that it differs
-    in more than its colour; a label that finds no room in it stands above it. `slants`
-    are lines of that colour over its own.
+    in more than its colour; a label that finds no room in it stands above it. A label in the
+    page's own `ink`, as one on a hatched stretch needs, has a rim. `slants` are lines of that
+    colour over its own.
     """
 
     start: float
     end: float
     color: str = GREY
-    label: str = ""
+    label: str | Sequence[str] = ""
     title: str = ""
     name: str = ""
     opacity: float = 1
@@ -84,11 +86,14 @@ class Span:
         svg += hatched(*size, 9, self.slants) if self.slants and right - left > 3 else ""
         edges = [left, *sorted(x for x in uprights if left < x < right), right]
         begin, end = max(pairwise(edges), key=lambda pair: pair[1] - pair[0])
-        if self.label and text_width(self.label, USUAL) <= end - begin - 6:
-            weight: Style = {"font_weight": 700} if self.bold else {}
+        labels = [self.label] if isinstance(self.label, str) else self.label
+        label = next((x for x in labels if text_width(x, USUAL) <= end - begin - 6), "")
+        if label:
+            look: Style = {"font_weight": 700} if self.bold else {}
+            look |= HALO if self.ink == INK else {}
             low = self.rise < 1 and height < USUAL + 3
             y, ink = (top - 5, INK) if low else (top + height / 2 + 5, self.ink)
-            svg += text((begin + end) / 2, y, self.label, USUAL, "middle", ink, **weight)
+            svg += text((begin + end) / 2, y, label, USUAL, "middle", ink, **look)
         return svg
 
     def swatch(self) -> Swatch:

@@ -311,6 +311,16 @@ def test_lanes_put_their_names_above_them_where_they_are_too_long() -> None:
     assert drawn(above, 340).text("a name").bottom < drawn(above, 340).filled(INKS[0])[0].top
 
 
+def test_a_span_has_the_first_of_its_labels_that_fits() -> None:
+    """And none in the page's ink without a rim, which slanted lines behind it need."""
+    labels = "waits for the other GPUs", "waits"
+    for end, label in ((10, labels[0]), (2, labels[1]), (0.5, "")):
+        span = Span(0, end, label=labels, hatch=True, ink="currentColor")
+        seen = drawn(Bars(Scale(0, 10), [Lane("", [span])], axis=False))
+        assert seen.texts == ([label] if label else [])
+        assert all(text.stroke for text in seen.of_kind("text"))
+
+
 @pytest.mark.parametrize("words", WORDS)
 def test_words_are_measured_as_wide_as_a_wide_font_makes_them(words: str) -> None:
     """DejaVu Sans, which a browser without a system font uses."""
