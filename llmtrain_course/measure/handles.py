@@ -7,18 +7,10 @@ from functools import partial
 from math import ceil
 
 from llmtrain_course.kit import controls, panel as common
-from llmtrain_course.measure.clock import ENOUGH, StepClock, Times, times
-from llmtrain_course.measure.pictures import (
-    ACROSS,
-    NARROW,
-    WIDE,
-    format_ratio,
-    one_product,
-    one_step,
-    predicted_step,
-    step_by_the_clock,
-    timed_steps,
-)
+from llmtrain_course.kit.handle import Shown, flag, handle, slider
+from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.measure import pictures
+from llmtrain_course.measure.clock import ENOUGH, StepClock, times
 from llmtrain_course.measure.recorded import WIDTHS, product_rates, recorded_step
 from llmtrain_course.measure.trace import Trace, recorded_trace
 from llmtrain_helpers import published, units
@@ -140,9 +132,9 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None, width: int = WIDE) -> str:
+def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -> str:
     """The panel's answer as HTML: sentence, pictures, table, and the call in code."""
-    picture = step_by_the_clock(*setting.step, before.step if before else (), width)
+    picture = pictures.step_by_the_clock(*setting.step, before.step if before else ())
     code = (
         f"clock = StepClock(StepTime({setting.overhead:g}e-3, 1e3 / {setting.computing:g}),\n"
         f"    loading={setting.loading:g}e-3, exchange={setting.exchange:g}e-3, "
@@ -154,7 +146,7 @@ def render(setting: Setting, before: Setting | None = None, width: int = WIDE) -
     return "".join(
         [
             common.sentence(_sentence(setting, before)),
-            f"<div>{picture.inline_svg()}</div>",
+            f"<div>{picture.drawing(width).inline_svg()}</div>",
             common.folded("The numbers", _table(setting)),
             common.folded("In code", common.call(code, clock_import)),
         ]
@@ -220,7 +212,7 @@ PANEL = common.Panel(
     _SETTINGS,
     ("A slow loader", "A slow link"),
     render,
-    partial(render, width=NARROW),
+    partial(render, width=PHONE),
     captioned=True,
 )
 
@@ -228,222 +220,128 @@ PANEL = common.Panel(
 # --- handles of what one machine did
 
 
-@dataclass(frozen=True)
-class Product:
-    """Two square matrices, by their rows."""
-
-    size: int = 16
-
-
-def _draw_product(now: Product, before: Product | None, width: int = ACROSS) -> str:
+@handle(
+    "The rate of one product",
+    size=slider(
+        "Rows and columns",
+        "The size of both matrices that are multiplied.",
+        controls.doublings(16, 1024),
+        play=True,
+    ),
+)
+def one_product(size: int = 16) -> Shown:
+    """The rates of square products up to a size, of which the best is called the peak."""
     rates = product_rates()
-    sizes = [size for size in rates if size <= now.size]
-    size, best = sizes[-1], max(rates[size] for size in sizes)
-    text = f"<b>{units.flops_per_second(rates[size])}</b> at {size} × {size}"
-    if size < max(rates):
-        text += ". What do larger ones reach?"
+    sizes = [recorded for recorded in rates if recorded <= size]
+    largest, best = sizes[-1], max(rates[recorded] for recorded in sizes)
+    caption = f"<b>{units.flops_per_second(rates[largest])}</b> at {largest} × {largest}"
+    if largest < max(rates):
+        caption += ". What do larger ones reach?"
     else:
-        text += f". The best of all is {units.flops_per_second(best)}: call that the peak."
-    return common.pictured(one_product(rates, size, width), text)
+        caption += f". The best of all is {units.flops_per_second(best)}: call that the peak."
+    return pictures.one_product(rates, largest), caption
 
 
-ONE_PRODUCT = common.Handle(
-    title="The rate of one product",
-    controls={
-        "size": common.Control(
-            "Rows and columns",
-            "The size of both matrices that are multiplied.",
-            least=16,
-            most=1024,
-            stops=controls.doublings(16, 1024),
-            play=True,
-        )
-    },
-    settings={"": Product()},
-    draw=_draw_product,
-    narrow=partial(_draw_product, width=NARROW),
+@handle(
+    "A step, predicted and measured",
+    measured=flag("Show the measured step", "How long it took, and what it was spent on."),
+    hidden_size=slider("Hidden size", "How wide the small GPT is; everything else stays.", WIDTHS),
+    book=({"measured": True}, {"measured": True, "hidden_size": 64}),
 )
-
-_WIDTH = common.Control(
-    "Hidden size",
-    "How wide the small GPT is; everything else stays.",
-    least=min(WIDTHS),
-    most=max(WIDTHS),
-    stops=WIDTHS,
-)
-
-
-def _recorded_width(hidden_size: int) -> int:
-    """The nearest width that was recorded."""
-    return min(WIDTHS, key=lambda width: abs(width - hidden_size))
-
-
-@dataclass(frozen=True)
-class OpenParts:
-    """A width of the small GPT, and how many parts of its measured step are open."""
-
-    opened: int = 0
-    hidden_size: int = 256
-
-
-def _draw_parts(now: OpenParts, before: OpenParts | None, width: int = ACROSS) -> str:
-    step = recorded_step(_recorded_width(now.hidden_size))
-    texts = (
+def predicted_step(measured: bool = False, hidden_size: int = 256) -> Shown:
+    """A step at the peak rate of a product, and the recorded one in three parts."""
+    step = recorded_step(min(WIDTHS, key=lambda width: abs(width - hidden_size)))
+    caption = (
         f"The FLOPs of this step take {units.digits(1e3 * step.ideal)} ms at the peak. How long "
-        "does the step itself take?",
-        f"The products of the step take {format_ratio(step.products / step.ideal)} the "
-        f"prediction, so they run at {units.share(step.ideal / step.products)} of the peak.",
-        f"What is between them is in no FLOP count. It takes "
-        f"{format_ratio(step.others / step.ideal)} the prediction.",
-        f"<b>The step takes {format_ratio(step.ratio)} the prediction</b>, which is "
-        f"{units.share(1 / step.ratio)} of the peak.",
+        "does the step itself take?"
     )
-    return common.pictured(predicted_step(step, now.opened, width), texts[now.opened])
-
-
-PREDICTED_STEP = common.Handle(
-    book=({"opened": 3}, {"opened": 3, "hidden_size": 64}),
-    title="A step, predicted and measured",
-    controls={
-        "opened": common.Control(
-            "Open",
-            "How many parts of the measured step are shown.",
-            unit="of 3 parts",
-            least=0,
-            most=3,
-            stops=(0, 1, 2, 3),
-            play=True,
-        ),
-        "hidden_size": _WIDTH,
-    },
-    settings={"": OpenParts()},
-    draw=_draw_parts,
-    narrow=partial(_draw_parts, width=NARROW),
-)
-
-
-@dataclass(frozen=True)
-class TimedSteps:
-    """The steps of a series that are left out, and how many after them are timed."""
-
-    left_out: int = 0
-    repeats: int = 2
-    series: str = "first"
-
-    @property
-    def seconds(self) -> list[float]:
-        """All thirty steps of the series."""
-        number = 1 + SERIES.index(self.series)
-        return [row["seconds"] for row in published.rows("step_times") if row["series"] == number]
-
-    @property
-    def timing(self) -> Times:
-        """The steps that are timed, behind those left out."""
-        return times(self.seconds[: self.left_out + self.repeats], self.left_out)
+    if measured:
+        caption = (
+            f"<b>The step takes {pictures.format_ratio(step.ratio)} the prediction</b>, which is "
+            f"{units.share(1 / step.ratio)} of the peak. Its products run at "
+            f"{units.share(step.ideal / step.products)} of the peak, and what is between them is "
+            "in no FLOP count."
+        )
+    return pictures.predicted_step(step, measured), caption
 
 
 SERIES = ("first", "second", "third")
 """The three series of the same step."""
 
 
-def _draw_timed(now: TimedSteps, before: TimedSteps | None, width: int = ACROSS) -> str:
-    timing = now.timing
-    text = (
-        f"You report <b>{units.digits(1e3 * timing.median)} ms</b>, the median of "
-        f"{units.plural(len(timing.seconds), 'step')}, with {now.left_out or 'none'} left out."
-    )
-    return common.pictured(timed_steps(now.seconds, timing, width), text)
+def recorded_series(name: str) -> list[float]:
+    """The seconds of all thirty steps of a series."""
+    number = 1 + SERIES.index(name)
+    return [row["seconds"] for row in published.rows("step_times") if row["series"] == number]
 
 
-TIMED_STEPS = common.Handle(
+@handle(
+    "The same step, thirty times",
+    left_out=slider(
+        "Left out", "Steps at the beginning that are not timed.", tuple(range(11)), unit="steps"
+    ),
+    repeats=slider(
+        "Timed",
+        "Steps behind those left out whose median is reported.",
+        (2, 3, 5, 7, 10, 15, 20),
+        unit="steps",
+    ),
+    series=controls.choice("Series", "Which run of the same program.", SERIES),
     book=({}, {"left_out": 10, "repeats": 20}),
-    title="The same step, thirty times",
-    controls={
-        "left_out": common.Control(
-            "Left out",
-            "Steps at the beginning that are not timed.",
-            unit="steps",
-            least=0,
-            most=10,
-            stops=tuple(range(11)),
-        ),
-        "repeats": common.Control(
-            "Timed",
-            "Steps behind those left out whose median is reported.",
-            unit="steps",
-            least=2,
-            most=20,
-            stops=(2, 3, 5, 7, 10, 15, 20),
-        ),
-        "series": controls.choice("Series", "Which run of the same program.", SERIES),
-    },
-    settings={"": TimedSteps()},
-    draw=_draw_timed,
-    narrow=partial(_draw_timed, width=NARROW),
 )
+def timed_steps(left_out: int = 0, repeats: int = 2, series: str = "first") -> Shown:
+    """The steps of a series, and the median of those that are timed."""
+    seconds = recorded_series(series)
+    timing = times(seconds[: left_out + repeats], left_out)
+    return pictures.timed_steps(seconds, timing), (
+        f"You report <b>{units.digits(1e3 * timing.median)} ms</b>, the median of "
+        f"{units.plural(len(timing.seconds), 'step')}, with {left_out or 'none'} left out."
+    )
 
 
-@dataclass(frozen=True)
-class StepMoment:
-    """A moment of a recorded step, and how its gradients travel."""
-
-    moment: int = 70
-    way: str = "beside backward"
-
-    @property
-    def trace(self) -> Trace:
-        """The step as it was recorded."""
-        return recorded_trace(self.way.split()[0])
+WAYS = {"beside backward": "beside", "after backward": "after"}
+"""How gradients travel, and the name of the trace in which they do."""
 
 
-WAYS = ("beside backward", "after backward")
+@handle(
+    "One step, operator by operator",
+    moment=slider(
+        "Time",
+        "How much of the step is over.",
+        tuple(range(0, 221, 10)),
+        unit="ms",
+        play=True,
+        reach=lambda watched: 10 * ceil(100 * recorded_trace(WAYS[watched.way]).seconds),
+    ),
+    way=controls.choice(
+        "Gradients travel", "While backward still computes, or when it is over.", WAYS
+    ),
+    book=({"moment": 220}, {"moment": 220, "way": "after backward"}),
+)
+def one_step(moment: int = 70, way: str = "beside backward") -> Shown:
+    """What one of two processes has done, and which gradients have left, at a moment."""
+    traces = {name: recorded_trace(trace) for name, trace in WAYS.items()}
+    trace, longest = traces[way], max(trace.seconds for trace in traces.values())
+    until = min(moment / 1e3, trace.seconds)
+    return pictures.one_step(trace, until, longest), _moment_caption(trace, until)
 
 
-def _draw_moment(now: StepMoment, before: StepMoment | None, width: int = ACROSS) -> str:
-    trace, until = now.trace, now.moment / 1e3
-    longest = max(recorded_trace(way.split()[0]).seconds for way in WAYS)
-    until = min(until, trace.seconds)
+def _moment_caption(trace: Trace, until: float) -> str:
     [(_, forward)], [(_, backward)] = trace.phases["forward"], trace.phases["backward"]
     buckets = Trace.until(trace.exchange, until)
     if until == trace.seconds:
-        text = (
+        return (
             f"<b>{units.share(trace.hidden)} of the sending lay beside computing.</b> The step "
             f"took {units.digits(1e3 * trace.seconds)} ms."
         )
-    elif until <= forward:
-        text = "Forward computes. It makes no gradients, so there is nothing to send."
-    elif not buckets:
-        text = "Backward computes, from the last layer to the first."
-        if until > backward:
-            text = "Backward is over, and all gradients are copied into one parcel."
-    elif until <= backward:
-        number = len(buckets)
-        fate = "has arrived" if until >= trace.exchange[number - 1][1] else "is on its way"
-        text = f"Parcel {number} {fate}, before backward has ended."
-    else:
-        text = "Backward is over. All gradients must have arrived before the update."
-    return common.pictured(one_step(trace, until, longest, width), text)
-
-
-ONE_STEP = common.Handle(
-    book=({"moment": 220}, {"moment": 220, "way": "after backward"}),
-    title="One step, operator by operator",
-    controls={
-        "moment": common.Control(
-            "Time",
-            "How much of the step is over.",
-            unit="ms",
-            least=0,
-            most=220,
-            stops=tuple(range(0, 221, 10)),
-            play=True,
-            reach=lambda watched: 10 * ceil(100 * watched.trace.seconds),
-        ),
-        "way": controls.choice(
-            "Gradients travel", "While backward still computes, or when it is over.", WAYS
-        ),
-    },
-    settings={"": StepMoment()},
-    draw=_draw_moment,
-    narrow=partial(_draw_moment, width=NARROW),
-)
+    if until <= forward:
+        return "Forward computes. It makes no gradients, so there is nothing to send."
+    if not buckets and until > backward:
+        return "Backward is over, and all gradients are copied into one parcel."
+    if not buckets:
+        return "Backward computes, from the last layer to the first."
+    if until > backward:
+        return "Backward is over. All gradients must have arrived before the update."
+    number = len(buckets)
+    fate = "has arrived" if until >= trace.exchange[number - 1][1] else "is on its way"
+    return f"Parcel {number} {fate}, before backward has ended."

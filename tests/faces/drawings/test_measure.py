@@ -3,13 +3,15 @@
 import pytest
 
 from llmtrain_course.kit.drawing import COLORS
-from llmtrain_course.measure.clock import StepClock
+from llmtrain_course.measure.clock import StepClock, times
+from llmtrain_course.measure.handles import recorded_series
 from llmtrain_course.measure.pictures import (
     one_product,
     one_step,
     predicted_step,
     step_by_the_clock,
     step_bytes,
+    timed_steps,
 )
 from llmtrain_course.measure.recorded import WIDTHS, product_rates, recorded_memory, recorded_step
 from llmtrain_course.measure.trace import recorded_trace
@@ -22,13 +24,18 @@ every_width = pytest.mark.parametrize("width", WIDTHS)
 @every_width
 def test_a_prediction_is_one_unit_long_whatever_the_width(width: int) -> None:
     step = recorded_step(width)
-    picture = drawn(predicted_step(step, 3))
-    unit = picture.between("1 ×", "3 ×", "across") / 2
+    picture, covered = (drawn(predicted_step(step, measured)) for measured in (True, False))
+    unit = picture.unit("1", "3", "across")
     [predicted] = picture.filled(COLORS["memory"])
     assert predicted.width == pytest.approx(unit, abs=0.1)
-    for products in picture.filled(COLORS["matrix products"]):
-        assert products.width == pytest.approx(unit * step.products / step.ideal, abs=0.1)
-    assert drawn(predicted_step(step, 0)).texts.count("?") == 4  # products, others, update, all
+    names = {"its products": step.products, "all between them": step.others}
+    for name, seconds in {**names, "the update": step.update}.items():
+        for part in picture.titled(name):  # by itself, and in the measured step
+            assert part.width == pytest.approx(unit * seconds / step.ideal, abs=0.11)
+        assert f"{units.digits(seconds / step.ideal, 2)} ×" in picture.texts
+        assert not covered.titled(name)
+    assert covered.texts.count("?") == 4  # products, others, update, all
+    assert covered.filled(COLORS["memory"]) == [predicted]
 
 
 def test_memory_is_drawn_to_one_scale() -> None:
@@ -56,14 +63,23 @@ def test_a_product_is_as_high_as_its_rate() -> None:
         assert bar.height == pytest.approx(-picture.unit("20", "100") * rate / 1e9, abs=0.3)
 
 
+def test_a_median_is_a_line_at_its_value_over_the_steps_that_are_timed() -> None:
+    series = recorded_series("first")
+    timing = times(series[:20], 5)
+    picture = drawn(timed_steps(series, timing))
+    [median] = [x for x in picture.of_kind("polyline") if x.stroke == COLORS["gradients"]]
+    high = picture.text("0").down - median.down
+    assert high == pytest.approx(-picture.unit("20", "80") * 1e3 * timing.median, abs=1.5)
+    assert median.width == pytest.approx(15 * picture.unit("5", "25", "across"), rel=0.01)
+
+
 def test_a_step_is_drawn_to_scale_twice() -> None:
     clock = StepClock(StepTime(0.02, 200), 0.002, 0.06, 0.02)
     picture, parts = drawn(step_by_the_clock(clock, 4)), clock.parts(4)
-    passes, gradients = (picture.filled(COLORS[x]) for x in ("activations", "gradients"))
-    high = passes[0].height
-    loads, updates = (
+    high = picture.filled(COLORS["activations"])[0].height
+    passes, gradients, loads, updates = (
         [x for x in picture.filled(COLORS[part]) if x.height == high]
-        for part in ("memory", "optimizer")
+        for part in ("activations", "gradients", "memory", "optimizer")
     )
     unit = (loads[1].left - loads[0].left) / parts.total  # a step, from its loader to the next
     for boxes, taken in ((passes, 0.04), (gradients, 0.015), (updates, parts.update)):
@@ -84,7 +100,7 @@ def test_each_change_of_a_step_has_a_bar_as_long_as_its_speed() -> None:
 def test_gradients_are_on_their_way_as_long_as_they_were_recorded() -> None:
     trace = recorded_trace("after")
     picture = drawn(one_step(trace, 0.21, 0.21))
-    unit = picture.unit("50 ms", "200 ms", "across") * 1e3
+    unit = picture.unit("50", "200", "across") * 1e3
     sent = [x.width for x in picture.filled(COLORS["gradients"]) if x.height > 20]
     times = [end - begin for begin, end in trace.exchange if begin < 0.21]
     assert sum(sent) == pytest.approx(unit * sum(times), rel=0.02)

@@ -121,7 +121,7 @@ def test_products_are_as_fast_as_the_sentence_says() -> None:
     """A wide GPT's products are larger than the one that gave the peak, and still slower."""
     for width in WIDTHS:
         step = recorded_step(width)
-        sentence = sentence_of(HANDLES["predicted_step"].render(opened=1, hidden_size=width))
+        sentence = sentence_of(HANDLES["predicted_step"].render(measured=True, hidden_size=width))
         assert f"run at {100 * step.ideal / step.products:.0f} % of the peak" in sentence
 
 

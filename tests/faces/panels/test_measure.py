@@ -7,8 +7,10 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from llmtrain_course.measure.handles import SERIES, WAYS, Setting, StepMoment, TimedSteps
+from llmtrain_course.measure.clock import times
+from llmtrain_course.measure.handles import SERIES, WAYS, Setting, recorded_series
 from llmtrain_course.measure.recorded import product_rates, recorded_step
+from llmtrain_course.measure.trace import recorded_trace
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import units
 from tests.faces.svg import pictures
@@ -120,25 +122,26 @@ def test_the_products_are_covered_until_they_are_measured() -> None:
     assert "call that the peak" in text_of(HANDLES["one_product"].render(size=1024))
 
 
-def test_the_step_opens_part_by_part() -> None:
+def test_the_measured_step_is_covered_at_first() -> None:
     ratio = f"{units.digits(recorded_step(256).ratio, 2)} times the prediction"
     assert ratio not in text_of(HANDLES["predicted_step"].render())
-    assert ratio in text_of(HANDLES["predicted_step"].render(opened=3))
+    assert ratio in text_of(HANDLES["predicted_step"].render(measured=True))
 
 
 def test_what_is_reported_depends_on_what_is_timed() -> None:
-    medians = {TimedSteps(x, n, s).timing.median for x in (0, 3) for n in (2, 20) for s in SERIES}
-    assert len(medians) == 12
-    late = {s: TimedSteps(3, 20, s).timing.median for s in SERIES}
-    assert 1.4 < late["second"] / late["third"] < 1.6
+    def median(left_out: int, repeats: int, series: str) -> float:
+        return times(recorded_series(series)[: left_out + repeats], left_out).median
+
+    assert len({median(x, n, s) for x in (0, 3) for n in (2, 20) for s in SERIES}) == 12
+    assert 1.4 < median(3, 20, "second") / median(3, 20, "third") < 1.6
 
 
 def test_no_gradient_travels_before_it_exists() -> None:
-    for way in WAYS:
-        trace = StepMoment(way=way).trace
+    for name in WAYS.values():
+        trace = recorded_trace(name)
         [(begin, _)] = trace.phases["backward"]
         assert trace.exchange[0][0] > begin
     assert "makes no gradients" in text_of(HANDLES["one_step"].render(moment=50))
-    assert "one parcel" in text_of(HANDLES["one_step"].render(moment=180, way=WAYS[1]))
+    assert "one parcel" in text_of(HANDLES["one_step"].render(moment=180, way="after backward"))
     assert "66 % of the sending" not in text_of(HANDLES["one_step"].render())
     assert "66 % of the sending" in text_of(HANDLES["one_step"].render(moment=200))
