@@ -28,9 +28,7 @@ SMALLEST = {"page": 14, "phone": 13}
 
 WIDEST = {"page": 900, "phone": 400}
 
-CUT_OFF = {
-    ("start_here", "phone"): "20 for each parameter",
-}
+CUT_OFF = {("start_here", "phone"): "20 for each parameter"}
 """Texts that may be too long for their canvas today, by what they begin with."""
 
 CROSSING = {
