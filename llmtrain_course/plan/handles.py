@@ -1,4 +1,4 @@
-"""Chapter 08: the panel of a whole plan with its offers; a month, a promise, levers."""
+"""Chapter 08: the panel of a whole plan with its offers; a month, a promise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from llmtrain_course.plan.formulas import in_time, rounded_down, share_of_peak
 from llmtrain_course.plan.pictures import NARROW, WIDE, Layout
 from llmtrain_helpers import units
 from llmtrain_helpers.duration import gpu_hours
-from llmtrain_helpers.flops import EveryRecompute
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.advice import Advice, advise
 from llmtrain_helpers.plan.options import SOFTWARE, Changes, Software
@@ -543,55 +542,4 @@ MEASURED_STEP = common.Handle(
     settings={"": Promise()},
     draw=_draw_promise,
     narrow=partial(_draw_promise, layout=NARROW),
-)
-
-
-@dataclass(frozen=True)
-class Levers:
-    """What can be changed without another split: ZeRO, the micro-batch, recomputation."""
-
-    zero_stage: int = 1
-    micro_batch_size: int = 2
-    recompute: EveryRecompute = "none"
-
-    @property
-    def plan(self) -> Plan:
-        """Llama 3.1 70B on 32 H100, eight of which share each layer."""
-        levers = (self.zero_stage, self.micro_batch_size, self.recompute)
-        return planned(
-            Setting(
-                "Llama-3.1-70B",
-                num_gpus=32,
-                tensor_parallel=8,
-                zero_stage=levers[0],
-                micro_batch_size=levers[1],
-                recompute=levers[2],
-            )
-        )
-
-
-def _draw_levers(now: Levers, before: Levers | None, layout: Layout = WIDE) -> str:
-    plan, start = now.plan, Levers().plan
-    verdict = drawings.memory_verdict(plan)[2:]
-    extra_cost = float(plan.gpu_hours.likely / start.gpu_hours.likely) - 1
-    comparison = (
-        "as many GPU-hours as"
-        if extra_cost < 0.0005
-        else f"{units.percent(extra_cost)} more GPU-hours than"
-    )
-    text = f"<b>{verdict[0].upper()}{verdict[1:]}</b>. It takes {comparison} at the start."
-    return common.pictured(drawings.price_of_fitting(plan, start, layout), text)
-
-
-LEVERS = common.Handle(
-    book=({}, {"zero_stage": 3}),
-    title="Three levers that make a plan fit, and their price",
-    controls={
-        "zero_stage": replace(controls.ZERO_STAGE, options=(1, 2, 3)),
-        "micro_batch_size": replace(controls.MICRO_BATCH, most=2, stops=(1, 2)),
-        "recompute": RECOMPUTED,
-    },
-    settings={"": Levers()},
-    draw=_draw_levers,
-    narrow=partial(_draw_levers, layout=NARROW),
 )

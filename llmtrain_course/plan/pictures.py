@@ -1,4 +1,4 @@
-"""Drawings of chapter 08: days and bytes against what there is, a promise, a price."""
+"""Drawings of chapter 08: days and bytes against what there is, a promise."""
 
 from __future__ import annotations
 
@@ -277,32 +277,6 @@ def memory_verdict(plan: Plan) -> str:
     if plan.tight:
         return f"○ tight, {units.gigabytes(max(plan.free_memory, 0))} free"
     return f"✗ {units.gigabytes(-plan.free_memory)} too much"
-
-
-# --- what it costs to make a plan fit
-
-
-def price_of_fitting(plan: Plan, start: Plan, layout: Layout = WIDE) -> Drawing:
-    """The bytes on a GPU, and below them GPU-hours and bytes sent beside those of `start`."""
-    lower = 236 if layout.stacked else 170
-    y = lower + (72 if layout.stacked else 50)
-    was, now = float(start.gpu_hours.likely), float(plan.gpu_hours.likely)
-    axis = Axis(16, layout.width - 16, 100 * REACH)
-    verdict = f"+{units.percent(now / was - 1)}" if now > 1.0005 * was else "as at the start"
-    body = _memory(plan, start, -4, layout)
-    body += _heading("GPU-hours", verdict, lower + 20, layout)
-    body += rect(16, y, axis.at(min(100, 100 * now / was)) - 16, 30, BLUE, "as at the start")
-    more = axis.at(100 * now / was) - axis.at(100)
-    body += rect(axis.at(100), y, max(more, 0), 30, COLORS["gradients"], "more")
-    body += _limit(axis, 100, y, "at the start") + axis.ticks(y + 34, "%")
-    sent = f"{units.gigabytes(plan.traffic)} sent to other replicas in a step"
-    body += text(16, y + 78, sent, 15)
-    words = (
-        f"Each GPU holds {units.gigabytes(plan.memory.total)} of "
-        f"{units.gigabytes(plan.card)}, {memory_verdict(plan)[2:]}. "
-        f"GPU-hours: {verdict}. {sent}."
-    )
-    return Drawing(body, layout.width, int(y + 94), words)
 
 
 # --- a promise, before and after a step is measured

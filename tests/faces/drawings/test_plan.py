@@ -4,14 +4,7 @@ import pytest
 
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.parallelism.pipeline import BACKWARD, FORWARD, pipeline
-from llmtrain_course.plan.pictures import (
-    NARROW,
-    WIDE,
-    answers,
-    format_span,
-    price_of_fitting,
-    promise,
-)
+from llmtrain_course.plan.pictures import NARROW, WIDE, answers, format_span, promise
 from llmtrain_helpers import plan_run, published, units
 from llmtrain_helpers.results import Interval
 from research.utilizations import others_days
@@ -120,12 +113,9 @@ def test_what_passes_is_named_by_its_moment() -> None:
 def test_the_key_of_memory_has_room_for_each_of_its_parts() -> None:
     """Seven and eight parts have three rows, and on a telephone up to six."""
     both = plan_of(recipe="bf16_both_grads")
-    large = plan_of(LARGE, tensor_parallel=8, zero_stage=3, micro_batch_size=2)
     for layout in (WIDE, NARROW):
         picture = drawn(answers(both, 30, layout=layout))
         assert picture.text("gathered 4.20 GB").bottom <= picture.height
-        picture = drawn(price_of_fitting(large, large, layout))
-        assert picture.text("gathered 1.05 GB").bottom < picture.text("GPU-hours").top
 
 
 @pytest.mark.parametrize(
@@ -201,7 +191,7 @@ def test_estimates_have_two_digits_and_one_unit() -> None:
     assert format_span(Interval(5, 5, 5)) == units.duration(5 * units.DAY, 2) == "5.0 days"
 
 
-# --- a promise, and the price of fitting
+# --- a promise
 
 
 def test_each_published_run_is_a_dot_at_its_days_and_fades_after_a_measured_step() -> None:
@@ -213,13 +203,3 @@ def test_each_published_run_is_a_dot_at_its_days_and_fades_after_a_measured_step
         assert {dot.opacity < 1 for dot in dots} == {picture is measured}
     assert {"yours: 7.50 s", "34 days"} < {*measured.texts}
     assert not rough.titled("your step")
-
-
-def test_the_price_is_held_against_the_start() -> None:
-    split = {"num_gpus": 32, "tensor_parallel": 8}
-    start = plan_of(LARGE, zero_stage=1, micro_batch_size=2, **split)
-    picture = drawn(price_of_fitting(start.replace(zero_stage=2, recompute="alternate"), start))
-    assert {"+6.74 %", "860 GB sent to other replicas in a step"} < {*picture.texts}
-    ratio = picture.width_of("more") / picture.width_of("as at the start")
-    assert ratio == pytest.approx(0.0674, abs=0.001)
-    assert "as at the start" in drawn(price_of_fitting(start, start)).texts

@@ -96,7 +96,6 @@ VAGUE = re.compile(
 MEASURED = {
     "attention_square": ["as most papers count", "at the most"],
     "batch_cost": ["Twice the batch would take"],
-    "levers": ["GB too much"],
     "message": ["half of their best rate"],
     "month": ["GB too much"],
     "time_line": ["too few tokens to hide them"],

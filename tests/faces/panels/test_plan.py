@@ -9,9 +9,9 @@ from llmtrain_course.kit.state import State
 from llmtrain_course.page import view
 from llmtrain_course.panels import HANDLES, PANELS, plan_panel
 from llmtrain_course.plan.formulas import in_time
-from llmtrain_course.plan.handles import Levers, Month
+from llmtrain_course.plan.handles import Month
 from llmtrain_course.plan.pictures import NARROW
-from llmtrain_helpers import advise, units
+from llmtrain_helpers import units
 from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.results import Interval
 from tests.faces.svg import pictures
@@ -300,30 +300,6 @@ def test_a_pipeline_has_pieces_where_its_micro_batches_go_round() -> None:
     assert "<b>0 % of the step</b>. Stage 1 keeps activations of 1 micro-batch at" in (
         pipeline.render(**one)
     )
-
-
-def test_one_setting_of_the_levers_is_the_cheapest_that_fits() -> None:
-    """And it is what `advise` finds, and what the page says."""
-    settings = [
-        Levers(zero, micro, again)
-        for zero in (1, 2, 3)
-        for micro in (1, 2)
-        for again in ("none", "alternate", "full")
-    ]
-    hours = {x: float(x.plan.gpu_hours.likely) for x in settings if x.plan.fits}
-    best = min(hours.values())
-    cheapest = [x for x, spent in hours.items() if spent < 1.0001 * best]
-    assert cheapest == [Levers(2, 1, "none")]
-    changed = {name: x for step in advise(Levers().plan) for name, x in step.change.items()}
-    assert changed == {"zero_stage": 2, "micro_batch_size": 1}
-    levers = HANDLES["levers"]
-    assert "Fits, 13.3 GB free</b>. It takes 6.74 % more GPU-hours than" in levers.render(
-        zero_stage=2, recompute="alternate"
-    )
-    assert "Tight, 90.9 MB free</b>" in levers.render(recompute="alternate")
-    assert "8.39 GB too much</b>. It takes as many GPU-hours as" in levers.render(zero_stage=3)
-    assert "takes 1.86 % more" in levers.render(zero_stage=2, micro_batch_size=1)
-    assert "takes 14.6 % more" in levers.render(zero_stage=3, micro_batch_size=1)
 
 
 def test_no_measurement_says_so() -> None:
