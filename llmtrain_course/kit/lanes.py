@@ -130,12 +130,15 @@ class Point:
     moves: str = ""
     hidden: bool = False
     below: bool = False
+    opacity: float = 1
 
     def draw(self, x: float, y: float, half: float) -> str:
         """Draw its shape at a place in a lane that reaches so far up and down."""
         style: Style = {"stroke": INK, "stroke_width": 1.5}
         if self.shape == "none":
             return ""
+        if self.opacity != 1:
+            style["opacity"] = self.opacity
         if self.shape == "ring":
             return ring(x, y, self.size, self.title)
         if self.shape == "tick":
@@ -161,6 +164,8 @@ class Lane:
 
     Lanes of one `group` have a heading above them. An `axis` is a line through its middle.
     A `sign` stands between its name and the lane.
+    `piled` points stand at its bottom, or on those that they would cover, with their labels
+    above. With `cuts` a span that's longer than the scale has a cut and an arrow at its end.
     """
 
     name: str
@@ -173,6 +178,8 @@ class Lane:
     height: float = 0
     color: str = INK
     sign: Swatch | None = None
+    piled: bool = False
+    cuts: bool = False
 
     @property
     def spans(self) -> Iterator[Span]:
@@ -385,13 +392,15 @@ class Lanes(Picture):
         middle = y + height / 2
         if lane.axis:
             svg += line(at(self.x.low), middle, at(self.x.high), middle, stroke_width=1)
+        cut = lane.cuts and any(it.end > self.x.high for it in lane.spans if not it.previous)
+        uprights = [at(limit.value) for limit in self.limits if not limit.hidden]
+        uprights += [at(self.x.high) - _CUT] if cut else []
         last = at(self.x.low)
         for item in lane.items:
-            if item.hidden:
+            if item.hidden or (lane.piled and isinstance(item, Point)):
                 continue
             if isinstance(item, Span):
                 ends = at(item.start), at(item.end)
-                uprights = [at(limit.value) for limit in self.limits if not limit.hidden]
                 svg += item.draw(*ends, y, height, uprights)
                 last = max(last, ends[1])
                 continue
@@ -401,6 +410,10 @@ class Lanes(Picture):
                 weight: Style = {"font_weight": 700} if item.bold else {}
                 svg += _beside_point(item, x, middle, right, weight)
                 last = max(last, x + item.size + 6 + text_width(item.label, SMALL, item.bold))
+        svg += _cut(at(self.x.high), middle, height) if cut else ""
+        if lane.piled:
+            points = [it for it in lane.items if isinstance(it, Point) and not it.hidden]
+            svg += _pile(points, [at(point.at) for point in points], y + height, left, right)
         if lane.total and not own_row:
             x, width = last + 8, text_width(lane.total, USUAL, True)
             for limit in sorted(at(limit.value) for limit in self.limits):
@@ -409,6 +422,36 @@ class Lanes(Picture):
             place, anchor = (right, "end") if beyond else (x, "start")
             svg += text(place, middle + 5, lane.total, USUAL, anchor, lane.color, **total)
         return svg, y + height + self.gap
+
+
+def _pile(
+    points: Sequence[Point], places: Sequence[float], floor: float, left: float, right: float
+) -> str:
+    """Points on a floor, or on those that they would cover, and their labels above them."""
+    svg, tops, pile = "", list[float](), list[tuple[float, float]]()
+    for point, x in zip(points, places, strict=True):
+        y, size = floor - point.size, 2 * point.size
+        while any(abs(x - a) < size and abs(y - b) < size - 1 for a, b in pile):
+            y -= size
+        pile.append((x, y))
+        tops += [y - point.size - 4] if point.label else []
+        svg += point.draw(x, y, point.size)
+    labels = [(x, it.label, it.bold) for it, x in zip(points, places, strict=True) if it.label]
+    rows = zip(in_rows(labels, left, right), tops, strict=True)
+    return svg + "".join(label.draw(top) for label, top in rows)
+
+
+_CUT = 48
+"""Pixels from a cut to the end of a bar that goes on."""
+
+
+def _cut(right: float, middle: float, height: float) -> str:
+    """A cut through a bar that goes on beyond its scale, and an arrow at its end."""
+    up, low = middle - height / 2 - 4, middle + height / 2 + 4
+    svg = "".join(
+        line(x, low, x + 10, up, stroke_width=3) for x in (right - _CUT, right - _CUT + 8)
+    )
+    return svg + text(right - 6, middle + 6, "→", 18, "end", "white", font_weight=700)
 
 
 def _beside_point(point: Point, x: float, middle: float, right: float, weight: Style) -> str:

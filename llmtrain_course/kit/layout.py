@@ -7,7 +7,7 @@ here knows which chapter asks.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, NamedTuple
@@ -105,12 +105,14 @@ class Box(NamedTuple):
 class Swatch(NamedTuple):
     """An entry of a key: a mark drawn from a corner 18 wide and 14 high, and what it means.
 
-    A `hidden` one keeps its place, so that the picture's height stays the same.
+    A `hidden` one keeps its place, and there's room for the `longest` of its labels in all
+    settings, so that the picture's height stays the same.
     """
 
     draw: Callable[[float, float], str]
     label: str
     hidden: bool = False
+    longest: str = ""
 
 
 SWATCH = 18
@@ -142,7 +144,7 @@ def key(swatches: Sequence[Swatch], left: float, top: float, width: float) -> tu
             once[swatch.label] = swatch
     for swatch in once.values():
         label = wrapped(swatch.label, width - SWATCH - 7, SMALL)
-        needed = SWATCH + 7 + max(text_width(words, SMALL) for words in label)
+        needed = SWATCH + 7 + max(text_width(words, SMALL) for words in (*label, swatch.longest))
         if x > left and x + needed > left + width:
             x, y = left, y + ROW
         if not swatch.hidden:
@@ -251,6 +253,32 @@ class Below(Picture):
             drawn, bottom = picture.draw(left, y, width)
             svg, y = svg + drawn, bottom + self.gap
         return svg, y - self.gap
+
+
+@dataclass(frozen=True)
+class Table(Picture):
+    """Rows of values below the heads of their columns; the last row is what the others give."""
+
+    heads: Sequence[str]
+    rows: Mapping[str, Sequence[str]]
+    words: str = ""
+
+    def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
+        """Return the names at the left, and columns that end at equal distances after them."""
+        begin = left + max(text_width(name, USUAL, True) for name in self.rows)
+        step = min((left + width - begin) / len(self.heads), 0.2 * PAGE)
+        ends = [begin + step * (i + 1) for i in range(len(self.heads))]
+        svg, y = "", top
+        for end, head in zip(ends, self.heads, strict=True):
+            svg += text(end, y + SMALL, head, SMALL, "end")
+        for i, (name, values) in enumerate(self.rows.items(), 1):
+            y += ROW
+            result: Style = {"font_weight": 700} if i == len(self.rows) else {}
+            svg += line(left, y + 1, ends[-1], y + 1) if result else ""
+            svg += text(left, y + USUAL + 2, name, USUAL, **result)
+            for end, value in zip(ends, values, strict=True):
+                svg += text(end, y + USUAL + 2, value, USUAL, "end", **result)
+        return svg, y + ROW
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from llmtrain_course.kit.layout import (
     Fact,
     NextTo,
     Picture,
+    Table,
     patch,
     place_label,
     spread,
@@ -463,3 +464,50 @@ def test_a_point_can_be_its_label_alone() -> None:
     seen = drawn(Bars(Scale(0, 4), [lane]))
     assert not seen.of_kind("circle")
     assert 0 < seen.text("for every product").left - seen.filled(INKS[0])[0].right < 20
+def test_points_of_a_pile_stand_on_those_that_they_would_cover_and_their_names_above() -> None:
+    points = [Point(x, INKS[0], name, f"at {x}") for x, name in ((1, ""), (1.1, "one"), (5, "two"))]
+    lane = Lane("", points, piled=True, height=60)
+    first, second, other = drawn(Bars(Scale(0, 6), [lane], "")).titled("at ", "circle")
+    assert (first.down, first.bottom) == (other.down, pytest.approx(second.bottom + first.height))
+    for width in WIDTHS:
+        seen = drawn(Bars(Scale(0, 6), [lane], ""), width)
+        for name, point in zip(("one", "two"), seen.titled("at ", "circle")[1:], strict=True):
+            assert seen.text(name).bottom <= point.top
+            assert abs(seen.text(name).across - point.across) < 1
+
+
+def test_a_bar_that_is_longer_than_its_scale_is_cut_and_says_that_it_goes_on() -> None:
+    def picture(end: float):
+        spans = [Span(0, end, INKS[0], "part"), Span(end, end + 1.5, INKS[1])]
+        lane = Lane("", spans, cuts=True)
+        return drawn(Bars(Scale(0, 10), [lane], "", [Limit(3)]), 340)
+
+    assert "→" not in picture(8).texts
+    for long in (picture(12), picture(9)):
+        assert long.texts.count("→") == 1
+        assert long.text("→").right <= max(long.filled(ink)[0].right for ink in INKS[:2])
+        cut = min(line.left for line in long.of_kind("line") if line.thick == 3)
+        assert long.text("part").right < cut
+    lane = Lane("", [Span(0, 12, INKS[0])])
+    assert "→" not in drawn(Bars(Scale(0, 10), [lane], "")).texts
+
+
+def test_a_key_has_room_for_the_longest_label_of_all_settings() -> None:
+    def height(words: str, longest: str) -> float:
+        keyed = [patch(ink, words + ink)._replace(longest=longest) for ink in INKS]
+        return drawn(Bars(Scale(0, 9), [Lane("", [])], "", extra=keyed), 360).height
+
+    assert height("1 ", "") < height("1,234 GB of memory ", "")
+    assert height("1 ", "1,234 GB of memory #123456") == height("1,234 GB of memory ", "")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_tables_values_stand_below_their_heads_and_its_result_below_a_line(width: int) -> None:
+    rows = {"one step": ["5.2 s", "7.4 s"], "all of the steps": ["14 days", "20 days"]}
+    seen = drawn(Table(["fast", "slow"], rows), width)
+    for i, head in enumerate(("fast", "slow")):
+        assert all(abs(seen.text(x[i]).right - seen.text(head).right) < 1 for x in rows.values())
+    [line] = seen.of_kind("line")
+    assert seen.text("one step").bottom < line.down < seen.text("all of the steps").top
+    assert seen.text("all of the steps").right < seen.text("14 days").left
+    assert seen.text("20 days").right <= line.right + 1 <= width - 13
