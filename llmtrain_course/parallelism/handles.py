@@ -21,9 +21,17 @@ from llmtrain_course.parallelism.pictures import (
     step_bar,
     who_sends,
 )
-from llmtrain_course.parallelism.pipeline import MICRO_BATCHES, ROOM, STAGES, pipeline
+from llmtrain_course.parallelism.pipeline import (
+    MICRO_BATCHES,
+    NARROW,
+    ROOM,
+    STAGES,
+    WIDE,
+    Layout,
+    pipeline,
+)
 from llmtrain_course.plan.handles import RECOMPUTED
-from llmtrain_course.plan.pictures import NARROW, WIDE, Layout, parts_of
+from llmtrain_course.plan.pictures import parts_of
 from llmtrain_helpers import published, units
 from llmtrain_helpers.batch import StepTime, accumulation_steps, data_parallel_size
 from llmtrain_helpers.communication import bandwidth_of

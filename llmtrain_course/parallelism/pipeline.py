@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from llmtrain_course.kit.drawing import COLORS, GREY, Drawing, fits, ghost, hatched, rect, text
 from llmtrain_course.parallelism.formulas import Schedule, Turn, pipeline_schedule
-from llmtrain_course.plan.pictures import NARROW, WIDE, Key, Layout, color_key
 from llmtrain_helpers import units
 
 FORWARD, BACKWARD = COLORS["weights"], COLORS["gradients"]
@@ -15,6 +14,32 @@ FORWARD, BACKWARD = COLORS["weights"], COLORS["gradients"]
 
 STAGES, MICRO_BATCHES, ROOM = 8, 12, 16
 """The most stages and micro-batches, and both together, for which there is room."""
+
+
+class Layout(NamedTuple):
+    """How wide a drawing is, and whether a verdict stands below its title."""
+
+    width: int
+    stacked: bool
+
+
+WIDE, NARROW = Layout(640, False), Layout(360, True)
+"""As on a page, and as on a telephone."""
+
+Key = list[tuple[str, float, str]]
+
+
+def color_key(parts: Iterable[tuple[str, float, str]], y: float, layout: Layout) -> str:
+    """Colour, opacity and label of each part, in as many rows as it takes."""
+    svg, x = "", 16.0
+    for color, opacity, label in parts:
+        wide = 20 + 7.84 * len(label)
+        if x > 16 and x + wide > layout.width - 8:
+            x, y = 16.0, y + 22
+        svg += rect(x, y - 12, 14, 14, color, opacity=opacity)
+        svg += text(x + 20, y, label, 14)
+        x += wide + 14
+    return svg
 
 
 class Clock(NamedTuple):

@@ -10,10 +10,11 @@ from typing import Any, Unpack
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.drawing import STEP_PARTS
 from llmtrain_course.kit.formulas import published_model
+from llmtrain_course.kit.handle import Shown, handle, slider
+from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_course.parallelism.formulas import idle_share
-from llmtrain_course.plan import pictures as drawings
 from llmtrain_course.plan.formulas import in_time, rounded_down, share_of_peak
-from llmtrain_course.plan.pictures import NARROW, WIDE, Layout
+from llmtrain_course.plan.pictures import answers, format_days, promise
 from llmtrain_helpers import units
 from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.model.transformer import Transformer
@@ -197,7 +198,7 @@ def planned(setting: Setting) -> Plan:
     return plan.calibrated(step) if step else plan
 
 
-def render(setting: Setting, before: Setting | None = None, layout: Layout = WIDE) -> common.Answer:
+def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -> common.Answer:
     """Sentence, picture, tables and the call in code; and advice to be taken."""
     plan, days = planned(setting), setting.days
     previous = planned(before) if before else None
@@ -207,7 +208,7 @@ def render(setting: Setting, before: Setting | None = None, layout: Layout = WID
     html = "".join(
         [
             common.sentence(_sentence(plan, days, previous)),
-            drawings.answers(plan, days, previous, layout).inline_svg(),
+            answers(plan, days, previous).drawing(width).inline_svg(),
             f"<p>{_money(plan)}</p>",
             '<div style="display:flex;flex-wrap:wrap;column-gap:32px">',
             common.folded("The numbers", _tables(plan)),
@@ -221,7 +222,7 @@ def render(setting: Setting, before: Setting | None = None, layout: Layout = WID
 
 def _days(plan: Plan) -> str:
     """The days that can be promised."""
-    return drawings.format_days(plan.first_run.greatest)
+    return format_days(plan.first_run.greatest)
 
 
 def _sentence(plan: Plan, days: float, previous: Plan | None) -> str:
@@ -430,71 +431,40 @@ PANEL = common.Panel(
     _SETTINGS,
     ("A pipeline of 4 stages", "70B on 8 H100"),
     render,
-    narrow=partial(render, layout=NARROW),
+    narrow=partial(render, width=PHONE),
 )
 
 
 # --- handles
 
 
-@dataclass(frozen=True)
-class Month:
-    """A model, tokens and GPUs for a month, all else as the page has it."""
-
-    model: str = "Llama-3.1-8B"
-    tokens: int = 10**12
-    num_gpus: int = 64
-
-    @property
-    def plan(self) -> Plan:
-        """The plan on H100, with ZeRO 3 and nothing recomputed."""
-        return planned(Setting(self.model, num_gpus=self.num_gpus, tokens=self.tokens))
-
-
 DAYS = Setting().days
 """The month that the page plans for."""
 
 
-def _draw_month(now: Month, before: Month | None = None, layout: Layout = WIDE) -> str:
-    previous = before.plan if before and before != now else None
-    picture = drawings.answers(now.plan, DAYS, previous, layout)
-    return common.pictured(picture, _sentence(now.plan, DAYS, None))
+def plan_of_month(model: str, tokens: int, num_gpus: int) -> Plan:
+    """A plan on H100, with ZeRO 3 and nothing recomputed, all else as the page has it."""
+    return planned(Setting(model, num_gpus=num_gpus, tokens=tokens))
 
 
-MONTH = common.Handle(
+@handle(
+    "A model, tokens and GPUs: is it in time, does it fit?",
+    model=controls.choice(
+        "Model", "One of three sizes.", ("Llama-3.2-1B", "Llama-3.1-8B", "Llama-3.1-70B")
+    ),
+    tokens=replace(
+        controls.TOKENS, least=10**9, stops=controls.steps(10**10, 10**13, 1, 1.5, 2, 3, 5, 7)
+    ),
+    num_gpus=replace(controls.GPUS, most=512, stops=controls.doublings(8, 512)),
     book=({}, {"tokens": 700_000_000_000}),
-    title="A model, tokens and GPUs: is it in time, does it fit?",
-    controls={
-        "model": controls.choice(
-            "Model", "One of three sizes.", ("Llama-3.2-1B", "Llama-3.1-8B", "Llama-3.1-70B")
-        ),
-        "tokens": replace(
-            controls.TOKENS, least=10**9, stops=controls.steps(10**10, 10**13, 1, 1.5, 2, 3, 5, 7)
-        ),
-        "num_gpus": replace(controls.GPUS, most=512, stops=controls.doublings(8, 512)),
-    },
-    settings={"": Month()},
-    draw=_draw_month,
-    narrow=partial(_draw_month, layout=NARROW),
 )
-
-
-@dataclass(frozen=True)
-class Promise:
-    """Whose software trains, and the seconds of a measured step, 0 where there is none."""
-
-    software: Software = "any"
-    seconds: float = 0
-
-    @property
-    def estimate(self) -> Plan:
-        """The page's plan with this software."""
-        return planned(Setting(software=self.software))
-
-    @property
-    def plan(self) -> Plan:
-        """The same with the measured step in it."""
-        return self.estimate.calibrated(self.seconds) if self.seconds else self.estimate
+def month(
+    model: str = "Llama-3.1-8B", tokens: int = 10**12, num_gpus: int = 64, previous: Any = None
+) -> Shown:
+    """The days and the bytes of a model, tokens and GPUs, against a month and a chip."""
+    plan = plan_of_month(model, tokens, num_gpus)
+    before = plan_of_month(**vars(previous)) if previous else None
+    return answers(plan, DAYS, before), _sentence(plan, DAYS, None)
 
 
 @cache
@@ -503,43 +473,36 @@ def _others() -> tuple[OtherRun, ...]:
     return tuple(others_days(planned(Setting())))
 
 
-def _draw_promise(now: Promise, before: Promise | None, layout: Layout = WIDE) -> str:
-    plan, others = now.plan, _others()
-    if now.seconds:
-        text = (
-            f"The run's steps take {units.duration(plan.days_of_steps.likely * units.DAY)}, with "
-            f"u = {units.share(share_of_peak(plan, plan.days_of_steps.likely))}, and overhead adds "
-            f"to that. <b>Promise {_days(plan)}.</b>"
-        )
-    else:
-        faster = sum(run.days <= plan.first_run.greatest for run in others)
-        text = (
-            f"Nothing is measured. <b>Promise {_days(plan)}</b>: {faster} of {len(others)} "
-            "published runs would have kept it. "
-            f"Then u = {units.share(share_of_peak(plan, plan.first_run.greatest))}."
-        )
-    return common.pictured(drawings.promise(plan, now.estimate, others, DAYS, layout), text)
-
-
-MEASURED_STEP = common.Handle(
+@handle(
+    "What others took, and what one step of your own says",
+    software=controls.choice(
+        "Software", "Whose trains: NVIDIA's Megatron-Core, somebody else's, or any.", SOFTWARE
+    ),
+    seconds=slider(
+        "Your step",
+        "Seconds that you measured for one step; 0 if you have none.",
+        (0, 5, 5.5, 6, 6.5, 7, 7.5, 8, 8.5, 9, 9.5, 10, 11, 12),
+        unit="s",
+        most=15,
+        zero="not measured",
+    ),
     book=({}, {"seconds": 8}),
-    title="What others took, and what one step of your own says",
-    controls={
-        "software": controls.choice(
-            "Software", "Whose trains: NVIDIA's Megatron-Core, somebody else's, or any.", SOFTWARE
-        ),
-        "seconds": common.Control(
-            "Your step",
-            "Seconds that you measured for one step; 0 if you have none.",
-            unit="s",
-            least=0,
-            most=15,
-            whole=False,
-            zero="not measured",
-            stops=(0, 5, 5.5, 6, 6.5, 7, 7.5, 8, 8.5, 9, 9.5, 10, 11, 12),
-        ),
-    },
-    settings={"": Promise()},
-    draw=_draw_promise,
-    narrow=partial(_draw_promise, layout=NARROW),
 )
+def measured_step(software: Software = "any", seconds: float = 0) -> Shown:
+    """The days that may be promised for the page's plan, without and with a measured step."""
+    estimate, others = planned(Setting(software=software)), _others()
+    plan = estimate.calibrated(seconds) if seconds else estimate
+    picture = promise(plan, estimate, others, DAYS)
+    if seconds:
+        days = plan.days_of_steps.likely
+        return picture, (
+            f"The run's steps take {units.duration(days * units.DAY)}, with u = "
+            f"{units.share(share_of_peak(plan, days))}, and overhead adds to that. "
+            f"<b>Promise {_days(plan)}.</b>"
+        )
+    faster = sum(run.days <= plan.first_run.greatest for run in others)
+    return picture, (
+        f"Nothing is measured. <b>Promise {_days(plan)}</b>: {faster} of {len(others)} "
+        "published runs would have kept it. "
+        f"Then u = {units.share(share_of_peak(plan, plan.first_run.greatest))}."
+    )

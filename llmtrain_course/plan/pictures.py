@@ -1,24 +1,15 @@
-"""Drawings of chapter 08: days and bytes against what there is, a promise."""
+"""Pictures of chapter 08: days and bytes against what there is, and what may be promised."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
-from llmtrain_course.kit.drawing import (
-    COLORS,
-    GREY,
-    Drawing,
-    circle,
-    fits,
-    ghost,
-    hatched,
-    line,
-    rect,
-    round_step,
-    text,
-)
+from llmtrain_course.kit.drawing import COLORS, round_step
+from llmtrain_course.kit.lanes import Bars, Lane, Limit, Point, Span
+from llmtrain_course.kit.layout import Below, Picture, Swatch, Table, patch
+from llmtrain_course.kit.scale import Scale
 from llmtrain_course.plan.formulas import in_time
 from llmtrain_helpers import units
 from llmtrain_helpers.plan.pace import stops
@@ -26,79 +17,19 @@ from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.results import Interval
 from research.utilizations import OtherRun
 
-BLUE = COLORS["weights"]
-"""What is the learner's own."""
-
-
-# --- what all of them share: axes, keys, spans
-
-
-class Layout(NamedTuple):
-    """How wide a drawing is, and whether a verdict stands below its title."""
-
-    width: int
-    stacked: bool
-
-
-WIDE, NARROW = Layout(640, False), Layout(360, True)
-"""As on a page, and as on a telephone."""
+BLUE, RED = COLORS["weights"], COLORS["gradients"]
+"""What's the learner's own, or a whole run; and runs whose hours are less certain."""
 
 REACH = 1.6
 """How far an axis goes, in multiples of what there is."""
 
 
-class Axis(NamedTuple):
-    """A scale from 0 to `most`, between two places of the drawing."""
-
-    left: float
-    right: float
-    most: float
-
-    def at(self, value: float) -> float:
-        """The place of a value; of one beyond the scale, its end."""
-        return self.left + (self.right - self.left) * min(float(value) / self.most, 1)
-
-    def ticks(self, y: float, unit: str) -> str:
-        """The line below the bars with its numbers, the unit at the last."""
-        step = round_step(self.most, 8 if self.right > 400 else 5)
-        svg, last = line(self.left, y, self.right, y), int(self.most / step)
-        for i in range(last + 1):
-            x, label = self.at(i * step), f"{i * step:,.0f}" if step >= 1 else f"{i * step:g}"
-            svg += line(x, y, x, y + 6)
-            label += f" {unit}" if i == last else ""
-            half = 4 * len(label)
-            svg += text(max(min(x, self.right + 14 - half), half), y + 21, label, 14, "middle")
-        return svg
-
-
-def _beyond(axis: Axis, value: float, y: float) -> str:
-    """A break and an arrow at the end of a bar that is longer than the scale."""
-    if value <= axis.most:
-        return ""
-    x = axis.right - 48
-    svg = "".join(line(x + 8 * i, y + 14, x + 8 * i + 10, y - 26, stroke_width=3) for i in range(2))
-    return svg + text(axis.right - 6, y, "→", 18, "end", "#FFFFFF", font_weight=700)
-
-
-def color_key(parts: Iterable[tuple[str, float, str]], y: float, layout: Layout) -> str:
-    """Colour, opacity and label of each part, in as many rows as it takes."""
-    svg, x = "", 16.0
-    for color, opacity, label in parts:
-        wide = 20 + 7.84 * len(label)
-        if x > 16 and x + wide > layout.width - 8:
-            x, y = 16.0, y + 22
-        svg += rect(x, y - 12, 14, 14, color, opacity=opacity)
-        svg += text(x + 20, y, label, 14)
-        x += wide + 14
-    return svg
-
-
-def _heading(title: str, verdict: str, y: float, layout: Layout) -> str:
-    """A title, and what there is to say of it: beside it, or below."""
-    svg = text(16, y, title, 16, font_weight=700)
-    if layout.stacked:
-        return svg + text(16, y + 22, verdict, 15)
-    return svg + text(layout.width - 16, y, verdict, 16, "end", font_weight=700)
+def _axis(most: float, unit: str) -> Scale:
+    """A scale from 0, with the unit at its last number."""
+    step = round_step(most, 7)
+    ticks = [step * i for i in range(int(most / step) + 1)]
+    labels = {tick: f"{tick:,.10g}" for tick in ticks}
+    return Scale(0, most, ticks=labels | {ticks[-1]: f"{labels[ticks[-1]]} {unit}"})
 
 
 def format_span(span: Interval) -> str:
@@ -121,36 +52,24 @@ def format_days(days: float) -> str:
 # --- two answers: days and bytes, against what there is
 
 
-def answers(plan: Plan, days: float, before: Plan | None = None, layout: Layout = WIDE) -> Drawing:
+def answers(plan: Plan, days: float, before: Plan | None = None) -> Picture:
     """The days of a run and the bytes on a GPU, each as a bar against what there is.
 
     The bar of days ends with what may be promised, `Plan.first_run`. Dashed outlines
     show the plan `before`.
     """
-    far = 22 if layout.stacked else 0
-    time = _time(plan, days, before, layout)
-    lower = 132 + 2 * far
-    body = time + _memory(plan, before, lower, layout)
     words = (
         f"{_time_in_words(plan, days)} Each GPU holds {units.gigabytes(plan.memory.total)} of "
         f"{units.gigabytes(plan.card)} at the {plan.phase}: "
         f"{', '.join(f'{word} {units.gigabytes(x)}' for word, x in parts_of(plan).items())}. "
         f"{_capitalized(memory_verdict(plan))}."
     )
-    return Drawing(body, layout.width, _foot(lower, layout), words)
+    return Below([_time(plan, days, before), _memory(plan, before)], words, gap=8)
 
 
 def _capitalized(verdict: str) -> str:
     """Begin a sentence with a verdict, without its sign."""
     return verdict[2].upper() + verdict[3:]
-
-
-def _foot(lower: float, layout: Layout) -> int:
-    """Where a drawing ends whose memory begins here: below the key, which takes three rows at most.
-
-    It's the same for every plan, so that nothing jumps.
-    """
-    return int(lower + (264 if layout.stacked else 182))
 
 
 def time_verdict(plan: Plan, days: float) -> str:
@@ -175,78 +94,68 @@ def _time_in_words(plan: Plan, days: float) -> str:
     return f"{estimate}; promise {format_days(plan.first_run.greatest)}. You have {days:,g} days."
 
 
-def _time(plan: Plan, days: float, before: Plan | None, layout: Layout) -> str:
+def _time(plan: Plan, days: float, before: Plan | None) -> Picture:
     """The days up to the promise as a bar, against those that there are."""
-    axis = Axis(16, layout.width - 16, REACH * days)
-    y = 72 if layout.stacked else 50
-    promise = plan.first_run.greatest
-    svg = _heading("days to promise", time_verdict(plan, days), 20, layout)
-    bar, key = _spent(plan, axis, y, 30)
-    svg += bar + _beyond(axis, promise, y + 21)
+    axis, promise = _axis(REACH * days, "days"), plan.first_run.greatest
+    spans = [*_spent(plan, axis)]
     if before and before.first_run.greatest != promise:
-        was = axis.at(before.first_run.greatest)
-        svg += ghost(axis.left, y - 4, was - axis.left, 38, "before")
-    svg += _limit(axis, days, y, f"you have {days:,g} days")
-    return svg + axis.ticks(y + 34, "days") + color_key(key, y + 74, layout)
+        spans.append(Span(0, before.first_run.greatest, title="before", previous=True))
+    return Bars(
+        axis,
+        [Lane("", spans, cuts=True)],
+        limits=[Limit(days, f"you have {days:,g} days", width=3)],
+        heading="days to promise",
+        verdict=time_verdict(plan, days),
+    )
 
 
-Key = list[tuple[str, float, str]]
-
-
-def _spent(plan: Plan, axis: Axis, y: float, high: float) -> tuple[str, Key]:
-    """The bar up to the promise: of steps and overhead, or of what is least and likely."""
-    latest = plan.first_run.greatest
+def _spent(plan: Plan, axis: Scale) -> Iterator[Span]:
+    """The days up to the promise: of steps and overhead, or what is least and likely."""
+    start, latest = 0.0, plan.first_run.greatest
     if plan.measured:
-        parts = [(plan.days_of_steps.likely, 1.0, "steps"), (latest, 0.4, "overhead")]
+        parts = [("steps", plan.days_of_steps.likely, 1.0), ("overhead", latest, 0.4)]
     else:
         span = plan.days
-        parts = [(span.least, 1.0, "at least"), (span.likely, 0.62, "likely")]
-        parts.append((latest, 0.32, "at most"))
-    parts = [part for i, part in enumerate(parts) if not i or parts[i - 1][0] < axis.most]
-    svg, start = "", 0.0
-    for end, opacity, word in parts:
-        x = axis.at(start)
-        svg += rect(
-            x, y, axis.at(end) - x, high, BLUE, f"{word}: to {format_days(end)}", opacity=opacity
-        )
+        parts = [("at least", span.least, 1.0), ("likely", span.likely, 0.62)]
+        parts.append(("at most", latest, 0.32))
+    for word, end, opacity in parts:
+        title, beyond = f"{word}: to {format_days(end)}", start >= axis.high
+        yield Span(start, end, BLUE, title=title, name=word, opacity=opacity, hidden=beyond)
         start = end
-    return svg, [(BLUE, opacity, word) for _, opacity, word in parts]
 
 
-def _limit(axis: Axis, value: float, y: float, label: str) -> str:
-    """The line of what there is, with its label above."""
-    x = axis.at(value)
-    return line(x, y - 6, x, y + 34, stroke_width=3) + text(x, y - 10, label, 14, "middle")
-
-
-def _memory(plan: Plan, before: Plan | None, top: float, layout: Layout) -> str:
+def _memory(plan: Plan, before: Plan | None) -> Picture:
     """What a GPU holds, part after part, against the chip's memory and its reserve."""
-    chip, total = float(plan.card), float(plan.memory.total)
-    axis = Axis(16, layout.width - 16, REACH * chip / 1e9)
-    y = top + (72 if layout.stacked else 50)
-    title = f"memory of a GPU, at the {plan.phase}"
-    svg = _heading(title, memory_verdict(plan), top + 20, layout)
-    edge, free = axis.at(chip / 1e9), axis.at((chip - plan.reserve) / 1e9)
-    svg += rect(free, y, edge - free, 30, GREY, "the reserve", opacity=0.15)
-    svg += hatched(free, y, edge - free, 30, 10)
-    filled = 0.0
-    for word, size in parts_of(plan).items():
-        x, filled = axis.at(filled / 1e9), filled + size
-        wide = axis.at(filled / 1e9) - x
-        svg += rect(x, y, wide, 30, _color(word), f"{word}: {units.gigabytes(size)}")
-        near = edge - x if x < edge < x + wide else wide  # of a part across the chip's line
-        if fits(word, near - 10, 14):
-            svg += text(x + near / 2, y + 20, word, 14, "middle", "#FFFFFF")
-    svg += _beyond(axis, total / 1e9, y + 21)
-    if before and before.memory.total != total:
-        was = axis.at(before.memory.total / 1e9)
-        svg += ghost(axis.left, y - 4, was - axis.left, 38, "before")
-    svg += _limit(axis, chip / 1e9, y, f"the chip has {units.gigabytes(chip)}")
-    svg += axis.ticks(y + 34, "GB")
-    key: Key = [
-        (_color(word), 1, f"{word} {units.gigabytes(x)}") for word, x in parts_of(plan).items()
-    ]
-    return svg + color_key(key, y + 74, layout)
+    chip, end, parts = float(plan.card) / 1e9, 0.0, parts_of(plan)
+    reserve = Span(chip - plan.reserve / 1e9, chip, title="the reserve", hatch=True)
+    spans = [reserve]
+    for word, size in parts.items():
+        start, end = end, end + size / 1e9
+        title = f"{word}: {units.gigabytes(size)}"
+        spans.append(Span(start, end, _color(word), word, title))
+    if before and before.memory.total != plan.memory.total:
+        spans.append(Span(0, before.memory.total / 1e9, title="before", previous=True))
+    passing = next((word for word in _PASSING.values() if word in parts), _PASSING["loss"])
+    keyed = [_keyed(word, parts.get(word)) for word in (*_STATES, passing, "main gradients")]
+    keyed.insert(len(_STATES), replace(reserve, name="reserve").swatch())
+    return Bars(
+        _axis(REACH * chip, "GB"),
+        [Lane("", spans, cuts=True)],
+        limits=[Limit(chip, f"the chip has {units.gigabytes(plan.card)}", width=3)],
+        heading=f"memory of a GPU, at the {plan.phase}",
+        verdict=memory_verdict(plan),
+        extra=keyed,
+    )
+
+
+_STATES = "weights", "gradients", "main weights", "optimizer", "activations", "logits"
+"""The parts that most plans have. The key has a place for each, so that nothing jumps."""
+
+
+def _keyed(word: str, size: float | None) -> Swatch:
+    """A part in the key, if it's there, with room for a size that's as long as any other."""
+    label = f"{word} {units.gigabytes(size or 0)}"
+    return patch(_color(word), label, hidden=size is None)._replace(longest=f"{word} 0.00 MB")
 
 
 def parts_of(plan: Plan) -> dict[str, float]:
@@ -281,72 +190,61 @@ def memory_verdict(plan: Plan) -> str:
 
 # --- a promise, before and after a step is measured
 
-_ROWS, _STACKED = ((58, 26), (126, 22), (182, 30)), ((110, 26), (192, 22), (262, 30))
-"""Where the rows of the promise stand, and how high their bars are; with words above them."""
 
-_OTHERWISE = COLORS["gradients"]
-"""Runs whose hours hold more than the run, or were counted up from steps."""
-
-
-def promise(
-    plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: float, layout: Layout = WIDE
-) -> Drawing:
+def promise(plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: float) -> Picture:
     """What others took, what steps take, and what follows: all in days of one plan.
 
     `unmeasured` is the plan without its measured step, whose interval fades behind it.
     """
-    axis = Axis(16 if layout.stacked else 176, layout.width - 16, 75)
-    rows, floor = (_STACKED, 294) if layout.stacked else (_ROWS, 214)
-    faint = 0.25 if plan.measured else 1.0
-    seconds = unmeasured.seconds_per_iteration
-    ends = units.digits(seconds.least, 2), units.digits(seconds.greatest, 2)
-    labels = [
-        ("published runs", "in days of yours"),
-        ("steps alone", f"others: {ends[0]} to {ends[1]} s"),
-        ("your promise", format_days(plan.first_run.greatest)),
+    axis, faint = _axis(75, "days"), 0.25 if plan.measured else 1.0
+    seconds, steps = unmeasured.seconds_per_iteration, float(plan.iterations) / units.DAY
+    step, ends = plan.seconds_per_iteration.likely, (seconds.least, seconds.greatest)
+    whose = f"others: {' to '.join(units.digits(end, 2) for end in ends)} s"
+    if plan.measured:
+        whose = f"yours: {units.duration(step)}"
+    of_others = Span(
+        seconds.least * steps,
+        seconds.greatest * steps,
+        title="steps of others",
+        opacity=0.6 * faint,
+    )
+    own = Point(step * steps, BLUE, title="your step", size=9, hidden=not plan.measured)
+    lanes = [
+        Lane(
+            "",
+            [*_dots(others, faint)],
+            group="published runs, in days of yours",
+            piled=True,
+            height=76,
+        ),
+        Lane("", [of_others, own], group=f"steps alone, {whose}", height=24),
+        Lane(
+            "", [*_spent(plan, axis)], group=f"your promise: {format_days(plan.first_run.greatest)}"
+        ),
     ]
-    if plan.measured:
-        step = units.duration(plan.seconds_per_iteration.likely)
-        labels[1] = ("steps alone", f"yours: {step}")
-    svg = ""
-    for i, ((y, _), (head, note)) in enumerate(zip(rows, labels, strict=True)):
-        if layout.stacked:
-            y -= 24 if i else 66  # above the dots, seven at most
-        svg += text(16, y, head, 15, font_weight=700)
-        note_at = (layout.width - 16, y) if layout.stacked else (16, y + 20)
-        svg += text(*note_at, note, 14, "end" if layout.stacked else "start")
-    svg += _dots(others, axis, rows[0][0] + 14, faint)
-
-    steps = float(plan.iterations) / units.DAY
-    y, high = rows[1][0] - 8, rows[1][1]
-    x = axis.at(seconds.least * steps)
-    wide = axis.at(seconds.greatest * steps) - x
-    svg += rect(x, y, wide, high, GREY, "steps of others", opacity=0.6 * faint)
-    if plan.measured:
-        mark = axis.at(plan.seconds_per_iteration.likely * steps)
-        svg += rect(mark - 3, y - 4, 6, high + 8, BLUE, "your step")
-    bar, key = _spent(plan, axis, rows[2][0] - 10, rows[2][1])
-    svg += bar
-    for i, (color, label) in enumerate([(BLUE, "a whole run"), (_OTHERWISE, "less certain")]):
-        x, y = (22 if layout.stacked else 400) + 118 * i, floor + (92 if layout.stacked else 48)
-        svg += circle(x, y - 5, 5, color, opacity=faint) + text(x + 12, y, label, 14)
-    late = axis.at(days)
-    svg += line(late, 20, late, floor, stroke_width=3)
-    svg += text(late, 14, f"you have {days:g} days", 14, "middle")
-    svg += axis.ticks(floor, "days") + color_key(key, floor + 48, layout)
-
-    top = floor + (128 if layout.stacked else 84)
     table = _from_steps_to_days(plan)
-    svg += _table(table, top, layout)
     in_words = "; ".join(f"{name} {', '.join(values)}" for name, values in table.items())
-
     last = others[-1]
     words = (
         f"{len(others)} published runs would have taken {format_days(others[0].days)} "
         f"({others[0].name}) to {format_days(last.days)} ({last.name}) for this plan. "
         f"{_time_in_words(plan, days)} Fast, likely and slow: {in_words}."
     )
-    return Drawing(svg, layout.width, top + _ROW * len(table) + 10, words)
+    limit = Limit(days, f"you have {days:g} days", width=3)
+    return Below(
+        [Bars(axis, lanes, limits=[limit]), Table(("fast", "likely", "slow"), table)], words
+    )
+
+
+def _dots(others: Sequence[OtherRun], opacity: float) -> Iterator[Point]:
+    """A dot for each run at its days; the two slowest have their names."""
+    *_, slow, last = others
+    names = {slow.name: slow.name, last.name: f"{last.name} →"}
+    for run in others:
+        kind = (BLUE, "a whole run") if run.whole else (RED, "less certain")
+        title, label = f"{run.name}: {format_days(run.days)}", names.get(run.name, "")
+        color, name = kind
+        yield Point(run.days, color, label, title, name, size=4.5, opacity=opacity)
 
 
 def _from_steps_to_days(plan: Plan) -> dict[str, list[str]]:
@@ -361,43 +259,3 @@ def _from_steps_to_days(plan: Plan) -> dict[str, list[str]]:
         name: [unit(x) for x in (span.least, span.likely, span.greatest)]
         for name, (span, unit) in spans.items()
     }
-
-
-_ROW = 25
-"""The height of a table's row."""
-
-
-def _table(rows: Mapping[str, Sequence[str]], top: float, layout: Layout) -> str:
-    """A table of three columns, its head at the `top`, with a line above the result."""
-    columns = (180, 262, 344) if layout.stacked else (290, 420, 550)
-    svg = "".join(
-        text(x, top, head, 14, "end")
-        for x, head in zip(columns, ("fast", "likely", "slow"), strict=True)
-    )
-    for i, (name, values) in enumerate(rows.items(), 1):
-        y = top + _ROW * i
-        weight = 700 if i == len(rows) else 400
-        svg += text(16, y, name, 15, font_weight=weight)
-        for x, value in zip(columns, values, strict=True):
-            svg += text(x, y, value, 15, "end", font_weight=weight)
-    y = top + _ROW * len(rows) - 18
-    return svg + line(16, y, columns[-1], y)
-
-
-def _dots(others: Sequence[OtherRun], axis: Axis, y: float, opacity: float) -> str:
-    """A dot for each run at its days, above one that is too near."""
-    svg, places = "", list[tuple[float, int]]()
-    for run in others:
-        x = axis.at(run.days)
-        floor = next(k for k in range(9) if all(abs(x - u) > 10 or k != j for u, j in places))
-        places.append((x, floor))
-        label = f"{run.name}: {format_days(run.days)}"
-        fill = BLUE if run.whole else _OTHERWISE
-        svg += circle(x, y - 10 * floor, 5, fill, label, opacity=opacity)
-    last = others[-1]
-    if last.days > axis.most:
-        svg += text(axis.right + 8, y + 20, f"{last.name} →", 14, "end", opacity=max(opacity, 0.6))
-    slow = others[-2]
-    return svg + text(
-        axis.at(slow.days), y - 12, slow.name, 14, "middle", opacity=max(opacity, 0.6)
-    )

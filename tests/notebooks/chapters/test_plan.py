@@ -12,7 +12,7 @@ import pytest
 from llmtrain_course.duration.handles import DOUBTFUL, shares_of_runs
 from llmtrain_course.panels import HANDLES
 from llmtrain_course.plan.formulas import rounded_down, share_of_peak
-from llmtrain_course.plan.handles import Month, Setting, planned
+from llmtrain_course.plan.handles import Setting, plan_of_month, planned
 from llmtrain_course.plan.pictures import answers
 from llmtrain_helpers import advise, plan_run, published, units
 from llmtrain_helpers.duration import UTILIZATIONS
@@ -211,7 +211,7 @@ def test_the_bytes_that_the_page_types() -> None:
 @pytest.mark.parametrize("size", ["Llama-3.2-1B", "Llama-3.1-8B", "Llama-3.1-70B"])
 def test_the_months_models_are_fullest_at_the_loss(size: str) -> None:
     for num_gpus in (8, 64, 512):
-        assert Month(size, num_gpus=num_gpus).plan.phase == "loss"
+        assert plan_of_month(size, 10**12, num_gpus).phase == "loss"
 
 
 def test_how_far_the_page_trusts_the_order() -> None:
@@ -240,7 +240,7 @@ def test_a_first_run_is_as_slow_as_the_page_says() -> None:
     for size in ("Llama-3.2-1B", "Llama-3.1-8B"):
         made = planned(Setting(size, num_gpus=64, tokens=10**12))
         assert made.first_run == made.days
-        drawn = answers(made, 30).body
+        drawn = answers(made, 30).drawing().body
         for word in ("at least", "likely", "at most"):
             assert f">{word}<" in drawn
         assert ">a first run<" not in drawn
