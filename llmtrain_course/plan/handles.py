@@ -496,13 +496,13 @@ def measured_step(software: Software = "any", seconds: float = 0) -> Shown:
     if seconds:
         days = plan.days_of_steps.likely
         return picture, (
-            f"The run's steps take {units.duration(days * units.DAY)}, with u = "
-            f"{units.share(share_of_peak(plan, days))}, and overhead adds to that. "
+            f"The run's steps take {units.duration(days * units.DAY)}, at "
+            f"{units.share(share_of_peak(plan, days))} of the peak, and overhead adds to that. "
             f"<b>Promise {_days(plan)}.</b>"
         )
     faster = sum(run.days <= plan.first_run.greatest for run in others)
     return picture, (
         f"Nothing is measured. <b>Promise {_days(plan)}</b>: {faster} of {len(others)} "
         "published runs would have kept it. "
-        f"Then u = {units.share(share_of_peak(plan, plan.first_run.greatest))}."
+        f"That is {units.share(share_of_peak(plan, plan.first_run.greatest))} of the peak."
     )

@@ -464,6 +464,8 @@ def test_a_point_can_be_its_label_alone() -> None:
     seen = drawn(Bars(Scale(0, 4), [lane]))
     assert not seen.of_kind("circle")
     assert 0 < seen.text("for every product").left - seen.filled(INKS[0])[0].right < 20
+
+
 def test_points_of_a_pile_stand_on_those_that_they_would_cover_and_their_names_above() -> None:
     points = [Point(x, INKS[0], name, f"at {x}") for x, name in ((1, ""), (1.1, "one"), (5, "two"))]
     lane = Lane("", points, piled=True, height=60)

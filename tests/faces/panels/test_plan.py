@@ -269,7 +269,10 @@ def test_a_promise_is_nearer_with_known_software_and_a_measured_step() -> None:
         assert words in html
         assert f">steps alone, others: {steps}<" in html
     measured = promise.render(seconds=7.5)
-    assert "The run's steps take 20.7 days, with u = 43 %, and overhead adds to that." in measured
+    assert (
+        "The run's steps take 20.7 days, at 43 % of the peak, and overhead adds to that."
+        in measured
+    )
     assert "<b>Promise 34 days.</b>" in measured
     slow = promise.answer({**promise.default, "seconds": 0.5})
     assert "less than the FLOPs of an iteration take at the whole peak" in slow.problem
