@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import Sequence
 from inspect import getmodule, signature
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from bs4 import BeautifulSoup, Tag
 from markup import parse, read
 from reference import PAGE as REFERENCE
 
+from llmtrain_course.cells import needed
 from llmtrain_course.kit.drawing import of_saved
+from llmtrain_course.kit.layout import PHONE, Picture
 from llmtrain_course.page import PANELS_AND_HANDLES
 
 HERE = Path(__file__).parent
@@ -63,10 +66,10 @@ def draw(page: BeautifulSoup) -> None:
         saved.replace_with(parse(of_saved(day["src"], day["alt"]).inline_svg()))
     for live in page.select("section.live-panel[data-word]"):
         add_narrow(live.parent.select_one(".live-saved"), str(live["data-word"]))
+    cells = [cell.get_text() for cell in page.select(".cell_input pre")]
     for drawn in page.select(".live-source svg.wt"):
-        cells = [cell.get_text() for cell in page.select(".cell_input pre")]
-        imports = next((cell for cell in cells if cell.startswith(("from ", "import "))), "")
-        add_narrow_of_cell(drawn, imports, drawn.find_parent(class_="cell").pre.get_text())
+        source = drawn.find_parent(class_="cell").pre.get_text()
+        add_narrow_of_cell(drawn, cells[: cells.index(source)], source)
 
 
 def add_narrow(saved: Tag, word: str) -> None:
@@ -78,16 +81,23 @@ def add_narrow(saved: Tag, word: str) -> None:
         set_beside(wide, narrow)
 
 
-def add_narrow_of_cell(wide: Tag, imports: str, source: str) -> None:
+def add_narrow_of_cell(wide: Tag, before: Sequence[str], source: str) -> None:
     """Put beside a cell's picture the narrow one that its last line draws, if it knows one."""
     lines, _, last = source.strip().rpartition("\n")
     scope: dict[str, Any] = {}
-    exec(imports, scope)
+    exec(next((cell for cell in before if cell.startswith(("from ", "import "))), ""), scope)
     draws = scope.get(last.partition("(")[0])
-    if draws and "width" in signature(draws).parameters:
+    about = signature(draws) if callable(draws) else None
+    if about and "width" in about.parameters:
         exec(lines, scope)
         drawing = eval(f"{last.removesuffix(')')}, width={getmodule(draws).NARROW})", scope)
-        set_beside(wide, parse(drawing.inline_svg()).select_one("svg.wt"))
+    elif about and about.return_annotation == Picture.__name__:
+        exec(needed(before, source), scope)
+        exec(lines, scope)
+        drawing = eval(last, scope).drawing(PHONE)
+    else:
+        return
+    set_beside(wide, parse(drawing.inline_svg()).select_one("svg.wt"))
 
 
 def set_beside(wide: Tag, narrow: Tag) -> None:
