@@ -11,7 +11,9 @@ import json
 import re
 import subprocess
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from inspect import getmodule, signature
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +71,8 @@ def draw(page: BeautifulSoup) -> None:
     cells = [cell.get_text() for cell in page.select(".cell_input pre")]
     for drawn in page.select(".live-source svg.wt"):
         source = drawn.find_parent(class_="cell").pre.get_text()
-        add_narrow_of_cell(drawn, cells[: cells.index(source)], source)
+        imports = [cell for cell in cells if cell.startswith(("from ", "import "))]
+        add_narrow_of_cell(drawn, [*imports, *cells[: cells.index(source)]], source)
 
 
 def add_narrow(saved: Tag, word: str) -> None:
@@ -85,16 +88,16 @@ def add_narrow_of_cell(wide: Tag, before: Sequence[str], source: str) -> None:
     """Put beside a cell's picture the narrow one that its last line draws, if it knows one."""
     lines, _, last = source.strip().rpartition("\n")
     scope: dict[str, Any] = {}
-    exec(next((cell for cell in before if cell.startswith(("from ", "import "))), ""), scope)
+    exec(before[0] if before else "", scope)
     draws = scope.get(last.partition("(")[0])
     about = signature(draws) if callable(draws) else None
     if about and "width" in about.parameters:
         exec(lines, scope)
         drawing = eval(f"{last.removesuffix(')')}, width={getmodule(draws).NARROW})", scope)
     elif about and about.return_annotation == Picture.__name__:
-        exec(needed(before, source), scope)
-        exec(lines, scope)
-        drawing = eval(last, scope).drawing(PHONE)
+        with redirect_stdout(StringIO()):  # what the cell prints is on the page already
+            exec(f"{needed(before, source)}\n{lines}", scope)
+            drawing = eval(last, scope).drawing(PHONE)
     else:
         return
     set_beside(wide, parse(drawing.inline_svg()).select_one("svg.wt"))
