@@ -170,6 +170,8 @@ class Path(Mark):
 
 def _cut(one: Point, other: Point) -> tuple[Point, Point] | None:
     """The part of a straight line between 0 and 1 in both directions (Liang and Barsky)."""
+    if all(0 <= share <= 1 for share in (*one, *other)):
+        return one, other
     begin, end = 0.0, 1.0
     for a, b in zip(one, other, strict=True):
         step = b - a

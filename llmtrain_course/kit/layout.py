@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -40,6 +41,7 @@ _WIDTHS = {letter: width for letters, width in _LETTERS.items() for letter in le
 """Widths of letters in a wide font (DejaVu Sans), over their size."""
 
 
+@lru_cache(8192)
 def text_width(words: str, size: float = USUAL, bold: bool = False) -> float:
     """Pixels that words need at most; the average of 0.56 a letter is the least.
 
