@@ -1,11 +1,10 @@
 """Everything that `make test` runs, on any system: python tools/test.py [pytest's options].
 
 Lint first. Then two processes side by side: one for the unit tests, one that walks the
-notebooks under strict nbval, regenerates two, holds the formulas against PyTorch and then
-drives the browser, if there is one, so that both end at about the same time. Kernels that
-start at the same moment now and then fail, so only that second process starts any. The
-first one's output streams, the second one's follows when it is done. What times processes
-of its own, with PyTorch, comes last and has the machine to itself.
+notebooks under strict nbval, regenerates two and then drives the browser, if there is
+one. Kernels that start at the same moment now and then fail, so only that second process
+starts any. The first one's output streams, the second one's follows when it is done. What
+times processes of its own, with PyTorch, comes last and has the machine to itself.
 
 Options go to both (`-k 01`, `-x`); paths among them are run alone, in one process.
 """
@@ -24,8 +23,7 @@ from tools.notebooks import refuse_another_copy
 
 ROOT = Path(__file__).parents[1]
 PYTEST = [sys.executable, "-m", "pytest"]
-GROUND_TRUTH = "tests/ground_truth"
-WALKS = ["notebooks", "tests/test_regenerate.py", GROUND_TRUTH, "tests/browser"]
+WALKS = ["notebooks", "tests/test_regenerate.py", "tests/browser"]
 TIMED = ["tests/ground_truth/test_parallel_steps.py", "tests/ground_truth/test_times.py"]
 LINT = [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]]
 NOTHING_CHOSEN = 5
@@ -45,8 +43,7 @@ def main(arguments: list[str]) -> int:
     if names_a_path(arguments):
         return subprocess.run([*PYTEST, *arguments], cwd=ROOT).returncode
     codes = side_by_side(
-        [*PYTEST, *arguments, f"--ignore={GROUND_TRUTH}"],
-        [*PYTEST, "-o", "cache_dir=.pytest_cache/walks", *arguments, *WALKS],
+        [*PYTEST, *arguments], [*PYTEST, "-o", "cache_dir=.pytest_cache/walks", *arguments, *WALKS]
     )
     if find_spec("torch"):
         codes.append(subprocess.run([*PYTEST, *arguments, *TIMED], cwd=ROOT).returncode)
