@@ -129,7 +129,8 @@ OUTLINED = {*PANELS} - {"batch"} | {
 @every_panel
 def test_a_change_leaves_an_outline_of_what_was_there_and_nothing_else_does(word: str) -> None:
     def outlines(values: dict[str, Any], before: dict[str, Any] | None) -> int:
-        return PANELS_AND_HANDLES[word].answer(values, before).html.count("stroke-dasharray=")
+        drawings = pictures(PANELS_AND_HANDLES[word].answer(values, before).html)
+        return sum(len(picture.dashed) for picture in drawings)
 
     start = dict(PANELS_AND_HANDLES[word].default)
     assert outlines(start, start) == outlines(start, None)

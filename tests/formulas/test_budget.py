@@ -122,12 +122,11 @@ def test_a_model_that_must_answer_on_a_small_card() -> None:
     assert not all(front.columns()["answers"])
     sizes = [p.parameters for p in front.points]
     at_limit = 2 * sizes[4] / 0.8  # where the weights fill what they may to the last byte
-    few = dict([*shelf().items()][:8])
     just, short = (
-        frontier(A100, 8, 30, few, serving_memory=card) for card in (at_limit, 0.9999 * at_limit)
+        frontier(A100, 8, 30, SHELF, serving_memory=card) for card in (at_limit, 0.9999 * at_limit)
     )
-    assert just.columns()["answers"] == [size <= sizes[4] for size in sizes[:8]]
-    assert short.columns()["answers"] == [size < sizes[4] for size in sizes[:8]]
+    assert just.columns()["answers"] == [size <= sizes[4] for size in sizes]
+    assert short.columns()["answers"] == [size < sizes[4] for size in sizes]
 
 
 def test_the_table_warns_where_a_law_is_asked_outside_its_runs() -> None:

@@ -58,7 +58,9 @@ def test_bits_that_flip_are_outlined() -> None:
     assert not drawn(number_of_bits(e4m3, 6)).dashed
     picture = drawn(number_of_bits(e4m3, 8, before=7.5))  # 1001 111 and 1010 000
     assert len(picture.titled("flipped")) == bin(0b1001111 ^ 0b1010000).count("1")
-    assert len(picture.titled("before", "circle")) == 1
+    [before] = picture.titled("before", "circle")
+    zero, unit = picture.text("8").across, picture.unit("8", "16", "across")
+    assert before.across == pytest.approx(zero + unit * (7.5 - 8), abs=0.2)
 
 
 # --- updates
