@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Self
 
-from llmtrain_course.kit.drawing import CARD, Style, circle, hatched, line, rect, text
+from llmtrain_course.kit.drawing import Style, circle, hatched, line, rect, text
 from llmtrain_course.kit.layout import (
     BESIDE,
     GAP,
+    HALO,
+    INK,
     PAD,
     SMALL,
     USUAL,
@@ -42,16 +44,6 @@ from llmtrain_course.kit.layout import (
 from llmtrain_course.kit.scale import Scale, x_axis, y_axis
 
 Point = tuple[float, float]
-
-INK = "currentColor"
-
-HALO: Style = {
-    "stroke": CARD,
-    "stroke_width": 4,
-    "stroke_linejoin": "round",
-    "paint_order": "stroke",
-}
-"""A rim of the card's colour around words that stand on something coloured."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Bars, time lines and number lines: rows over one horizontal axis, laid out for any width.
 
 Bars(Scale(0, 160, "GB"), [bar("weights", {"weights": 16, "gradients": 8}, COLORS)], words)
-Timeline(Scale(0, 300, "days"), [Lane("node 1", [Cross(12)])], words)
-NumberLine(Scale(1, 1e4, log=True), [Point(20, "here")], words)
+Timeline(Scale(0, 300, "days"), [Lane("node 1", [Point(12, shape="cross")])], words)
+NumberLine(Scale(1, 1e4, log=True), [Point(20, label="here")], words)
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
-from llmtrain_course.kit.chart import HALO
 from llmtrain_course.kit.drawing import GREY, Style, circle, ghost, hatched, line, rect, text
 from llmtrain_course.kit.layout import (
     BESIDE,
     GAP,
+    HALO,
+    INK,
     SMALL,
     SWATCH,
     USUAL,
@@ -35,8 +36,6 @@ from llmtrain_course.kit.layout import (
     wrapped,
 )
 from llmtrain_course.kit.scale import FAINT, Scale, x_axis
-
-INK = "currentColor"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,18 @@ from functools import lru_cache
 from math import ceil
 from typing import Any, NamedTuple
 
-from llmtrain_course.kit.drawing import Drawing, Style, circle, hatched, line, rect, text
+from llmtrain_course.kit.drawing import CARD, Drawing, Style, circle, hatched, line, rect, text
+
+INK = "currentColor"
+"""The page's own ink, of words and lines."""
+
+HALO: Style = {
+    "stroke": CARD,
+    "stroke_width": 4,
+    "stroke_linejoin": "round",
+    "paint_order": "stroke",
+}
+"""A rim of the card's colour around words that stand on something coloured."""
 
 PAGE, PHONE = 680, 360
 """Pixels across a picture on a page, and on a phone."""
