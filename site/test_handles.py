@@ -249,12 +249,16 @@ def test_on_a_telephone_picture_and_slider_are_seen_together(
 
 DRAGGED = {
     "gpus_and_days": "num_gpus",
+    "promise": "percent",
     "batch_cost": "batch",
     "stalled_sum": "ones",
+    "step_memory": "moment",
     "message": "size",
+    "failure": "lost",
     "save_interval": "minutes",
     "loss_terms": "size",
     "size_price": "share",
+    "one_step": "moment",
 }
 """The handles in whose pictures one drags a mark, and the control that it moves."""
 

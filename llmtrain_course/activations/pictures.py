@@ -153,7 +153,7 @@ def memory_so_far(
     if smaller:
         marks += _line_of(smaller, "a smaller one", "10 5")
     at = f"{MOMENTS[now.mark]}: {units.gigabytes(now.total)}"
-    marks.append(Rule(past[-1][0], label=at, width=2, bold=True))
+    marks.append(Rule(past[-1][0], label=at, width=2, bold=True, moves="moment"))
     fits = "under" if now.total <= memory else "over"
     words = (
         f"Memory through two steps, up to step {now.step}, {MOMENTS[now.mark]}: {_in_words(now)}. "

@@ -79,7 +79,8 @@ def one_stop(lost: float, interval: float, restart: float) -> Picture:
     x = Scale(-1.5 * interval, 2 * interval, "minutes after the last write", "{:g}".format)
     x = x.with_ticks([interval * i / 2 for i in range(5)])
     lanes = [Lane("", run, height=46), Lane("", [ahead], height=8)]
-    return Timeline(x, lanes, words, [Limit(lost, "✕ a GPU fails", width=3, bold=True)], gap=6)
+    failure = Limit(lost, "✕ a GPU fails", width=3, bold=True, moves="lost")
+    return Timeline(x, lanes, words, [failure], gap=6)
 
 
 # --- many nodes

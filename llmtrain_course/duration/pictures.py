@@ -219,7 +219,14 @@ def promise(
     was = promised if previous is None else previous
     limits = [
         Limit(was, dash="5 4", hidden=was == promised),
-        Limit(promised, f"promised: {units.share(promised)}", color=BLUE, width=3, bold=True),
+        Limit(
+            promised,
+            f"promised: {units.share(promised)}",
+            color=BLUE,
+            width=3,
+            bold=True,
+            moves="percent",
+        ),
     ]
     words = f"Shares of the peak of whole runs, {units.share(promised)} promised: "
     return Bars(

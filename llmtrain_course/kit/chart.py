@@ -29,6 +29,7 @@ from llmtrain_course.kit.layout import (
     Picture,
     Swatch,
     facts_width,
+    grip,
     in_rows,
     key,
     list_facts,
@@ -291,7 +292,6 @@ class Column(Mark):
     outline: bool = False
     opacity: float = 1
     bold: bool = False
-    moves: str = ""
     label: str = ""
     slants: str = ""
 
@@ -302,8 +302,6 @@ class Column(Mark):
         style: Style = {"opacity": self.opacity} if self.opacity != 1 else {}
         if self.outline or self.color == "none":
             style |= {"stroke": INK, "stroke_width": 1}
-        if self.moves:
-            style["data_moves"] = self.moves
         size = left, top, right - left, bottom - top
         svg = rect(*size, self.color, self.title, **style)
         svg += hatched(*size, step=6) if self.hatch else ""
@@ -398,7 +396,8 @@ class Dot(Mark):
 class Rule(Mark):
     """A straight line at a value of one axis, over the plane or up to `to` on the other.
 
-    A label of an upright one stands above the plane, of a level one on its right end.
+    A label of an upright one stands above the plane, of a level one on its right end. With
+    `moves` it has a knob at its top, by which somebody drags that control.
     """
 
     value: float
@@ -427,9 +426,8 @@ class Rule(Mark):
             style["stroke_dasharray"] = self.dash
         if self.opacity != 1:
             style["opacity"] = self.opacity
-        if self.moves:
-            style["data_moves"] = self.moves
-        return line(*self._ends(plane), **style)
+        ends = self._ends(plane)
+        return line(*ends, **style) + (grip(ends.right, ends.top, self.moves) if self.moves else "")
 
     def swatch(self) -> Swatch:
         """A short piece of it."""
@@ -537,7 +535,8 @@ class Chart(Picture):
             for rule in upright
         ]
         rows = in_rows(labels, *room)
-        above = y + rows_high(rows) + 12
+        knob = 14 * any(rule.moves for rule in upright)
+        above = y + rows_high(rows) + 12 + knob
         plane = Plane(self.x, self.y, left + margin, right, above, above + self.height)
         svg += y_axis(self.y, plane.left, plane.right, plane.top, plane.bottom)
         axis, bottom = x_axis(self.x, plane.left, plane.right, plane.bottom, room, plane.top)
@@ -547,7 +546,7 @@ class Chart(Picture):
                 svg += line(plane.left - 7, cut + 4, plane.left + 7, cut - 4, stroke_width=2)
         svg += "".join(mark.svg(plane) for mark in self.marks if not mark.hidden)
         svg += "".join(
-            label.draw(above - 8)
+            label.draw(above - 8 - knob)
             for rule, label in zip(upright, rows, strict=True)
             if not rule.hidden
         )

@@ -25,6 +25,7 @@ from llmtrain_course.kit.layout import (
     Picture,
     Swatch,
     facts_width,
+    grip,
     in_rows,
     key,
     list_facts,
@@ -61,7 +62,6 @@ class Span:
     previous: bool = False
     hidden: bool = False
     ink: str = "white"
-    moves: str = ""
     bold: bool = False
     rise: float = 1
     slants: str = ""
@@ -77,8 +77,6 @@ class Span:
         style: Style = {"opacity": self.opacity} if self.opacity != 1 else {}
         if self.outline:
             style |= {"stroke": INK, "stroke_width": 1}
-        if self.moves:
-            style["data_moves"] = self.moves
         color = "none" if self.hatch and self.color == GREY else self.color
         svg = rect(*size, color, self.title, **style) if color != "none" or self.title else ""
         svg += hatched(*size) if self.hatch else ""
@@ -221,7 +219,10 @@ def bar(
 
 @dataclass(frozen=True)
 class Limit:
-    """An upright line over all lanes: a limit, a deadline, the moment; its label is above it."""
+    """An upright line over all lanes: a limit, a deadline, the moment; its label is above it.
+
+    With `moves` it has a knob at its top, by which somebody drags that control.
+    """
 
     value: float
     label: str = ""
@@ -285,13 +286,14 @@ class Lanes(Picture):
 
         labels = sorted(filter(lambda limit: limit.label, self.limits), key=lambda it: it.value)
         placed = in_rows([(at(x.value), x.label, x.bold) for x in labels], left, left + inner)
+        knob = 14 * any(limit.moves for limit in self.limits)
         rows, first, stretches = "", 0.0, list[tuple[float, float]]()
         for group, lanes in groupby(self.lanes, lambda lane: lane.group):
             if group:
                 drawn, y = paragraph(left, y + (6 if rows else 0), group, inner, USUAL, True)
                 rows, y = rows + drawn, y + 6
             if not stretches:  # the limits' labels stand where their lines begin
-                y += rows_high(placed) + (6 if placed else 0)
+                y += rows_high(placed) + (6 if placed else 0) + knob
             begun, first = y, first or y
             for lane in lanes:
                 drawn, y = self._lane(lane, left, left + inner, y, at, own_row, begin)
@@ -313,11 +315,11 @@ class Lanes(Picture):
             if not limit.hidden:
                 style: Style = {"stroke": limit.color, "stroke_width": limit.width}
                 style |= {"stroke_dasharray": limit.dash} if limit.dash else {}
-                style |= {"data_moves": limit.moves} if limit.moves else {}
                 x = at(limit.value)
                 svg += "".join(line(x, up, x, low, **style) for up, low in stretches)
+                svg += grip(x, first - 9, limit.moves) if limit.moves else ""
         svg += "".join(
-            label.draw(first - 9)
+            label.draw(first - 9 - knob)
             for limit, label in zip(labels, placed, strict=True)
             if not limit.hidden
         )

@@ -438,3 +438,8 @@ def ring(x: float, y: float, radius: float = 9, title: str = "") -> str:
     return circle(
         x, y, radius, "none", title, stroke="currentColor", stroke_width=1.5, stroke_dasharray="4 3"
     )
+
+
+def grip(x: float, y: float, control: str) -> str:
+    """A knob by which somebody drags a control."""
+    return circle(x, y, 7, CARD, stroke=INK, stroke_width=2, data_moves=control)

@@ -338,7 +338,7 @@ def one_step(trace: Trace, until: float, longest: float) -> Picture:
         Scale(0, longest, "ms", _bare_ms),
         [Lane("phase", phases), Lane("operators", operators), Lane("gradients", travel)],
         f"After {_ms(until)} of the step: {done}; {many} set out.",
-        [Limit(until, f"{1e3 * until:.0f} ms", bold=True)],
+        [Limit(until, f"{1e3 * until:.0f} ms", bold=True, moves="moment")],
         lane=38,
         gap=20,
         extra=[span.swatch() for span in (*_PHASES.values(), *_KINDS.values(), _SENT)],

@@ -214,6 +214,23 @@ def test_a_name_that_is_dragged_makes_way_for_the_others() -> None:
         assert places(at) == places(at, label="")
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_line_that_somebody_drags_has_a_knob_on_it_below_its_label(width: int) -> None:
+    scale = Scale(0, 10, "s")
+    for value in (0, 2, 9.5):
+        for picture in (
+            Chart(scale, scale, [Rule(value, label="now", moves="moment")], ""),
+            Bars(scale, [Lane("a lane", [Span(0, 4)])], "", [Limit(value, "now", moves="moment")]),
+        ):
+            seen = drawn(picture, width)
+            [knob] = seen.of_kind("circle")
+            assert 'data-moves="moment"' in picture.drawing(width).body
+            uprights = [x for x in seen.of_kind("line") if x.width == 0 and x.height > 20]
+            lines = [x for x in uprights if x.across == pytest.approx(knob.across, abs=0.1)]
+            assert any(knob.top < line.top <= knob.bottom for line in lines)
+            assert not any(knob.overlaps(label) for label in seen.of_kind("text"))
+
+
 @pytest.mark.parametrize("seed", range(50))
 def test_line_ends_are_apart_and_in_order(seed: int) -> None:
     random = Random(seed)
