@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -146,27 +147,54 @@ def patch(
 
 
 def key(swatches: Sequence[Swatch], left: float, top: float, width: float) -> tuple[str, float]:
-    """Swatches in as many rows as it takes, and where these end; the same label once.
+    """Swatches in rows, and where they end; the same label once.
 
     A label is hidden where all its swatches are.
     """
-    svg, x, y = "", left, top
     once = dict[str, Swatch]()
     for swatch in swatches:
         if not swatch.hidden or swatch.label not in once:
             once[swatch.label] = swatch
-    for swatch in once.values():
-        label = wrapped(swatch.label, width - SWATCH - 7, SMALL)
-        needed = SWATCH + 7 + max(text_width(words, SMALL) for words in (*label, swatch.longest))
-        if x > left and x + needed > left + width:
-            x, y = left, y + ROW
-        if not swatch.hidden:
-            svg += swatch.draw(x, y)
-            for i, words in enumerate(label):
-                svg += text(x + SWATCH + 7, y + 12 + 18 * i, words, SMALL)
-        y += 18 * (len(label) - 1)
-        x += needed + 16
-    return svg, y + ROW if swatches else top
+    entries = [*once.values()]
+    labels = [wrapped(entry.label, width - SWATCH - 7, SMALL) for entry in entries]
+    needed = [
+        SWATCH + 7 + max(text_width(words, SMALL) for words in (*lines, entry.longest))
+        for entry, lines in zip(entries, labels, strict=True)
+    ]
+    svg, y, begun = "", top, 0
+    for row in _rows(needed, width):
+        for i, x in enumerate(row, begun):
+            if not entries[i].hidden:
+                svg += entries[i].draw(left + x, y)
+                for down, words in enumerate(labels[i]):
+                    svg += text(left + x + SWATCH + 7, y + 12 + 18 * down, words, SMALL)
+        y += ROW + 18 * (max(map(len, labels[begun : begun + len(row)])) - 1)
+        begun += len(row)
+    return svg, y
+
+
+def _rows(needed: Sequence[float], width: float) -> list[list[float]]:
+    """Where entries begin in each row: on a phone in columns, if that's at most a row more.
+
+    >>> _rows([80, 120, 60, 90], 260)
+    [[0.0, 96.0], [0.0, 96.0]]
+    """
+    rows, end = list[list[float]](), width
+    for need in needed:
+        if end + need > width:
+            rows.append([])
+            end = 0.0
+        rows[-1].append(end)
+        end += need + 16
+    most = max(map(len, rows), default=0)
+    least = max(most - 2, 1) if width < BESIDE else most
+    for columns in range(most, least, -1):
+        each = [max(needed[i::columns]) + 16 for i in range(columns)]
+        count = ceil(len(needed) / columns)
+        if sum(each) - 16 <= width and count <= len(rows) + 1:
+            places = [*accumulate(each[:-1], initial=0.0)]
+            return [places[: len(needed) - i * columns] for i in range(count)]
+    return rows
 
 
 @dataclass(frozen=True)
