@@ -73,7 +73,7 @@ def wrapped(words: str, width: float, size: float = USUAL, bold: bool = False) -
     lines: list[str] = []
     for word in words.split(" "):
         longer = f"{lines[-1]} {word}" if lines else word
-        if lines and text_width(longer, size, bold) <= width:
+        if lines and text_width(longer, size, bold) <= width + 1e-6:
             lines[-1] = longer
         else:
             lines.append(word)
@@ -235,16 +235,17 @@ def facts_width(facts: Sequence[Fact], width: float) -> float:
 
 def list_facts(facts: Sequence[Fact], left: float, top: float, width: float) -> tuple[str, float]:
     """Facts below each other, and where they end."""
-    svg, y, right = "", top, left + min(width, max((fact.width for fact in facts), default=0) + 30)
+    room = min(width, max((fact.width for fact in facts), default=0) + 30)
+    svg, y, right = "", top, left + room
     for fact in facts:
         style: Style = {"font_weight": 700} if fact.bold else {}
         height = fact.size + 10
         if fact.rule:
             svg += "" if fact.hidden else line(left, y + 3, right, y + 3)
             y += 8
-        broken = fact.width > right - left and bool(fact.value)
-        lines = wrapped(fact.name, right - left - fact.indent, fact.size, fact.bold)
-        values = wrapped(fact.value, right - left, fact.size, fact.bold) if fact.value else []
+        broken = fact.width > room and bool(fact.value)
+        lines = wrapped(fact.name, room - fact.indent, fact.size, fact.bold)
+        values = wrapped(fact.value, room, fact.size, fact.bold) if fact.value else []
         if not fact.hidden:
             base = y + fact.size + 1
             if fact.draw:

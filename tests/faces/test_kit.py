@@ -19,10 +19,12 @@ from llmtrain_course.kit.layout import (
     NextTo,
     Picture,
     Table,
+    list_facts,
     patch,
     place_label,
     spread,
     text_width,
+    wrapped,
 )
 from llmtrain_course.kit.scale import Scale
 from llmtrain_helpers import units
@@ -246,6 +248,15 @@ def test_facts_stand_next_to_a_plane_from_a_width_on_and_below_it_before() -> No
     below, beside = (drawn(chart, width) for width in (BESIDE - 1, BESIDE + 40))
     assert below.text("a fact").top > below.of_kind("polyline")[0].bottom
     assert beside.text("a fact").left > beside.of_kind("polyline")[0].right
+
+
+@pytest.mark.parametrize("left", [100 + i / 7 for i in range(20)])
+def test_what_is_as_wide_as_its_place_stays_on_one_line(left: float) -> None:
+    fact, words = Fact("updates", "1.3 × the fewest", bold=True), "sequences in a micro-batch"
+    one, other = (list_facts([it], left, 0, fact.width)[1] for it in (fact, Fact("updates")))
+    assert one == other
+    end = left + text_width(words)
+    assert wrapped(words, end - left) == [words]
 
 
 def test_what_is_hidden_keeps_its_place() -> None:
