@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from typing import Any
 
+from llmtrain_course.batch import formulas
 from llmtrain_course.batch.formulas import (
     Batch,
-    BatchCost,
-    batch_cost,
     batch_of_run,
     batches_near,
     pipeline_seconds,
     tried_micro_batches,
 )
 from llmtrain_course.batch.pictures import (
-    Bar,
+    MOST_PASSES,
+    MOST_SAMPLES,
+    Step,
     batch_cost_curve,
     epoch_rows,
     stage_time,
@@ -23,6 +25,8 @@ from llmtrain_course.batch.pictures import (
 )
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.cards import memory_of
+from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
+from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_course.parallelism.formulas import idle_share
 from llmtrain_course.parallelism.grid import Layout, gpu_grid, idle_gpus, too_few
 from llmtrain_helpers import units
@@ -112,16 +116,16 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None, narrow: bool = False) -> str:
+def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -> str:
     """The panel's answer as HTML: sentence, pictures, table, and the call in code."""
     n, split, layout = setting.num_gpus, setting.split, setting.layout
-    grid = gpu_grid(n, *split, narrow=narrow)
+    grid = gpu_grid(n, *split, narrow=width < PAGE)
     if not layout.replicas:
         return common.warning(too_few(layout)) + grid.inline_svg()
     used = f"{n} - {layout.left_over}" if layout.left_over else f"{n}"
     old = before.batch if before and before.layout.replicas else None
     batch, k = setting.batch, setting.accumulation
-    time = stage_time(setting.pipeline_parallel, k, setting.waits, narrow)
+    time = stage_time(setting.pipeline_parallel, k, setting.waits).drawing(width)
     code = (
         f"d = data_parallel_size({used}, {', '.join(map(str, split))})\n"
         f"B = global_batch_size({setting.micro_batch_size}, {k}, d)\n"
@@ -178,73 +182,49 @@ PANEL = common.Panel(
     _SETTINGS,
     ("BLOOM-176B", "A split that does not divide"),
     render,
-    narrow=partial(render, narrow=True),
+    narrow=partial(render, width=PHONE),
 )
 
 
-# --- the handle: the beginning of an epoch
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """A thousand samples, cut into passes and updates."""
-
-    micro_batch: int = 5
-    accumulation: int = 2
-
+# --- handles
 
 SAMPLES = 1000
+"""Samples of the data set that an epoch passes over."""
 
 
-def _draw_epoch(epoch: Epoch, before: Epoch | None, narrow: bool = False) -> str:
-    batch = int(global_batch_size(epoch.micro_batch, epoch.accumulation, 1))
-    updates = int(steps_per_epoch(SAMPLES, batch))
-    picture = epoch_rows(epoch.micro_batch, epoch.accumulation, updates, SAMPLES, narrow)
+@handle(
+    "Passes and updates of an epoch",
+    micro_batch=replace(
+        controls.MICRO_BATCH,
+        help="Samples in a pass.",
+        unit="samples",
+        most=MOST_SAMPLES,
+        stops=(1, 2, 5, MOST_SAMPLES),
+    ),
+    accumulation=replace(
+        _CONTROLS["accumulation"], most=MOST_PASSES, stops=controls.doublings(1, MOST_PASSES)
+    ),
+    book=({}, {"micro_batch": 10, "accumulation": 1}),
+)
+def epoch(micro_batch: int = 5, accumulation: int = 2) -> Shown:
+    """A thousand samples, cut into passes and updates."""
+    updates = int(steps_per_epoch(SAMPLES, global_batch_size(micro_batch, accumulation, 1)))
     caption = (
         f"<b>{units.plural(updates, 'update')} and "
-        f"{units.plural(updates * epoch.accumulation, 'pass')} in an epoch.</b> A GPU keeps the "
-        f"activations of {units.plural(epoch.micro_batch, 'sample')} at once."
+        f"{units.plural(updates * accumulation, 'pass')} in an epoch.</b> A GPU keeps the "
+        f"activations of {units.plural(micro_batch, 'sample')} at once."
     )
-    return common.pictured(picture, caption)
-
-
-EPOCH = common.Handle(
-    book=({}, {"micro_batch": 10, "accumulation": 1}),
-    title="Passes and updates of an epoch",
-    controls={
-        "micro_batch": replace(
-            controls.MICRO_BATCH,
-            help="Samples in a pass.",
-            unit="samples",
-            most=10,
-            stops=(1, 2, 5, 10),
-        ),
-        "accumulation": replace(_CONTROLS["accumulation"], most=4, stops=(1, 2, 4)),
-    },
-    settings={"": Epoch()},
-    draw=_draw_epoch,
-    narrow=partial(_draw_epoch, narrow=True),
-)
-
-
-# --- the handle: BLOOM's engineers try micro-batches
-
-
-@dataclass(frozen=True)
-class Tried:
-    """The micro-batch of a step that BLOOM's engineers timed."""
-
-    micro_batch: int = 1
+    return ByHand(partial(epoch_rows, micro_batch, accumulation, updates, SAMPLES)), caption
 
 
 BLOOM_PASS = StepTime(overhead=0.06971, rate=4.810)
-"""A pass on one of their stages, in seconds, fitted to four measured steps."""
+"""A pass on one of BLOOM's stages, in seconds, fitted to four measured steps."""
 
 
 @cache
-def bloom_bars() -> tuple[Bar, ...]:
+def bloom_steps() -> tuple[Step, ...]:
     """The four steps of 181 billion parameters on 384 A100: by the fit, and as measured."""
-    bars = []
+    steps = []
     for row in tried_micro_batches():
         b, p = row["micro_batch_size"], row["pipeline_parallel"]
         k = int(accumulation_steps(row["global_batch_size"], b, row["data_parallel"]))
@@ -252,94 +232,59 @@ def bloom_bars() -> tuple[Bar, ...]:
         passes = k * float(BLOOM_PASS.seconds(b))
         waits = float(pipeline_seconds(BLOOM_PASS.seconds(b), k, p)) - passes
         measured, memory = float(row["seconds_per_iteration"]), float(row["memory_bytes"])
-        bars.append((b, passes - fixed, fixed, waits, measured, memory))
-    return tuple(bars)
+        steps.append(Step(b, (passes - fixed, fixed, waits), measured, memory))
+    return tuple(steps)
 
 
-def _draw_tried(tried: Tried, before: Tried | None, narrow: bool = False) -> str:
-    bars = bloom_bars()
-    chosen = max(bar[0] for bar in bars if bar[0] <= tried.micro_batch)
-    _, work, fixed, waits, measured, _ = next(bar for bar in bars if bar[0] == chosen)
-    each = units.plural(chosen, "sequence")
-    caption = (
-        f"<b>{measured:.0f} seconds a step</b> were measured, in passes of {each}. The bar is "
-        f"our fit to all four steps. It makes {work + fixed + waits:.0f} s: {work:.0f} s of work, "
-        f"{units.digits(fixed, 2)} s of fixed parts and {units.digits(waits, 2)} s of waiting."
-    )
-    return common.pictured(step_by_micro_batch(bars, chosen, memory_of("A100-80"), narrow), caption)
-
-
-MICRO_BATCHES = common.Handle(
+@handle(
+    "Micro-batches that BLOOM's engineers tried",
+    micro_batch=replace(
+        controls.MICRO_BATCH, help="Sequences in a pass.", most=8, stops=(1, 2, 4, 8)
+    ),
     book=({}, {"micro_batch": 4}),
-    title="Micro-batches that BLOOM's engineers tried",
-    controls={
-        "micro_batch": replace(
-            controls.MICRO_BATCH, help="Sequences in a pass.", most=8, stops=(1, 2, 4, 8)
-        )
-    },
-    settings={"": Tried()},
-    draw=_draw_tried,
-    narrow=partial(_draw_tried, narrow=True),
 )
-
-
-# --- the handle: what a batch costs
-
-
-@dataclass(frozen=True)
-class Bought:
-    """A batch in tokens, and how low the loss has come."""
-
-    batch: int = 4_000_000
-    loss: float = 3
-
-    @property
-    def critical(self) -> float:
-        """The critical batch at this loss."""
-        return float(critical_batch(self.loss))
-
-    @property
-    def cost(self) -> BatchCost:
-        """Updates and samples over the fewest."""
-        return batch_cost(self.batch, self.critical)
-
-
-def _draw_bought(bought: Bought, before: Bought | None, narrow: bool = False) -> str:
-    cost, start = bought.cost, (before or bought).cost
-    picture = batch_cost_curve(cost, bought.batch, bought.critical, start, narrow)
-    times = bought.batch / bought.critical
-    twice = batch_cost(2 * bought.batch, bought.critical)
+def micro_batches(micro_batch: int = 1) -> Shown:
+    """The steps that BLOOM's engineers timed, up to one micro-batch."""
+    step = max(it for it in bloom_steps() if it.micro_batch <= micro_batch)
+    work, fixed, waits = step.parts
     caption = (
-        f"The batch is <b>{units.digits(times, 2)} times the critical one</b>. Twice the batch "
-        f"would take {units.share(1 - twice.updates / cost.updates)} fewer updates and "
+        f"<b>{step.measured:.0f} seconds a step</b> were measured, in passes of "
+        f"{units.plural(step.micro_batch, 'sequence')}. The bar is our fit to all four steps. It "
+        f"makes {sum(step.parts):.0f} s: {work:.0f} s of work, {units.digits(fixed, 2)} s of "
+        f"fixed parts and {units.digits(waits, 2)} s of waiting."
+    )
+    return step_by_micro_batch(bloom_steps(), step.micro_batch, memory_of("A100-80")), caption
+
+
+@handle(
+    "What a batch costs",
+    batch=replace(
+        controls.TOKENS,
+        label="Batch",
+        help="Tokens that go into one update.",
+        least=500_000,
+        most=32_000_000,
+        stops=tuple(500_000 * 2**k for k in range(7)),
+        more=False,
+    ),
+    loss=slider(
+        "Loss",
+        "How surprised the model still is; it falls while the run goes on.",
+        (2, 2.2, 2.4, 2.7, 3, 3.5),
+        whole=False,
+    ),
+    book=({}, {"batch": 1_000_000}),
+)
+def batch_cost(batch: int = 4_000_000, loss: float = 3, previous: Any = None) -> Shown:
+    """Updates and tokens that a batch takes, at the loss that a run has reached."""
+    critical = float(critical_batch(loss))
+    cost, twice = (formulas.batch_cost(tokens, critical) for tokens in (batch, 2 * batch))
+    began = None
+    if previous:
+        began = formulas.batch_cost(previous.batch, float(critical_batch(previous.loss)))
+    caption = (
+        f"The batch is <b>{units.digits(batch / critical, 2)} times the critical one</b>. Twice "
+        f"the batch would take {units.share(1 - twice.updates / cost.updates)} fewer updates and "
         f"{units.share(twice.samples / cost.samples - 1)} more tokens."
     )
-    return common.pictured(picture, caption)
-
-
-BATCH_COST = common.Handle(
-    book=({}, {"batch": 1_000_000}),
-    title="What a batch costs",
-    controls={
-        "batch": replace(
-            controls.TOKENS,
-            label="Batch",
-            help="Tokens that go into one update.",
-            least=500_000,
-            most=32_000_000,
-            stops=tuple(500_000 * 2**k for k in range(7)),
-            more=False,
-        ),
-        "loss": common.Control(
-            "Loss",
-            "How surprised the model still is; it falls while the run goes on.",
-            least=2,
-            most=3.5,
-            whole=False,
-            stops=(2, 2.2, 2.4, 2.7, 3, 3.5),
-        ),
-    },
-    settings={"": Bought()},
-    draw=_draw_bought,
-    narrow=partial(_draw_bought, narrow=True),
-)
+    return batch_cost_curve(cost, batch, critical, began), caption

@@ -13,7 +13,7 @@ import pytest
 
 from llmtrain_course.batch import pictures as batch
 from llmtrain_course.batch.formulas import batch_cost
-from llmtrain_course.batch.handles import bloom_bars
+from llmtrain_course.batch.handles import bloom_steps
 from llmtrain_course.budget import pictures as budget
 from llmtrain_course.budget.formulas import tokens_for_size
 from llmtrain_course.calendar import pictures as calendar
@@ -85,10 +85,11 @@ def cases() -> Iterator[tuple[str, Case]]:
     for critical in (5e5, 1e6, 4e6):
         cost = batch_cost(2e6, critical)
         right, up = (Axis(way, TIMES, log) for way in ("across", "down"))
-        bought = batch.batch_cost_curve(cost, 2e6, critical, cost)
-        yield "04", (bought, "", [(right, float(cost.updates)), (up, float(cost.samples))])
-    tried = batch.step_by_micro_batch(bloom_bars(), 1, 86e9)
-    yield "04", (tried, "measured", [(Axis("down", {"0": 0, "150": 150}), bloom_bars()[0][4])])
+        bought = batch.batch_cost_curve(cost, 2e6, critical)
+        yield "04", (bought, "your batch", [(right, cost.updates), (up, cost.samples)])
+    tried = batch.step_by_micro_batch(bloom_steps(), 1, 86e9)
+    took = bloom_steps()[0].measured
+    yield "04", (tried, "measured", [(Axis("down", {"0": 0, "150": 150}), took)])
 
     e4m3, bf16 = FORMATS["fp8_e4m3"], FORMATS["bf16"]
     for value in (0.125, 6.0, 15.0):

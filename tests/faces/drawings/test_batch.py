@@ -5,8 +5,16 @@ from collections import Counter
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_course.batch.handles import bloom_bars
-from llmtrain_course.batch.pictures import epoch_rows, stage_time, step_by_micro_batch
+from llmtrain_course.batch.formulas import batch_cost
+from llmtrain_course.batch.handles import bloom_steps
+from llmtrain_course.batch.pictures import (
+    batch_cost_curve,
+    epoch_rows,
+    stage_time,
+    step_by_micro_batch,
+)
+from llmtrain_course.kit.drawing import COLORS
+from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_course.parallelism.formulas import pipeline_schedule
 from llmtrain_course.parallelism.four_gpus import four_gpus
 from llmtrain_course.parallelism.grid import Layout, gpu_grid
@@ -126,23 +134,68 @@ def test_the_hill_is_as_high_as_the_micro_batch() -> None:
 # --- an epoch, a measured step, what a batch costs, a stage's time
 
 
-def test_an_epochs_rows_have_a_box_for_a_pass_and_a_dot_for_a_sample() -> None:
-    picture = drawn(epoch_rows(5, 2, 100, 1000))
+@pytest.mark.parametrize("width", [PAGE, PHONE])
+def test_an_epochs_rows_have_a_box_for_a_pass_and_a_dot_for_a_sample(width: int) -> None:
+    picture = drawn(epoch_rows(5, 2, 100, 1000, width))
     dots = picture.of_kind("circle")
     boxes = picture.titled("pass ")
-    assert [sum(dot.overlaps(box) for dot in dots) for box in boxes] == [5] * len(boxes)
+    assert [sum(dot.inside(box) for dot in dots) for box in boxes] == [5] * len(boxes)
     assert Counter(box.words for box in boxes) == {"pass 1": 3, "pass 2": 3}
     assert sum(x.startswith("update ") for x in picture.texts) == 3
+    assert {"100", "200", "10", "5"} <= {*picture.texts}
 
 
-def test_only_the_steps_that_were_chosen_are_drawn() -> None:
-    for chosen, count in ((1, 1), (4, 3), (8, 4)):
-        picture = drawn(step_by_micro_batch(bloom_bars(), chosen, 86e9))
-        assert len(picture.titled("measured", "circle")) == len(picture.titled("work")) == count
+@pytest.mark.parametrize(("chosen", "count"), [(1, 1), (4, 3), (8, 4)])
+def test_steps_up_to_the_chosen_one_are_as_high_as_they_took(chosen: int, count: int) -> None:
+    steps, card = bloom_steps()[:count], 86e9
+    picture = drawn(step_by_micro_batch(bloom_steps(), chosen, card))
+    second = -picture.unit("0", "150")
+    *dots, _ = picture.titled("measured", "circle")  # the last one is the key's
+    for step, dot in zip(steps, dots, strict=True):
+        parts = [part for part in picture.titled("") if abs(part.across - dot.across) < 1]
+        assert [part.height / second for part in parts] == pytest.approx(step.parts, abs=0.1)
+        assert (parts[0].bottom - dot.down) / second == pytest.approx(step.measured, abs=0.3)
+    columns = picture.filled(COLORS["main weights"])
+    [limit] = picture.dashed
+    byte = (columns[0].bottom - limit.down) / card
+    memory = [step.memory for step in steps]
+    assert [column.height / byte for column in columns] == pytest.approx(memory, rel=0.004)
+    assert f"{steps[-1].measured:.0f} s" in picture.texts
+
+
+def test_the_critical_batch_is_in_the_middle_of_the_curve() -> None:
+    picture = drawn(batch_cost_curve(batch_cost(1e7, 1e6), 1e7, 1e6))
+    twos = [x for x in picture.of_kind("text") if x.words == "2"]
+    [mark] = picture.of_kind("polygon")
+    assert mark.across == pytest.approx(max(x.across for x in twos), abs=0.1)
+    assert mark.down == pytest.approx(min(x.down for x in twos), abs=2)
+    assert {"1.1 × the fewest", "11 × the fewest"} <= {*picture.texts}
+
+
+def test_both_batches_are_where_their_tokens_are() -> None:
+    picture = drawn(batch_cost_curve(batch_cost(1e7, 1e6), 1e7, 1e6))
+    [critical] = [x for x in picture.of_kind("line") if x.thick == 3]
+    [own] = picture.titled("10M tokens", "circle")
+    assert critical.across == pytest.approx(picture.text("1M").across, abs=0.1)
+    assert own.across == pytest.approx(picture.text("10M").across, abs=0.1)
+
+
+def test_a_ring_is_where_another_batch_stood() -> None:
+    cost, other = batch_cost(4e6, 1e6), batch_cost(1e6, 1e6)
+    began, same = (
+        drawn(batch_cost_curve(cost, 4e6, 1e6, it)).titled("at the start", "circle")
+        for it in (other, cost)
+    )
+    ring, _ = began  # and its fact's
+    [dot] = drawn(batch_cost_curve(other, 1e6, 1e6)).titled("your batch", "circle")
+    assert (ring.across, ring.down) == (dot.across, dot.down)
+    assert not same
 
 
 def test_a_stages_bar_is_its_work_and_its_waiting() -> None:
     picture = drawn(stage_time(16, 16, 15 / 31))
     ratio = picture.width_of("at work") / picture.width_of("waits")
-    assert ratio == pytest.approx(16 / 15, rel=0.01)
-    assert "one stage waits for no other" in drawn(stage_time(1, 8, 0)).texts
+    assert ratio == pytest.approx(16 / 15, rel=0.002)
+    alone = drawn(stage_time(1, 8, 0))
+    assert "one stage waits for no other" in alone.texts
+    assert not alone.titled("waits")

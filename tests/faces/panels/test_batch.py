@@ -5,7 +5,7 @@ import re
 import pytest
 
 from llmtrain_course.batch.formulas import tried_micro_batches
-from llmtrain_course.batch.handles import BLOOM_PASS, Setting, bloom_bars
+from llmtrain_course.batch.handles import BLOOM_PASS, Setting, bloom_steps
 from llmtrain_course.panels import HANDLES, PANELS, batch_panel
 from llmtrain_course.parallelism.handles import Split
 from llmtrain_helpers import fit_step_time
@@ -79,9 +79,9 @@ def test_the_fixed_part_and_the_rate_are_those_that_fit() -> None:
     fitted = fit_step_time(sizes, [s / k for s, k in zip(seconds, turns, strict=True)])
     assert BLOOM_PASS.overhead == pytest.approx(fitted.overhead, rel=1e-3)
     assert BLOOM_PASS.rate == pytest.approx(fitted.rate, rel=1e-3)
-    for (_, *parts, measured, _), took in zip(bloom_bars(), seconds, strict=True):
-        assert measured == took
-        assert sum(parts) == pytest.approx(took, rel=0.04)
+    for step, took in zip(bloom_steps(), seconds, strict=True):
+        assert step.measured == took
+        assert sum(step.parts) == pytest.approx(took, rel=0.04)
 
 
 @pytest.mark.parametrize(("gpus", "stages"), [(16, 3), (24, 4), (8, 4)])

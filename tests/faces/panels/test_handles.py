@@ -7,11 +7,12 @@ from itertools import pairwise, product
 
 import pytest
 
-from llmtrain_course.batch.handles import BATCH_COST, Bought
+from llmtrain_course.batch.formulas import batch_cost
 from llmtrain_course.kit.panel import Handle
 from llmtrain_course.kit.state import State
 from llmtrain_course.measure.recorded import WIDTHS, recorded_step
 from llmtrain_course.panels import HANDLES
+from llmtrain_helpers.batch import critical_batch
 from tests.faces.svg import pictures
 from tests.panel_code import sentence_of
 
@@ -265,11 +266,11 @@ def test_the_loss_decides_whether_a_batch_is_large() -> None:
 
 def test_twice_the_batch_costs_what_the_next_stop_shows() -> None:
     """At every loss, and at every stop that has a next one: they double."""
-    cost, handle = BATCH_COST.draw, HANDLES["batch_cost"]
+    handle = HANDLES["batch_cost"]
     stops = handle.controls["batch"].stops
     for loss in handle.controls["loss"].stops:
         for batch, twice in pairwise(stops):
-            now, then = (Bought(int(x), loss).cost for x in (batch, twice))
+            now, then = (batch_cost(x, critical_batch(loss)) for x in (batch, twice))
             fewer, more = 1 - then.updates / now.updates, then.samples / now.samples - 1
             sentence = f"{100 * fewer:.0f} % fewer updates and {100 * more:.0f} % more tokens."
-            assert sentence_of(cost(Bought(int(batch), loss), None)).endswith(sentence)
+            assert sentence_of(handle.render(batch=batch, loss=loss)).endswith(sentence)
