@@ -495,7 +495,8 @@ class Chart(Picture):
     """Marks on two scales, in words; a list of facts next to the plane, or below it.
 
     `headline` stands large at the right above the plane, with a line below it. `height` is
-    the plane's. With `broken` the vertical axis says that it doesn't begin at 0.
+    the plane's. With `broken` the vertical axis says that it doesn't begin at 0. There's room
+    for the `longest_end` of all settings at the lines' ends, so that the plane stays the same.
     """
 
     x: Scale
@@ -507,6 +508,7 @@ class Chart(Picture):
     height: float = 230
     broken: bool = False
     wide_facts: float = 0
+    longest_end: str = ""
 
     def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
         """Lay out the plane, then what's around it."""
@@ -520,7 +522,7 @@ class Chart(Picture):
         drawn, y = self._headline(left + inner, top, y, inner)
         svg += drawn
         ends = [mark for mark in self.marks if isinstance(mark, Path) and mark.end]
-        at_ends = max((_end_width(mark) for mark in ends), default=0)
+        at_ends = max([text_width(self.longest_end, SMALL), *map(_end_width, ends)])
         if at_ends > 0.36 * inner:
             at_ends = 0
         upright = [m for m in self.marks if isinstance(m, Rule) and m.label and m.axis == "x"]

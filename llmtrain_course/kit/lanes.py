@@ -38,12 +38,16 @@ from llmtrain_course.kit.layout import (
 )
 from llmtrain_course.kit.scale import FAINT, Scale, x_axis
 
+_EDGED = 4
+"""Pixels from which on a span has room for its edge."""
+
 
 @dataclass(frozen=True)
 class Span:
     """A stretch of a lane from `start` to `end`, with a `label` in it, or the first that fits.
 
-    With a `name` it has an entry in the key. `previous` is a dashed outline of what was. A
+    With a `name` it has an entry in the key. `previous` is a dashed outline of what was. An
+    `edge` keeps it apart from the next: a light line, or around a pale one its own colour. A
     `rise` below 1 is the share of the lane's height that it has, from below, so that it differs
     in more than its colour; a label that finds no room in it stands above it. A label in the
     page's own `ink`, as one on a hatched stretch needs, has a rim. `slants` are lines of that
@@ -59,6 +63,7 @@ class Span:
     opacity: float = 1
     hatch: bool = False
     outline: bool = False
+    edge: bool = False
     previous: bool = False
     hidden: bool = False
     ink: str = "white"
@@ -75,6 +80,8 @@ class Span:
         if self.previous:
             return ghost(*size, self.title)
         style: Style = {"opacity": self.opacity} if self.opacity != 1 else {}
+        if self.edge and right - left > _EDGED:
+            style = self._edged()
         if self.outline:
             style |= {"stroke": INK, "stroke_width": 1}
         color = "none" if self.hatch and self.color == GREY else self.color
@@ -97,15 +104,22 @@ class Span:
         """A patch of it."""
         if self.previous:
             return Swatch(lambda x, y: ghost(x + 2, y, 14, 14), self.name, self.hidden)
-        if self.hatch or self.rise < 1:
+        if self.hatch or self.edge or self.rise < 1:
             return Swatch(self._patch, self.name, self.hidden)
         return patch(self.color, self.name, self.opacity, self.hidden, self.slants)
 
+    def _edged(self) -> Style:
+        """How it looks with its edge."""
+        if self.opacity != 1:
+            return {"stroke": self.color, "stroke_width": 1.5, "fill_opacity": self.opacity}
+        return {"stroke": "#FFFFFF", "stroke_width": 1}
+
     def _patch(self, x: float, y: float) -> str:
-        """A small piece of it: as low as it is, and hatched."""
+        """A small piece of it: as low as it is, hatched, with its edge."""
         color = "none" if self.hatch and self.color == GREY else self.color
         size = x + 2, y + 14 * (1 - self.rise), 14, 14 * self.rise
-        svg = rect(*size, color, opacity=self.opacity) if color != "none" else ""
+        style: Style = self._edged() if self.edge else {"opacity": self.opacity}
+        svg = rect(*size, color, **style) if color != "none" else ""
         return svg + (hatched(*size, 5) if self.hatch else "")
 
 

@@ -424,6 +424,17 @@ def test_a_scale_stays_whatever_its_totals_are() -> None:
     assert short == long
 
 
+def test_a_plane_stays_whatever_the_ends_of_its_lines_say() -> None:
+    """There's room for the longest of all settings."""
+
+    def right(end: str) -> float:
+        path = Path([(0, 5), (10, 5)], INKS[0], end=("run", end))
+        seen = drawn(Chart(Scale(0, 10), Scale(0, 10), [path], longest_end="1.3 ms, half"))
+        return seen.of_kind("polyline")[0].right
+
+    assert right("1 ms") == right("1.3 ms, half") > right("1.3 ms, half of its best")
+
+
 @pytest.mark.parametrize("name", ["run", "a name that is longer than a third of all the room"])
 def test_a_sign_stands_next_to_the_name_of_its_lane(name: str) -> None:
     lane = Lane(name, [Span(0, 1, INKS[0])], sign=patch(COLORS["context"], "adapter"))
@@ -462,6 +473,18 @@ def test_a_part_of_another_kind_has_slants_in_its_bar_its_column_and_the_key() -
             boxes = seen.filled(INKS[0])
             assert sum(any(x.inside(box) for x in slants) for box in boxes) == places
             assert "white" in seen.colors
+
+
+def test_an_edge_keeps_stretches_apart_where_there_is_room_for_it() -> None:
+    spans = [
+        Span(0, 10, INKS[0], edge=True),
+        Span(10, 10.01, INKS[0], edge=True),
+        Span(10, 20, INKS[1], opacity=0.3, name="hidden", edge=True),
+    ]
+    seen = drawn(Timeline(Scale(0, 20), [Lane("", spans)]))
+    assert [box.stroke for box in seen.filled(INKS[0])] == ["#FFFFFF", ""]
+    assert [box.stroke for box in seen.filled(INKS[1])] == [INKS[1]] * 2  # also in the key
+    assert {box.opacity for box in seen.boxes} == {1}
 
 
 def test_a_column_has_its_label_in_it_where_there_is_room() -> None:
