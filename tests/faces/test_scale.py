@@ -105,10 +105,11 @@ def cases() -> Iterator[tuple[str, Case]]:
         yield "05", (precision.sum_line(bf16, ones, total), f"{total:,.0f}", both)
 
     for power in (17, 25, 30):
-        rates = {"it": {2**power: 450e9, 2**33: 900e9}} | {x: {2**power: 9e9} for x in "abc"}
+        rates = {x: {2**power: 450e9, 2**33: 900e9} for x in ("it", *"abc")}
         sent = communication.message_rates(rates, dict.fromkeys(rates, 0.001), 2**power)
         size = Axis("across", {"1 MiB": 2**20, "1 GiB": 2**30}, log)
-        yield "07", (sent, "it", [(size, 2**power), (Axis("down", {"0": 0, "800": 8e11}), 450e9)])
+        rate = Axis("down", {"1": 1e9, "1,000": 1e12}, log)
+        yield "07", (sent, "it", [(size, 2**power), (rate, 450e9)])
 
     llama = published.architecture("Llama-3.1-8B", 8192)
     rough = plan_run(llama, H100, 64, 10**12, 512, recompute="none", zero_stage=3)

@@ -1,12 +1,17 @@
 """Chapter 07's pictures: as large as what's sent, and in the color of who it's sent to."""
 
 from itertools import combinations
+from math import log10
 
 import pytest
 
-from llmtrain_course.communication.formulas import backward_overlap
-from llmtrain_course.communication.pictures import LONGEST, time_line
+from llmtrain_course.communication import pictures
+from llmtrain_course.communication.formulas import all_reduce_rates, ring_turn
+from llmtrain_course.communication.handles import MACHINES, last_backward
+from llmtrain_course.communication.pictures import LONGEST
 from llmtrain_course.kit.drawing import COLORS, STEP_PARTS
+from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.panels import HANDLES
 from llmtrain_course.parallelism.formulas import SharedMlp
 from llmtrain_course.parallelism.pictures import (
     neighbour_grid,
@@ -18,7 +23,7 @@ from llmtrain_course.parallelism.pictures import (
     who_sends,
 )
 from llmtrain_helpers import Transformer, plan_run, published
-from tests.faces.svg import Box, Picture, drawn
+from tests.faces.svg import Box, Picture, drawn, pictures as all_pictures
 
 MODEL = Transformer.gpt(4, 16, 4, 64, 8)
 
@@ -113,21 +118,74 @@ def test_a_node_of_replicas_sends_its_sums_by_network() -> None:
     assert (sums.sent, sums.inside, near.inside) == (near.sent, False, True)
 
 
+def assert_long(picture: Picture, title: str, pixels: float) -> None:
+    """Bars with this title, each written with one digit, are together so long."""
+    bars = [x.width for x in picture.of_kind("rect") if x.words.startswith(title)]
+    assert sum(bars) == pytest.approx(pixels, abs=0.2 + 0.05 * len(bars))
+
+
 @pytest.mark.parametrize("tokens", [256, 2560, 3072, 4096])
-@pytest.mark.parametrize("messages", [1, 8, 32, 512])
+@pytest.mark.parametrize("messages", [1, 8, 32, 64, 99, 512])
 def test_the_time_line_is_to_scale_and_what_shows_is_full(tokens: int, messages: int) -> None:
-    last = backward_overlap(8e9, tokens, 989.5e12, 64, 400e9, messages)
-    picture = drawn(time_line(last, LONGEST))
+    last = last_backward(tokens, messages)
+    picture = drawn(pictures.time_line(last, LONGEST))
     unit = picture.unit("0", "200", "across") * 1e3
-    sent = [x for x in picture.of_kind("rect") if x.words.startswith("message")]
-    seen = sum(x.width + 1 for x in sent if x.words.endswith("seen"))
-    assert seen == pytest.approx(unit * last.visible, abs=1.1 * min(messages, 32))
-    hidden = sum(x.width + 1 for x in sent if x.words.endswith("hidden"))
-    hidden += sum(piece.width for path in picture.of_kind("path") for piece in path.pieces)
-    wanted = unit * (last.sending - last.visible)
-    assert hidden == pytest.approx(wanted, abs=1.1 * min(messages, 32))
-    backward = [x for x in picture.of_kind("rect") if "backward" in x.words]
-    assert max(x.right for x in backward) < max(x.right for x in sent)
+    assert_long(picture, "seen", unit * last.visible)
+    assert_long(picture, "hidden beside computing", unit * (last.sending - last.visible))
+    assert_long(picture, "backward", unit * last.backward)
+
+
+def test_a_message_leaves_when_its_part_is_done() -> None:
+    picture = drawn(pictures.time_line(last_backward(2560, 8), LONGEST))
+    for k in range(1, 8):
+        part, message = (
+            picture.titled(f"{x} {k}")[0] for x in ("backward", "hidden beside computing")
+        )
+        assert message.left == pytest.approx(part.right, abs=0.11)
+
+
+@pytest.mark.parametrize("messages", [8, 512])
+def test_the_time_line_goes_to_its_moment(messages: int) -> None:
+    """What the step waits for is told once all has arrived."""
+    last = last_backward(2560, messages)
+    for moment in (0, 60, 1e3 * last.end - 1, 1e3 * last.end + 0.01):
+        picture = drawn(pictures.time_line(last, moment))
+        end = picture.text("0").across + picture.unit("0", "200", "across") * moment
+        sent = [x for x in picture.of_kind("rect") if x.words]
+        assert max([x.right for x in sent], default=end) == pytest.approx(end, abs=0.2)
+        arrived = moment >= 1e3 * last.end
+        assert (pictures.milliseconds(last.visible) in picture.texts) == arrived
+
+
+def test_dots_of_a_message_stand_at_their_rates_and_the_plane_stays() -> None:
+    series = {name: all_reduce_rates(word) for name, (word, _) in MACHINES.items()}
+    message, ends = HANDLES["message"], set()
+    for size in message.controls["size"].stops:
+        [picture] = all_pictures(message.render(size=size))
+        ends |= {line.right for line in picture.of_kind("polyline")}
+        decade = -picture.between("1", "1,000") / 3
+        [first], *others = (picture.titled(f"{name}: ", "circle") for name in series)
+        rate, *rates = (rates[size * 2**20] for rates in series.values())
+        for [dot], other in zip(others, rates, strict=True):
+            rise = decade * log10(other / rate)
+            assert first.down - dot.down == pytest.approx(rise, abs=0.2)
+    assert len(ends) == 1
+
+
+@pytest.mark.parametrize(("gpus", "turn"), [(8, 0), (8, 3), (8, 14), (3, 2), (64, 7)])
+@pytest.mark.parametrize("width", [PAGE, PHONE])
+def test_pieces_are_as_full_as_the_gpus_in_them(gpus: int, turn: int, width: int) -> None:
+    state = ring_turn(gpus, turn)
+    picture = drawn(pictures.ring_circle(state, 16e9, width))
+    if gpus <= 8:
+        pieces = picture.titled("GPU 2, piece")
+        for piece, parts in zip(pieces, state.summed[1], strict=True):
+            color = COLORS["useful" if parts == gpus else "data"]
+            [level] = [x for x in picture.filled(color) if x.inside(piece)]
+            assert level.height / piece.height == pytest.approx(parts / gpus, abs=0.005)
+    [sent] = picture.titled("sent: ")
+    [whole] = [x for x in picture.of_kind("rect") if sent.inside(x) and x.fill == "none"]
+    assert sent.width / whole.width == pytest.approx(state.sent_bytes(1) / 2, abs=0.001)
 
 
 @pytest.mark.parametrize("gpus", [1, 2, 4])

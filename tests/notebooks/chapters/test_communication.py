@@ -3,7 +3,7 @@
 import pytest
 
 from llmtrain_course.communication.formulas import all_reduce_rates
-from llmtrain_course.communication.handles import MACHINES, TimeLine
+from llmtrain_course.communication.handles import MACHINES, last_backward
 from llmtrain_course.panels import HANDLES
 from llmtrain_course.parallelism.pictures import sending, spread_over_nodes
 from llmtrain_helpers import all_reduce_seconds, count_parameters, plan_run, published
@@ -70,7 +70,7 @@ def test_tokens_that_hide_a_ring_do_not_depend_on_the_model() -> None:
 
 def test_the_best_number_of_messages_is_among_those_of_the_handle() -> None:
     stops = HANDLES["time_line"].controls["messages"].stops
-    waits = {n: TimeLine(messages=n).last.visible for n in stops}
+    waits = {n: last_backward(2560, n).visible for n in stops}
     assert min(waits, key=lambda n: waits[n]) == 64
     assert waits[64] == pytest.approx(0.001, abs=5e-4)
     assert "Here 64 are best, and the step waits for a single millisecond" in words(
