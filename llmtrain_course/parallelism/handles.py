@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
-from llmtrain_course.kit import controls, panel as common
-from llmtrain_course.kit.drawing import STEP_PARTS
+from llmtrain_course.kit import controls, layout as kit, panel as common
+from llmtrain_course.kit.drawing import STEP_PARTS, Drawing
 from llmtrain_course.kit.formulas import published_model
-from llmtrain_course.parallelism.formulas import Schedule, SharedMlp, pipeline_schedule
+from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
+from llmtrain_course.parallelism.formulas import Exchange, Schedule, SharedMlp, pipeline_schedule
 from llmtrain_course.parallelism.four_gpus import AVERAGE, PAGE, TELEPHONE, UPDATE, Clock, four_gpus
 from llmtrain_course.parallelism.grid import Layout as GpuLayout, gpu_grid, idle_gpus, too_few
+from llmtrain_course.parallelism.matrices import shared_mlp
 from llmtrain_course.parallelism.pictures import (
     neighbour_grid,
     of_first_stage,
     sending,
-    shared_matrices,
     spread_over_nodes,
     step_bar,
     who_sends,
@@ -166,14 +168,14 @@ def planned(setting: Setting) -> Plan:
     )
 
 
-def render(setting: Setting, before: Setting | None = None, narrow: bool = False) -> str:
+def render(setting: Setting, before: Setting | None = None, width: int = kit.PAGE) -> str:
     """Sentence, the GPUs, the step, the numbers, and the call in code."""
     plan, old = planned(setting), planned(before) if before else None
-    pictures = who_sends(plan, narrow).inline_svg() + step_bar(plan, old, narrow).inline_svg()
+    pictures = (picture.drawing(width) for picture in (who_sends(plan), step_bar(plan, old)))
     return "".join(
         [
             common.sentence(_sentence(plan, old)),
-            f"<div>{pictures}</div>",
+            f"<div>{''.join(drawing.inline_svg() for drawing in pictures)}</div>",
             common.folded("The numbers", _tables(plan)),
             common.folded("In code", common.call(_code(setting))),
         ]
@@ -261,70 +263,63 @@ PANEL = common.Panel(
     _SETTINGS,
     ("A small model, cut fine", "Little work for each"),
     render,
-    partial(render, narrow=True),
+    partial(render, width=kit.PHONE),
 )
 
 
 # --- the handle: how GPUs are split
 
 
-@dataclass(frozen=True)
-class Split:
+@handle(
+    "GPUs and their replicas",
+    tensor=replace(
+        controls.TENSOR_PARALLEL, kind="number", options=(), most=16, stops=(1, 2, 4, 8, 16)
+    ),
+    pipeline=replace(
+        controls.PIPELINE_PARALLEL, kind="number", options=(), most=8, stops=(1, 2, 3, 4, 8)
+    ),
+    gpus=replace(controls.GPUS, least=8, most=32, stops=(8, 16, 24, 32)),
+    book=({}, {"tensor": 8}),
+)
+def gpu_split(tensor: int = 4, pipeline: int = 2, gpus: int = 16) -> Shown:
     """Nodes of eight GPUs, and over how many of them a replica is spread."""
+    layout = GpuLayout(gpus, tensor, pipeline)
 
-    gpus: int = 16
-    tensor: int = 4
-    pipeline: int = 2
+    def grid(width: int) -> Drawing:
+        return gpu_grid(gpus, tensor, pipeline, rows=4, narrow=width < kit.BESIDE)
 
-
-def _draw_split(split: Split, before: Split | None, narrow: bool = False) -> str:
-    layout = GpuLayout(split.gpus, split.tensor, split.pipeline)
-    grid = gpu_grid(split.gpus, split.tensor, split.pipeline, rows=4, narrow=narrow)
     if not layout.replicas:
-        return common.pictured(grid, f"<b>{too_few(layout)}</b>")
+        return ByHand(grid), f"<b>{too_few(layout)}</b>"
     each = units.plural(layout.a_replica, "GPU")
-    replicas = units.plural(layout.replicas, "replica")
-    caption = f"<b>{replicas} of {each}.</b> "
+    caption = f"<b>{units.plural(layout.replicas, 'replica')} of {each}.</b> "
     if layout.left_over:
         caption += f"{idle_gpus(layout)}."
     elif layout.crosses:
         caption += "The GPUs that share matrices are in different nodes, and talk over the network."
+    elif layout.a_replica > 1:
+        caption += f"All {layout.a_replica} work on the same sequences."
     else:
-        caption += (
-            f"All {layout.a_replica} work on the same sequences."
-            if layout.a_replica > 1
-            else ("Every GPU works on sequences of its own.")
-        )
-    return common.pictured(grid, caption)
-
-
-GPU_SPLIT = common.Handle(
-    book=({}, {"tensor": 8}),
-    title="GPUs and their replicas",
-    controls={
-        "tensor": replace(
-            controls.TENSOR_PARALLEL, kind="number", options=(), most=16, stops=(1, 2, 4, 8, 16)
-        ),
-        "pipeline": replace(
-            controls.PIPELINE_PARALLEL, kind="number", options=(), most=8, stops=(1, 2, 3, 4, 8)
-        ),
-        "gpus": replace(controls.GPUS, least=8, most=32, stops=(8, 16, 24, 32)),
-    },
-    settings={"": Split()},
-    draw=_draw_split,
-    narrow=partial(_draw_split, narrow=True),
-)
+        caption += "Every GPU works on sequences of its own."
+    return ByHand(grid), caption
 
 
 # --- the handle: a matrix that GPUs share
 
 
-@dataclass(frozen=True)
-class Matrices:
+@handle(
+    "Two matrices on several GPUs",
+    step=slider(
+        "Step", "What is done: three steps forward, three steps back.", (*range(7),), play=True
+    ),
+    gpus=slider("GPUs", "How many share the matrices.", (1, 2)),
+)
+def shared_matrices(step: int = 0, gpus: int = 2) -> Shown:
     """GPUs that share two matrices, and how many steps are done."""
-
-    step: int = 0
-    gpus: int = 2
+    mlp = SharedMlp(gpus=gpus)
+    if gpus == 1 and step:
+        caption = "One GPU has everything. It gets the same numbers, and waits for nobody."
+        return shared_mlp(mlp, step), caption
+    return shared_mlp(mlp, step), _of_matrices(mlp, step)
 
 
 def _of_matrices(mlp: SharedMlp, step: int) -> str:
@@ -349,33 +344,6 @@ def _of_matrices(mlp: SharedMlp, step: int) -> str:
 
 def _sum(parts: Sequence[int]) -> str:
     return f"{' + '.join(map(str, parts))} = {sum(parts)}"
-
-
-def _draw_matrices(setting: Matrices, before: Matrices | None = None, narrow: bool = False) -> str:
-    mlp = SharedMlp(gpus=setting.gpus)
-    caption = _of_matrices(mlp, setting.step)
-    if setting.gpus == 1 and setting.step:
-        caption = "One GPU has everything. It gets the same numbers, and waits for nobody."
-    return common.pictured(shared_matrices(mlp, setting.step, narrow), caption)
-
-
-SHARED_MATRICES = common.Handle(
-    title="Two matrices on several GPUs",
-    controls={
-        "step": common.Control(
-            "Step",
-            "What is done: three steps forward, three steps back.",
-            least=0,
-            most=6,
-            stops=tuple(range(7)),
-            play=True,
-        ),
-        "gpus": common.Control("GPUs", "How many share the matrices.", most=2, stops=(1, 2)),
-    },
-    settings={"": Matrices()},
-    draw=_draw_matrices,
-    narrow=partial(_draw_matrices, narrow=True),
-)
 
 
 # --- the handle: a step on four GPUs
@@ -548,66 +516,50 @@ PIPELINE = common.Handle(
 # --- the handle: whom a GPU talks to
 
 
-@dataclass(frozen=True)
-class Neighbours:
-    """A split of 64 H100 that train a 70B, and which of them share a node."""
-
-    tensor_parallel: int = 8
-    pipeline_parallel: int = 1
-    node: str = "share matrices"
-
-    @property
-    def replicas(self) -> bool:
-        """Whether a node holds replicas, and those that share matrices stand apart."""
-        return self.node != "share matrices"
-
-    @property
-    def plan(self) -> Plan:
-        """The plan of this split, with all layers computed again and ZeRO 1."""
-        split = {name: getattr(self, name) for name in ("tensor_parallel", "pipeline_parallel")}
-        return planned(replace(Setting(), **split))
+def _of_64(tensor_parallel: int, pipeline_parallel: int) -> Plan:
+    """The plan of a 70B on 64 H100, with all layers computed again and ZeRO 1."""
+    return planned(Setting(tensor_parallel=tensor_parallel, pipeline_parallel=pipeline_parallel))
 
 
-def _draw_neighbours(
-    setting: Neighbours, before: Neighbours | None = None, narrow: bool = False
-) -> str:
-    plan, most = setting.plan, sending(Neighbours().plan)["tensor"].sent
-    old = before.plan if before else None
-    picture = neighbour_grid(plan, most, old, replicas=setting.replicas, narrow=narrow)
-    parts = of_first_stage(plan, spread_over_nodes(plan) if setting.replicas else sending(plan))
-    if setting.tensor_parallel > 1 and not parts["tensor"].inside:
-        far, near = (x["tensor"].seconds for x in (parts, sending(plan)))
-        caption = (
-            f"<b>The sums of the layers cross the network.</b> They take {units.seconds(far)}, "
-        )
-        caption += f"and took {units.seconds(near)} inside a node."
-    elif setting.tensor_parallel > 1:
-        sums = parts["tensor"].sent / sum(part.sent for part in parts.values())
-        share = units.share(sums) if sums < 0.995 else "Over 99 %"
-        caption = f"<b>{share} of its bytes are sums of the layers, and stay in the node.</b>"
-        others = sum(x.sent for x in parts.values() if not x.inside)
-        if others:
-            rest = units.about(others, units.gigabytes)
-            caption += f" The other {rest} need the network."
-    else:
-        caption = "Nobody shares a matrix. All that is sent are gradients and new weights"
-        caption += ", and what passes from stage to stage." if len(parts) > 1 else "."
-    return common.pictured(picture, caption)
-
-
-NEIGHBOURS = common.Handle(
+@handle(
+    "Whom GPU 1 talks to",
+    tensor_parallel=replace(_CONTROLS["tensor_parallel"], most=8, stops=(1, 2, 4, 8)),
+    pipeline_parallel=replace(_CONTROLS["pipeline_parallel"], most=8, stops=(1, 2, 4, 8)),
+    node=controls.choice(
+        "GPUs of a node",
+        "Whether a node holds GPUs that share matrices, or replicas.",
+        ("share matrices", "are replicas"),
+    ),
     book=({}, {"node": "are replicas"}),
-    title="Whom GPU 1 talks to",
-    controls={
-        "tensor_parallel": replace(_CONTROLS["tensor_parallel"], most=8, stops=(1, 2, 4, 8)),
-        "pipeline_parallel": replace(_CONTROLS["pipeline_parallel"], most=8, stops=(1, 2, 4, 8)),
-        "node": controls.choice(
-            "GPUs of a node",
-            "Whether a node holds GPUs that share matrices, or replicas.",
-            ("share matrices", "are replicas"),
-        ),
-    },
-    settings={"": Neighbours()},
-    draw=_draw_neighbours,
-    narrow=partial(_draw_neighbours, narrow=True),
 )
+def neighbours(
+    tensor_parallel: int = 8,
+    pipeline_parallel: int = 1,
+    node: str = "share matrices",
+    previous: Any = None,
+) -> Shown:
+    """A split of 64 H100 that train a 70B, and which of them share a node."""
+    plan, most = _of_64(tensor_parallel, pipeline_parallel), sending(_of_64(8, 1))["tensor"].sent
+    before = _of_64(previous.tensor_parallel, previous.pipeline_parallel) if previous else None
+    replicas = node == "are replicas"
+    picture = neighbour_grid(plan, most, before, replicas=replicas)
+    parts = of_first_stage(plan, spread_over_nodes(plan) if replicas else sending(plan))
+    return picture, _of_neighbours(plan, parts)
+
+
+def _of_neighbours(plan: Plan, parts: dict[str, Exchange]) -> str:
+    """Where the sums of the layers travel, and what needs the network."""
+    if "tensor" not in parts:
+        caption = "Nobody shares a matrix. All that is sent are gradients and new weights"
+        return caption + (", and what passes from stage to stage." if len(parts) > 1 else ".")
+    sums = parts["tensor"]
+    if not sums.inside:
+        far, near = (units.seconds(x.seconds) for x in (sums, sending(plan)["tensor"]))
+        caption = f"<b>The sums of the layers cross the network.</b> They take {far}, "
+        return f"{caption}and took {near} inside a node."
+    share = sums.sent / sum(part.sent for part in parts.values())
+    written = units.share(share) if share < 0.995 else "Over 99 %"
+    caption = f"<b>{written} of its bytes are sums of the layers, and stay in the node.</b>"
+    others = sum(x.sent for x in parts.values() if not x.inside)
+    rest = units.about(others, units.gigabytes)
+    return f"{caption} The other {rest} need the network." if others else caption

@@ -34,7 +34,6 @@ CUT_OFF = {("start_here", "phone"): "20 for each parameter"}
 CROSSING = {
     ("start_here", "phone"): "the field,",
     ("handle:machine", "phone"): "the field,",
-    ("handle:shared_matrices", "page"): "+ is an all-reduce",
     ("handle:one_token", "phone"): "out: a guess of the next token",
 }
 """Texts that touch another one today, by what the later of the two begins with."""

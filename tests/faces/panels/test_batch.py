@@ -7,7 +7,6 @@ import pytest
 from llmtrain_course.batch.formulas import tried_micro_batches
 from llmtrain_course.batch.handles import BLOOM_PASS, Setting, bloom_steps
 from llmtrain_course.panels import HANDLES, PANELS, batch_panel
-from llmtrain_course.parallelism.handles import Split
 from llmtrain_helpers import fit_step_time
 from tests.faces.svg import pictures
 
@@ -89,7 +88,7 @@ def test_the_panel_and_the_handle_say_the_same_of_idle_gpus(gpus: int, stages: i
     """GPUs that no replica uses are a waste, but the split is possible."""
     panel = batch_panel()
     panel.set(num_gpus=gpus, tensor_parallel=4, pipeline_parallel=stages)
-    drawn = HANDLES["gpu_split"].draw(Split(gpus, 4, stages), None)
+    drawn = HANDLES["gpu_split"].render(gpus=gpus, tensor=4, pipeline=stages)
     for words in ("nothing to do", "A replica takes"):
         assert (words in panel.html) == (words in drawn)
     assert ("Not possible" in panel.html) == (gpus < 4 * stages)
