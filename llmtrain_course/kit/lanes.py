@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
+from llmtrain_course.kit.chart import Mark, Plane
 from llmtrain_course.kit.drawing import GREY, Style, circle, ghost, hatched, line, rect, text
 from llmtrain_course.kit.layout import (
     BESIDE,
@@ -36,7 +37,7 @@ from llmtrain_course.kit.layout import (
     text_width,
     wrapped,
 )
-from llmtrain_course.kit.scale import FAINT, Scale, x_axis
+from llmtrain_course.kit.scale import FAINT, Scale, x_axis, y_axis
 
 _EDGED = 4
 """Pixels from which on a span has room for its edge."""
@@ -51,7 +52,8 @@ class Span:
     `rise` below 1 is the share of the lane's height that it has, from below, so that it differs
     in more than its colour; a label that finds no room in it stands above it. A label in the
     page's own `ink`, as one on a hatched stretch needs, has a rim. `slants` are lines of that
-    colour over its own.
+    colour over its own. A `tight` label is small, and may reach to the edges. It's as high as
+    so many `lanes` with what's between them.
     """
 
     start: float
@@ -70,6 +72,8 @@ class Span:
     bold: bool = False
     rise: float = 1
     slants: str = ""
+    tight: bool = False
+    lanes: int = 1
 
     def draw(
         self, left: float, right: float, top: float, height: float, uprights: Sequence[float] = ()
@@ -91,13 +95,14 @@ class Span:
         edges = [left, *sorted(x for x in uprights if left < x < right), right]
         begin, end = max(pairwise(edges), key=lambda pair: pair[1] - pair[0])
         labels = [self.label] if isinstance(self.label, str) else self.label
-        label = next((x for x in labels if text_width(x, USUAL) <= end - begin - 6), "")
+        letters, margin = (SMALL, 1) if self.tight else (USUAL, 6)
+        label = next((x for x in labels if text_width(x, letters) <= end - begin - margin), "")
         if label:
             look: Style = {"font_weight": 700} if self.bold else {}
             look |= HALO if self.ink == INK else {}
             low = self.rise < 1 and height < USUAL + 3
             y, ink = (top - 5, INK) if low else (top + height / 2 + 5, self.ink)
-            svg += text((begin + end) / 2, y, label, USUAL, "middle", ink, **look)
+            svg += text((begin + end) / 2, y, label, letters, "middle", ink, **look)
         return svg
 
     def swatch(self) -> Swatch:
@@ -177,10 +182,11 @@ class Lane:
     A `sign` stands between its name and the lane.
     `piled` points stand at its bottom, or on those that they would cover, with their labels
     above. With `cuts` a span that's longer than the scale has a cut and an arrow at its end.
+    A lane with a `y` is a plane for marks of a chart, with its numbers at the left.
     """
 
     name: str
-    items: Sequence[Span | Point] = ()
+    items: Sequence[Span | Point | Mark] = ()
     total: str = ""
     note: str = ""
     group: str = ""
@@ -191,6 +197,12 @@ class Lane:
     sign: Swatch | None = None
     piled: bool = False
     cuts: bool = False
+    y: Scale | None = None
+
+    @property
+    def numbers(self) -> float:
+        """Pixels that the numbers of its own axis need."""
+        return self.y.width + 10 if self.y else 0
 
     @property
     def spans(self) -> Iterator[Span]:
@@ -285,12 +297,13 @@ class Lanes(Picture):
         listed = max(facts_width(self.facts, width), self.wide_facts) if beside else 0
         inner = width - listed - GAP if beside else width
         svg, y = self._head(left, top, inner)
-        names = [text_width(lane.name, USUAL, lane.bold) for lane in self.lanes]
+        names = [text_width(lane.name, USUAL, lane.bold) + lane.numbers for lane in self.lanes]
         names += [text_width(lane.note, SMALL) for lane in self.lanes if lane.note]
         most = self.names if inner >= BESIDE else self.phone_names
         own_row = max(names, default=0) > most * inner
         signs = 0 if own_row or not any(lane.sign for lane in self.lanes) else SWATCH + 10
-        begin = left + signs + (0 if own_row or not any(names) else max(names) + 12)
+        numbers = max((lane.numbers for lane in self.lanes), default=0)
+        begin = left + signs + (numbers if own_row or not any(names) else max(names) + 12)
         written = filter(None, (*(lane.total for lane in self.lanes), self.longest_total))
         totals = [text_width(total, USUAL, True) for total in written]
         end = left + inner - (max(totals) + 10 if totals and not own_row else 6)
@@ -397,7 +410,7 @@ class Lanes(Picture):
                 svg += text(left, y + SMALL - 2, words, SMALL, opacity=0.8)
                 y += SMALL + 5
         elif lane.name:
-            shift, x = 9 if lane.note else 0, begin - 12
+            shift, x = 9 if lane.note else 0, begin - 12 - lane.numbers
             if lane.sign:
                 x -= SWATCH + 10
                 svg += lane.sign.draw(begin - SWATCH - 10, y + height / 2 - 7)
@@ -405,6 +418,9 @@ class Lanes(Picture):
             if lane.note:
                 svg += text(x, y + height / 2 + 14, lane.note, SMALL, "end", opacity=0.8)
         middle = y + height / 2
+        plane = Plane(self.x, lane.y or Scale(0, 1), begin, at(self.x.high), y, y + height)
+        if lane.y:
+            svg += y_axis(lane.y, plane.left, plane.right, plane.top, plane.bottom, False)
         if lane.axis:
             svg += line(at(self.x.low), middle, at(self.x.high), middle, stroke_width=1)
         cut = lane.cuts and any(it.end > self.x.high for it in lane.spans if not it.previous)
@@ -416,8 +432,12 @@ class Lanes(Picture):
                 continue
             if isinstance(item, Span):
                 ends = at(item.start), at(item.end)
-                svg += item.draw(*ends, y, height, uprights)
+                reach = item.lanes * (height + self.gap) - self.gap
+                svg += item.draw(*ends, y, reach, uprights)
                 last = max(last, ends[1])
+                continue
+            if isinstance(item, Mark):
+                svg += item.svg(plane)
                 continue
             x = at(item.at)
             svg += item.draw(x, middle, height / 2)

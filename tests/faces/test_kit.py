@@ -8,7 +8,18 @@ from random import Random
 
 import pytest
 
-from llmtrain_course.kit.chart import Band, Chart, Column, Dot, Mark, Note, Path, Rule, stacked
+from llmtrain_course.kit.chart import (
+    Area,
+    Band,
+    Chart,
+    Column,
+    Dot,
+    Mark,
+    Note,
+    Path,
+    Rule,
+    stacked,
+)
 from llmtrain_course.kit.drawing import COLORS, NIGHT
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, NumberLine, Point, Span, Timeline, bar
 from llmtrain_course.kit.layout import (
@@ -564,3 +575,30 @@ def test_a_tables_values_stand_below_their_heads_and_its_result_below_a_line(wid
     assert seen.text("one step").bottom < line.down < seen.text("all of the steps").top
     assert seen.text("all of the steps").right < seen.text("14 days").left
     assert seen.text("20 days").right <= line.right + 1 <= width - 13
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_lane_can_be_a_plane_over_the_axis_of_the_others(width: int) -> None:
+    hill = Area([2, 6], [0, 0], [4, 1], INKS[0])
+    lanes = [Lane("a lane", [Span(2, 6, INKS[1])]), Lane("kept", [hill], y=Scale(0, 4), height=80)]
+    seen = drawn(Timeline(Scale(0, 8, ticks=(0, 8)), lanes), width)
+    [polygon], [span] = seen.of_kind("polygon"), seen.filled(INKS[1])
+    assert (polygon.left, polygon.right) == pytest.approx((span.left, span.right), abs=0.1)
+    assert polygon.height == pytest.approx(80)
+    assert polygon.top == pytest.approx(seen.text("4").down, abs=3)
+    assert seen.text("kept").right < seen.text("4").left < seen.text("4").right < span.left
+
+
+def test_a_span_can_be_as_high_as_several_lanes() -> None:
+    items = [Span(0, 1, INKS[0]), Span(1, 2, INKS[1], lanes=2)], [Span(0, 1, INKS[0])]
+    seen = drawn(Timeline(Scale(0, 3), [Lane(f"{i}", lane) for i, lane in enumerate(items)]))
+    [both], (first, second) = seen.filled(INKS[1]), seen.filled(INKS[0])
+    assert (both.top, both.bottom) == (first.top, second.bottom)
+
+
+def test_a_tight_label_needs_no_more_than_its_letters() -> None:
+    for tight in (False, True):
+        span = Span(0, 1, INKS[0], "12", tight=tight)
+        seen = drawn(Timeline(Scale(0, 32), [Lane("", [span])], axis=False))
+        assert seen.texts == (["12"] if tight else [])
+        assert all(box.inside(seen.filled(INKS[0])[0]) for box in seen.of_kind("text"))
