@@ -297,6 +297,16 @@ class Schedule:
         """The turns of one stage."""
         return tuple(turn for turn in self.turns if turn.stage == stage)
 
+    def waits(self, stage: int) -> Iterator[tuple[int, int]]:
+        """When a stage waits: before, between and after its turns, each from start to end."""
+        free = 0
+        for turn in self.of_stage(stage):
+            if turn.start > free:
+                yield free, turn.start
+            free = turn.end
+        if self.end > free:
+            yield free, self.end
+
     def in_flight(self, stage: int) -> float:
         """The most micro-batches that a stage has begun and not finished at once.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from llmtrain_course.kit import controls, layout as kit, panel as common
@@ -12,7 +12,7 @@ from llmtrain_course.kit.drawing import STEP_PARTS, Drawing
 from llmtrain_course.kit.formulas import published_model
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
 from llmtrain_course.parallelism.formulas import Exchange, Schedule, SharedMlp, pipeline_schedule
-from llmtrain_course.parallelism.four_gpus import AVERAGE, PAGE, TELEPHONE, UPDATE, Clock, four_gpus
+from llmtrain_course.parallelism.four_gpus import LONGEST, step_end, step_on_four_gpus
 from llmtrain_course.parallelism.grid import Layout as GpuLayout, gpu_grid, idle_gpus, too_few
 from llmtrain_course.parallelism.matrices import shared_mlp
 from llmtrain_course.parallelism.pictures import (
@@ -348,90 +348,55 @@ def _sum(parts: Sequence[int]) -> str:
 
 # --- the handle: a step on four GPUs
 
-
-@dataclass(frozen=True)
-class FourGpus:
-    """Four GPUs with 16 sequences for a step, cut into stages or not, up to a moment."""
-
-    stages: int = 1
-    micro_batch: int = 1
-    now: int = 0
-
-    @property
-    def copies(self) -> int:
-        """Replicas on the four GPUs."""
-        return int(data_parallel_size(4, pipeline_parallel=self.stages))
-
-    @cached_property
-    def schedule(self) -> Schedule:
-        """The passes of each replica; the fixed part of one is as long as a sequence."""
-        passes = int(accumulation_steps(16, self.micro_batch, self.copies))
-        forward = int(_TICKS.seconds(self.micro_batch)) // self.stages
-        return pipeline_schedule(self.stages, passes, forward, 2 * forward)
-
-    @property
-    def end(self) -> int:
-        """When the step is over: after the average, if there is one, and the update."""
-        return self.schedule.end + UPDATE + (AVERAGE if self.copies > 1 else 0)
-
-
 _TICKS = StepTime(overhead=4, rate=1 / 4)
 """Ticks of a forward pass through the whole model, by its sequences."""
 
 
-def _draw_four(setting: FourGpus, before: FourGpus | None, clock: Clock = PAGE) -> str:
-    schedule, now = setting.schedule, min(setting.now, setting.end)
-    old = before.schedule.end if before else 0
-    picture = four_gpus(schedule, setting.copies, setting.micro_batch, now, old, clock)
+def _copies(stages: int) -> int:
+    """Replicas on four GPUs."""
+    return int(data_parallel_size(4, pipeline_parallel=stages))
+
+
+def _passes(stages: int, micro_batch: int) -> Schedule:
+    """The passes of each replica, of 16 sequences for all; a pass's fixed part is a sequence's."""
+    passes = int(accumulation_steps(16, micro_batch, _copies(stages)))
+    forward = int(_TICKS.seconds(micro_batch)) // stages
+    return pipeline_schedule(stages, passes, forward, 2 * forward)
+
+
+@handle(
+    "A step on four GPUs",
+    now=slider(
+        "Time",
+        "How far the step has come.",
+        tuple(range(0, LONGEST + 1, 3)),
+        unit="ticks",
+        play=True,
+        reach=lambda it: step_end(_passes(it.stages, it.micro_batch), _copies(it.stages)),
+    ),
+    stages=slider(
+        "Pipeline stages", "Into how many pieces the model is cut; the GPUs stay four.", (1, 2, 4)
+    ),
+    micro_batch=slider(
+        "Micro-batch", "Sequences in a pass; the step has 16 in all.", (1, 2, 4), unit="at a time"
+    ),
+    book=({"now": 60}, {"now": 60, "stages": 4}),
+)
+def four_gpus(now: int = 0, stages: int = 1, micro_batch: int = 1, previous: Any = None) -> Shown:
+    """A step up to a moment: what each GPU does, and how long it waits."""
+    schedule, copies = _passes(stages, micro_batch), _copies(stages)
+    end = step_end(schedule, copies)
+    before = _passes(previous.stages, previous.micro_batch).end if previous else 0
+    picture = step_on_four_gpus(schedule, copies, micro_batch, min(now, end), before)
     idle = f"a GPU waits {units.share(schedule.idle)} of them" if schedule.idle else "nobody waits"
     length = f"<b>The passes take {schedule.end} ticks</b>, and {idle}."
     if now < schedule.end:
-        caption = f"{_passes_done(setting, now)} {length}"
-    elif now < setting.end and setting.copies > 1:
-        caption = f"The replicas average their <b>gradients</b>, not their weights. {length}"
-    else:
-        caption = f"Every GPU has changed its weights, all in the same way. {length}"
-    return common.pictured(picture, caption)
-
-
-def _passes_done(setting: FourGpus, now: int) -> str:
-    turns = [turn for turn in setting.schedule.of_stage(0) if turn.backward and turn.end <= now]
-    passes = units.plural(setting.schedule.micro_batches, "pass")
-    return f"GPU 1 is through with {len(turns)} of {passes}."
-
-
-FOUR_GPUS = common.Handle(
-    book=({"now": 60}, {"now": 60, "stages": 4}),
-    title="A step on four GPUs",
-    controls={
-        "now": common.Control(
-            "Time",
-            "How far the step has come.",
-            unit="ticks",
-            least=0,
-            most=120,
-            stops=tuple(range(0, 121, 3)),
-            play=True,
-            reach=lambda setting: setting.end,
-        ),
-        "stages": common.Control(
-            "Pipeline stages",
-            "Into how many pieces the model is cut; the GPUs stay four.",
-            least=1,
-            most=4,
-            stops=(1, 2, 4),
-        ),
-        "micro_batch": replace(
-            controls.MICRO_BATCH,
-            help="Sequences in a pass; the step has 16 in all.",
-            most=4,
-            stops=(1, 2, 4),
-        ),
-    },
-    settings={"": FourGpus()},
-    draw=_draw_four,
-    narrow=partial(_draw_four, clock=TELEPHONE),
-)
+        done = sum(turn.backward and turn.end <= now for turn in schedule.of_stage(0))
+        passes = units.plural(schedule.micro_batches, "pass")
+        return picture, f"GPU 1 is through with {done} of {passes}. {length}"
+    if now < end and copies > 1:
+        return picture, f"The replicas average their <b>gradients</b>, not their weights. {length}"
+    return picture, f"Every GPU has changed its weights, all in the same way. {length}"
 
 
 # --- the handle: a pipeline, turn by turn

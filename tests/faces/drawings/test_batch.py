@@ -16,7 +16,7 @@ from llmtrain_course.batch.pictures import (
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_course.parallelism.formulas import pipeline_schedule
-from llmtrain_course.parallelism.four_gpus import four_gpus
+from llmtrain_course.parallelism.four_gpus import step_on_four_gpus
 from llmtrain_course.parallelism.grid import Layout, gpu_grid
 from llmtrain_helpers import data_parallel_size
 from tests.faces.contrast import contrast
@@ -105,9 +105,12 @@ def test_a_turn_is_as_long_as_its_time_and_what_is_done_is_filled(
 ) -> None:
     schedule = pipeline_schedule(stages, passes, ticks, 2 * ticks)
     now = part * schedule.end
-    picture = drawn(four_gpus(schedule, 4 // stages, 1, now))
+    picture = drawn(step_on_four_gpus(schedule, 4 // stages, 1, now))
     unit = picture.unit("0", "90", "across")
     turns = picture.titled("forward ") + picture.titled("backward ")
+    starts = sorted(turn.start for turn in schedule.turns for _ in range(4 // stages))
+    places = [(turn.left - picture.text("0").across) / unit for turn in turns]
+    assert sorted(places) == pytest.approx(starts, abs=0.05)
     for turn in turns:
         long = ticks * (1 if turn.words.startswith("forward") else 2)
         assert turn.width == pytest.approx(unit * long, abs=1.1)
@@ -122,13 +125,20 @@ def test_a_turn_is_as_long_as_its_time_and_what_is_done_is_filled(
 
 
 def test_the_hill_is_as_high_as_the_micro_batch() -> None:
+    """A replica's activations, of which a stage keeps its part of several micro-batches."""
+
     def highest(stages: int, passes: int, micro: int) -> float:
         schedule = pipeline_schedule(stages, passes)
-        picture = drawn(four_gpus(schedule, 4 // stages, micro, schedule.end))
-        return picture.of_kind("polygon")[0].height
+        picture = drawn(step_on_four_gpus(schedule, 4 // stages, micro, schedule.end))
+        [hill] = picture.of_kind("polygon")
+        low, high = (
+            next(x.down for x in picture.of_kind("text") if x.words == n and x.right < hill.left)
+            for n in ("1", "4")
+        )
+        return hill.height / ((low - high) / 3)
 
-    assert highest(1, 4, 1) == highest(2, 8, 1) == highest(4, 16, 1)
-    assert highest(1, 1, 4) == highest(4, 4, 4) == 4 * highest(1, 4, 1)
+    for stages, passes, micro in ((1, 4, 1), (2, 8, 1), (4, 16, 1), (1, 1, 4), (4, 4, 4)):
+        assert highest(stages, passes, micro) == pytest.approx(micro, rel=0.005)
 
 
 # --- an epoch, a measured step, what a batch costs, a stage's time
