@@ -95,7 +95,7 @@ class Span:
         edges = [left, *sorted(x for x in uprights if left < x < right), right]
         begin, end = max(pairwise(edges), key=lambda pair: pair[1] - pair[0])
         labels = [self.label] if isinstance(self.label, str) else self.label
-        letters, margin = (SMALL, 1) if self.tight else (USUAL, 6)
+        letters, margin = (SMALL, 0) if self.tight else (USUAL, 6)
         label = next((x for x in labels if text_width(x, letters) <= end - begin - margin), "")
         if label:
             look: Style = {"font_weight": 700} if self.bold else {}
@@ -179,7 +179,7 @@ class Lane:
     """A row: its name, what's on it, a `total` after its last span, and a `note` below its name.
 
     Lanes of one `group` have a heading above them. An `axis` is a line through its middle.
-    A `sign` stands between its name and the lane.
+    A `sign` stands between its name and the lane, as a `count` does in a column of its own.
     `piled` points stand at its bottom, or on those that they would cover, with their labels
     above. With `cuts` a span that's longer than the scale has a cut and an arrow at its end.
     A lane with a `y` is a plane for marks of a chart, with its numbers at the left.
@@ -195,6 +195,7 @@ class Lane:
     height: float = 0
     color: str = INK
     sign: Swatch | None = None
+    count: str = ""
     piled: bool = False
     cuts: bool = False
     y: Scale | None = None
@@ -303,7 +304,9 @@ class Lanes(Picture):
         own_row = max(names, default=0) > most * inner
         signs = 0 if own_row or not any(lane.sign for lane in self.lanes) else SWATCH + 10
         numbers = max((lane.numbers for lane in self.lanes), default=0)
-        begin = left + signs + (numbers if own_row or not any(names) else max(names) + 12)
+        begin = (
+            left + signs + self.counts + (numbers if own_row or not any(names) else max(names) + 12)
+        )
         written = filter(None, (*(lane.total for lane in self.lanes), self.longest_total))
         totals = [text_width(total, USUAL, True) for total in written]
         end = left + inner - (max(totals) + 10 if totals and not own_row else 6)
@@ -366,6 +369,12 @@ class Lanes(Picture):
             svg, y = svg + drawn, max(y, low)
         return svg, y
 
+    @property
+    def counts(self) -> float:
+        """Pixels of the column of the lanes' counts."""
+        counts = [text_width(lane.count, SMALL) for lane in self.lanes if lane.count]
+        return max(counts) + 10 if counts else 0
+
     def _head(self, left: float, top: float, width: float) -> tuple[str, float]:
         """The heading, and the verdict at its right, or below it where both don't fit."""
         if not self.heading and not self.verdict:
@@ -410,7 +419,7 @@ class Lanes(Picture):
                 svg += text(left, y + SMALL - 2, words, SMALL, opacity=0.8)
                 y += SMALL + 5
         elif lane.name:
-            shift, x = 9 if lane.note else 0, begin - 12 - lane.numbers
+            shift, x = 9 if lane.note else 0, begin - 12 - lane.numbers - self.counts
             if lane.sign:
                 x -= SWATCH + 10
                 svg += lane.sign.draw(begin - SWATCH - 10, y + height / 2 - 7)
@@ -418,6 +427,7 @@ class Lanes(Picture):
             if lane.note:
                 svg += text(x, y + height / 2 + 14, lane.note, SMALL, "end", opacity=0.8)
         middle = y + height / 2
+        svg += text(begin - 10, middle + 5, lane.count, SMALL, "end") if lane.count else ""
         plane = Plane(self.x, lane.y or Scale(0, 1), begin, at(self.x.high), y, y + height)
         if lane.y:
             svg += y_axis(lane.y, plane.left, plane.right, plane.top, plane.bottom, False)

@@ -602,3 +602,16 @@ def test_a_tight_label_needs_no_more_than_its_letters() -> None:
         seen = drawn(Timeline(Scale(0, 32), [Lane("", [span])], axis=False))
         assert seen.texts == (["12"] if tight else [])
         assert all(box.inside(seen.filled(INKS[0])[0]) for box in seen.of_kind("text"))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_counts_have_a_column_between_the_names_and_the_lanes(width: int) -> None:
+    lanes = [Lane("stage", count="keeps")]
+    lanes += [Lane(f"{i}", [Span(0, 1, INKS[i])], count=f"{4.33 * i:.3g}") for i in (1, 2)]
+    seen = drawn(Timeline(Scale(0, 1), lanes, axis=False), width)
+    for i, count in ((1, "4.33"), (2, "8.66")):
+        [bar] = seen.filled(INKS[i])
+        assert seen.text(f"{i}").right < seen.text("keeps").left
+        assert seen.text("keeps").right == pytest.approx(seen.text(count).right)
+        assert seen.text(count).right < bar.left
+        assert seen.text(count).down == pytest.approx(bar.down, abs=2)
