@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from llmtrain_course.kit import controls, layout as kit, panel as common
@@ -23,15 +24,7 @@ from llmtrain_course.parallelism.pictures import (
     step_bar,
     who_sends,
 )
-from llmtrain_course.parallelism.pipeline import (
-    MICRO_BATCHES,
-    NARROW,
-    ROOM,
-    STAGES,
-    WIDE,
-    Layout,
-    pipeline,
-)
+from llmtrain_course.parallelism.pipeline import MICRO_BATCHES, ROOM, STAGES, pipeline_step
 from llmtrain_course.plan.handles import RECOMPUTED
 from llmtrain_course.plan.pictures import parts_of
 from llmtrain_helpers import published, units
@@ -402,80 +395,56 @@ def four_gpus(now: int = 0, stages: int = 1, micro_batch: int = 1, previous: Any
 # --- the handle: a pipeline, turn by turn
 
 
-@dataclass(frozen=True)
-class Pipeline:
-    """Stages, micro-batches, and the pieces of the model on each stage."""
-
-    stages: int = 4
-    micro_batches: int = 1
-    interleave: int = 1
-
-    @property
-    def most(self) -> int:
-        """The most micro-batches for which there is room beside so many stages."""
-        return min(MICRO_BATCHES, ROOM - self.stages)
-
-    @property
-    def batches(self) -> int:
-        """The micro-batches that are drawn."""
-        return min(self.micro_batches, self.most)
-
-    @property
-    def most_pieces(self) -> int:
-        """Four where micro-batches go round in groups of as many as there are stages, else one."""
-        return 4 if self.stages > 1 and self.batches % self.stages == 0 else 1
-
-    @property
-    def pieces(self) -> int:
-        """The pieces on each stage."""
-        return min(self.interleave, self.most_pieces)
+def _drawn_batches(setting: Any) -> int:
+    """The micro-batches for which there's room beside so many stages."""
+    return int(min(setting.micro_batches, MICRO_BATCHES, ROOM - setting.stages))
 
 
-def _draw_pipeline(now: Pipeline, before: Pipeline | None, layout: Layout = WIDE) -> str:
-    schedules = [
-        pipeline_schedule(x.stages, x.batches, interleave=x.pieces) for x in (now, before) if x
-    ]
-    in_flight = schedules[0].in_flight(0)
-    text = (
-        f"Each stage waits for <b>{units.share(schedules[0].idle)} of the step</b>. Stage 1 "
-        f"keeps activations of {in_flight:.3g} micro-batch{'es' if in_flight != 1 else ''} at once"
-    )
-    text += f", a piece counted as 1/{now.pieces}." if now.pieces > 1 else "."
-    if now.most_pieces < 2 <= now.stages:
-        text += f" Pieces need a multiple of {now.stages} micro-batches."
-    size = now.stages, now.batches, now.pieces
-    previous = schedules[1] if before else None
-    return common.pictured(pipeline(*size, previous, layout), text)
+def _most_pieces(setting: Any) -> int:
+    """Four where micro-batches go round in groups of as many as there are stages, else one."""
+    return 4 if setting.stages > 1 and _drawn_batches(setting) % setting.stages == 0 else 1
 
 
-PIPELINE = common.Handle(
+def _drawn_schedule(setting: Any) -> Schedule:
+    """The turns of a setting, as far as there's room."""
+    pieces = min(setting.interleave, _most_pieces(setting))
+    return pipeline_schedule(setting.stages, _drawn_batches(setting), interleave=pieces)
+
+
+@handle(
+    "A step of a pipeline, turn by turn",
+    stages=slider("Stages", controls.PIPELINE_PARALLEL.help, (1, 2, 3, 4, 6, STAGES)),
+    micro_batches=slider(
+        "Micro-batches",
+        "Into how many pieces a replica's part of the batch is cut.",
+        (1, 2, 3, 4, 6, 8, MICRO_BATCHES),
+        play=True,
+        reach=lambda setting: min(MICRO_BATCHES, ROOM - setting.stages),
+    ),
+    interleave=slider(
+        "Pieces",
+        "How many pieces of the model each stage has, which take turns.",
+        (1, 2, 3, 4),
+        applies=lambda setting: setting.stages > 1,
+        reach=_most_pieces,
+    ),
     book=({}, {"micro_batches": 12}),
-    title="A step of a pipeline, turn by turn",
-    controls={
-        "stages": replace(
-            controls.PIPELINE_PARALLEL, label="Stages", most=STAGES, stops=(1, 2, 3, 4, 6, 8)
-        ),
-        "micro_batches": common.Control(
-            "Micro-batches",
-            "Into how many pieces a replica's part of the batch is cut.",
-            most=MICRO_BATCHES,
-            stops=(1, 2, 3, 4, 6, 8, 12),
-            play=True,
-            reach=lambda setting: setting.most,
-        ),
-        "interleave": common.Control(
-            "Pieces",
-            "How many pieces of the model each stage has, which take turns.",
-            most=4,
-            stops=(1, 2, 3, 4),
-            applies=lambda setting: setting.stages > 1,
-            reach=lambda setting: setting.most_pieces,
-        ),
-    },
-    settings={"": Pipeline()},
-    draw=_draw_pipeline,
-    narrow=partial(_draw_pipeline, layout=NARROW),
 )
+def pipeline(
+    stages: int = 4, micro_batches: int = 1, interleave: int = 1, previous: Any = None
+) -> Shown:
+    """What each stage does when, and how long it waits."""
+    setting = SimpleNamespace(stages=stages, micro_batches=micro_batches, interleave=interleave)
+    schedule = _drawn_schedule(setting)
+    kept, pieces = schedule.in_flight(0), schedule.interleave
+    caption = (
+        f"Each stage waits for <b>{units.share(schedule.idle)} of the step</b>. Stage 1 "
+        f"keeps activations of {kept:.3g} micro-batch{'es' if kept != 1 else ''} at once"
+    )
+    caption += f", a piece counted as 1/{pieces}." if pieces > 1 else "."
+    if _most_pieces(setting) < 2 <= stages:
+        caption += f" Pieces need a multiple of {stages} micro-batches."
+    return pipeline_step(schedule, previous and _drawn_schedule(previous)), caption
 
 
 # --- the handle: whom a GPU talks to

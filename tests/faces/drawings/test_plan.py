@@ -2,14 +2,15 @@
 
 import pytest
 
-from llmtrain_course.kit.drawing import COLORS
+from llmtrain_course.kit.drawing import COLORS, GREY
 from llmtrain_course.kit.layout import PAGE, PHONE
-from llmtrain_course.parallelism.pipeline import BACKWARD, FORWARD, pipeline
+from llmtrain_course.parallelism.formulas import pipeline_schedule
+from llmtrain_course.parallelism.pipeline import BACKWARD, FORWARD, pipeline_step
 from llmtrain_course.plan.pictures import answers, format_span, promise
 from llmtrain_helpers import plan_run, published, units
 from llmtrain_helpers.results import Interval
 from research.utilizations import others_days
-from tests.faces.svg import drawn
+from tests.faces.svg import Box, Picture, drawn
 
 LLAMA = published.architecture("Llama-3.1-8B", 8192)
 
@@ -26,52 +27,57 @@ def plan_of(model=LLAMA, **changes):
 # --- a pipeline
 
 
-def areas(p: int, m: int, v: int) -> dict[str, float]:
-    """What's drawn in the rows of the stages, in pixels of a row, by what it is."""
-    picture = drawn(pipeline(p, m, v))
+def rows_of(p: int, m: int, v: int) -> tuple[Picture, dict[str, list[Box]]]:
+    """A pipeline's picture, and what's drawn in the rows of its stages, by what it is."""
+    picture = drawn(pipeline_step(pipeline_schedule(p, m, interleave=v)))
     mean = picture.text("on average").top
-    rows = [x for x in picture.boxes if x.bottom < mean and x.fill]
-    high = max(x.height for x in rows if x.words == "idle") if p > 1 else 1
-    sums = {"idle": sum(x.width for x in rows if x.words == "idle")}
-    for word, fill in (("forward", FORWARD), ("backward", BACKWARD)):
-        pieces = [piece for x in rows if x.fill == fill and x.kind == "path" for piece in x.pieces]
-        sums[word] = sum((x.width + 0.8) * x.height / high for x in pieces)
-        sums[f"{word}s"] = len(pieces)
-    sums["shades"] = len({x.opacity for x in rows if x.kind == "path" and x.fill == FORWARD})
-    return sums
+    rows = [x for x in picture.of_kind("rect") if x.bottom < mean]
+    kinds = {"forward": FORWARD, "backward": BACKWARD, "idle": GREY}
+    return picture, {word: [x for x in rows if x.fill == fill] for word, fill in kinds.items()}
 
 
 SHAPES = [(8, 8, 4), (4, 8, 1), (2, 3, 1), (4, 1, 1), (4, 12, 1), (4, 12, 3), (4, 8, 4), (3, 12, 2)]
 
 
 @pytest.mark.parametrize(("p", "m", "v"), SHAPES)
-def test_the_idle_share_is_summed_from_what_is_drawn(p: int, m: int, v: int) -> None:
-    sums = areas(p, m, v)
+def test_a_pipelines_turns_and_its_waiting_are_as_long_as_their_time(p, m, v) -> None:
+    """A forward turn of a whole stage is as wide in every picture."""
+    schedule = pipeline_schedule(p, m, interleave=v)
+    picture, rows = rows_of(p, m, v)
+    begin, unit = picture.text("time").left - 6, UNIT / v
+    for word, backward in (("forward", False), ("backward", True)):
+        turns = [turn for turn in schedule.turns if turn.backward == backward]
+        for turn, box in zip(turns, rows[word], strict=True):  # stage by stage
+            assert box.left == pytest.approx(begin + unit * turn.start, abs=0.2)
+            assert box.width == pytest.approx(unit * (turn.end - turn.start - 0.07), abs=0.2)
+    idle = sum(x.width for x in rows["idle"])
+    assert idle == pytest.approx(unit * p * schedule.end * (p - 1) / (v * m + p - 1), rel=0.004)
+    assert v == 1 or len({x.opacity for x in rows["forward"]}) == v
+
+
+UNIT = drawn(pipeline_step(pipeline_schedule(1, 12))).width_of("forward, of all stages") / 12
+"""Pixels of a forward turn of a whole stage."""
+
+
+@pytest.mark.parametrize(("p", "m", "v"), SHAPES)
+def test_the_mean_of_the_stages_is_what_works_and_what_waits(p, m, v) -> None:
+    picture, _ = rows_of(p, m, v)
+    forward, backward = (picture.width_of(f"{x}, of all stages") for x in ("forward", "backward"))
+    assert (forward, backward) == pytest.approx((UNIT * m, 2 * UNIT * m), abs=0.2)
+    [idle] = [x for x in picture.titled("idle") if x.top > picture.text("on average").top]
     share = (p - 1) / (v * m + p - 1)
-    whole = sums["idle"] + sums["forward"] + sums["backward"]
-    assert sums["idle"] / whole == pytest.approx(share, rel=0.02)
-    assert sums["backward"] == pytest.approx(2 * sums["forward"], rel=0.02)
-    assert sums["forwards"] == sums["backwards"] == p * m * v  # a box for every turn of a piece
-    assert v == 1 or sums["shades"] == v
-    picture = drawn(pipeline(p, m, v))
+    assert idle.width / (forward + backward + idle.width) == pytest.approx(share, rel=0.002)
     assert f"idle {units.share(share)} of the step" in picture.texts
-    forward, backward = (picture.titled(f"{x}, of all")[0] for x in ("forward", "backward"))
-    assert backward.width == pytest.approx(2 * forward.width, rel=0.02)
-    assert forward.width == pytest.approx(sums["forward"] / p, rel=0.02)
-
-
-def test_one_scale_holds_for_all_pipelines() -> None:
-    """A micro-batch's work is as wide in each; interleaving makes its waiting shorter."""
-    few, many, pieces = (areas(*shape) for shape in ((4, 4, 1), (4, 8, 1), (4, 8, 2)))
-    assert many["forward"] == pytest.approx(2 * few["forward"], rel=0.01)
-    assert many["idle"] == pytest.approx(few["idle"], rel=0.01)
-    assert pieces["forward"] == pytest.approx(many["forward"], rel=0.01)
-    assert pieces["idle"] == pytest.approx(many["idle"] / 2, rel=0.02)
+    before = drawn(pipeline_step(pipeline_schedule(3, 4), pipeline_schedule(p, m, interleave=v)))
+    [outline] = before.dashed
+    assert (outline.width, outline.left - before.titled("forward,")[0].left) == pytest.approx(
+        (idle.width, forward + backward), abs=0.3
+    )
 
 
 def test_the_column_says_what_each_stage_keeps() -> None:
     def kept(v: int) -> list[str]:
-        picture = drawn(pipeline(4, 12, v))
+        picture, _ = rows_of(4, 12, v)
         column = picture.text("keeps").right
         return [x.words for x in picture.of_kind("text") if abs(x.right - column) < 1][1:]
 
