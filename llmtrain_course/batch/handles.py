@@ -28,7 +28,7 @@ from llmtrain_course.kit.cards import memory_of
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
 from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_course.parallelism.formulas import idle_share
-from llmtrain_course.parallelism.grid import Layout, gpu_grid, idle_gpus, too_few
+from llmtrain_course.parallelism.grid import Layout, gpus_in_nodes, idle_gpus, too_few
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import (
     StepTime,
@@ -119,7 +119,7 @@ _CONTROLS = {
 def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -> str:
     """The panel's answer as HTML: sentence, pictures, table, and the call in code."""
     n, split, layout = setting.num_gpus, setting.split, setting.layout
-    grid = gpu_grid(n, *split, narrow=width < PAGE)
+    grid = gpus_in_nodes(layout).drawing(width)
     if not layout.replicas:
         return common.warning(too_few(layout)) + grid.inline_svg()
     used = f"{n} - {layout.left_over}" if layout.left_over else f"{n}"

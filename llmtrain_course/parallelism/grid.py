@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import groupby
 
 from llmtrain_course.kit.drawing import GREY, Drawing, Style, hatched, rect, text
+from llmtrain_course.kit.layout import (
+    BESIDE,
+    GAP,
+    INK,
+    PAGE,
+    PHONE,
+    SMALL,
+    Picture,
+    paragraph,
+    text_width,
+)
 from llmtrain_helpers import units
-
-_ACROSS = 680
-"""Pixels across on a page."""
 
 NODE = 8
 """GPUs in a node, as nearly everywhere."""
 
+_MOST = 6
+"""Nodes that are drawn at the most."""
 
-_ROWS, _LEFT, _TOP = 6, 68, 52
-
-
-_CELL, _HIGH, _WIDE, _DEEP = 36, 36, 42, 46
-"""Cells of the grid: width, height, and from one to the next across and down."""
-
-
-_GAP = 0.5
-"""How much of a row is left between nodes that do not follow each other."""
+_ROW, _EDGE, _MARK = 46, 6, 36
+"""Pixels from a node to the next, from a GPU to the next, and across a mark of the key."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +68,13 @@ class Layout:
     def seen(self) -> list[int]:
         """The nodes that are drawn: the first six, the first of some stages, or the last one."""
         nodes = -(-self.num_gpus // NODE)
-        if nodes > _ROWS and self.left_over:
-            return [*range(_ROWS - 1), nodes - 1]
-        if nodes <= _ROWS or self.pipeline == 1 or self.of_a_stage <= NODE:
-            return list(range(min(nodes, _ROWS)))
+        if nodes > _MOST and self.left_over:
+            return [*range(_MOST - 1), nodes - 1]
+        if nodes <= _MOST or self.pipeline == 1 or self.of_a_stage <= NODE:
+            return list(range(min(nodes, _MOST)))
         stages = sorted({0, 1, self.pipeline - 1})
         starts = [stage * self.of_a_stage // NODE for stage in stages]
-        each = _ROWS // len(stages)
+        each = _MOST // len(stages)
         return sorted({start + k for start in starts for k in range(each) if start + k < nodes})
 
     def in_node(self, node: int) -> range:
@@ -110,103 +112,138 @@ def gpu_grid(
     rows: int = 0,
     narrow: bool = False,
 ) -> Drawing:
+    """`gpus_in_nodes` drawn for a page, or a `narrow` one for a phone."""
+    layout = Layout(num_gpus, tensor, pipeline, context)
+    return gpus_in_nodes(layout, rows).drawing(PHONE if narrow else PAGE)
+
+
+def gpus_in_nodes(layout: Layout, rows: int = 0) -> Picture:
     """The GPUs in their nodes: replica by letter, stage by number and shade.
 
     Neighbours share matrices; then come the other replicas, and the next stage last.
     Shows six nodes at the most, where there are more the first ones of some stages.
-    GPUs that are too few for a copy are hatched. The canvas has room for `rows` nodes.
-    On a `narrow` one the title has two lines, and the key stands below.
+    GPUs that are too few for a copy are hatched. There's room for `rows` nodes.
     """
-    layout = Layout(num_gpus, tensor, pipeline, context)
-    degrees = {"TP": layout.tensor, "PP": layout.pipeline}
-    if layout.context > 1:
-        degrees["CP"] = layout.context
-    product = " × ".join(f"{name} {n:,}" for name, n in degrees.items())
-    title = f"{units.plural(layout.num_gpus, 'GPU')} = {product} × DP {layout.replicas:,}"
-    title += f" + {layout.left_over:,} left over" if layout.left_over else ""
-    heading = text(20, 30, title, 20, font_weight=700)
-    svg = []
+    seen = sum(len(layout.in_node(node)) for node in layout.seen())
+    words = (
+        f"{units.plural(layout.num_gpus, 'GPU')} in rows of 8: tensor parallel {layout.tensor}, "
+        f"pipeline {layout.pipeline}, context {layout.context}, "
+        f"data parallel {layout.replicas:,}."
+    )
+    if layout.left_over:
+        words += f" {units.plural(layout.left_over, 'GPU')} left over."
+    if layout.crosses:
+        words += " Tensor-parallel groups leave their nodes."
+    return _Grid(layout, rows, seen, f"{words} {seen} of {layout.num_gpus:,} GPUs are shown.")
 
-    drawn = _rows_of_nodes(layout.seen())
-    for (row, node), (_, following) in pairwise(drawn):
-        if following > node + 1:
-            first, last = node + 2, following
-            label = f"nodes {first:,} to {last:,}" if last > first else f"node {first:,}"
-            svg.append(text(_LEFT, _TOP + (row + 1) * _DEEP + 11, f"⋮  {label}, not drawn", 14))
-    for row, node in drawn:
-        svg += _node(layout, row, node)
-    svg += [] if narrow else _key(layout, 426, _TOP)
 
-    floor, nodes = _TOP + (drawn[-1][0] + 1) * _DEEP, -(-layout.num_gpus // NODE)
-    seen = sum(len(layout.in_node(node)) for _, node in drawn)
-    note = f"{len(drawn)} of {nodes:,} nodes are drawn, {seen} of {layout.num_gpus:,} GPUs."
-    if seen == layout.num_gpus:
+@dataclass(frozen=True)
+class _Grid(Picture):
+    """Nodes below each other with their split above them, and a key next to them or below."""
+
+    layout: Layout
+    rows: int
+    seen: int
+    words: str
+
+    def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
+        """Draw the title, the nodes and the key, which has room for four entries."""
+        layout, beside = self.layout, width >= BESIDE
+        ways = {"TP": layout.tensor, "PP": layout.pipeline, "CP": layout.context}
+        product = " × ".join(f"{way} {n:,}" for way, n in ways.items() if n > 1 or way != "CP")
+        product = f"= {product} × DP {layout.replicas:,}"
+        product += f" + {layout.left_over:,} left over" if layout.left_over else ""
+        gpus = units.plural(layout.num_gpus, "GPU")
+        svg, y = paragraph(left, top, f"{gpus} {product}" if beside else gpus, width, 18, True)
+        drawn, y = ("", y) if beside else paragraph(left, y, product, width, SMALL)
+        room = 0.57 * width if beside else width
+        nodes, low = self._nodes(left, y + 8, room, "node " * beside)
+        x, y = (left + room + GAP, y + 8) if beside else (left, low + 8)
+        svg += drawn + nodes
+        for i, (mark, *lines) in enumerate(_key(layout)):
+            down = y + _ROW * i
+            svg += f'<g transform="translate({x:g} {down:g})">{mark}</g>'
+            for k, line in enumerate(lines):
+                svg += text(x + _ROW, down + 15 + 18 * k, line, SMALL, font_weight=600 - 200 * k)
+        return svg, max(low, y + 4 * _ROW)
+
+    def _nodes(self, left: float, top: float, width: float, word: str) -> tuple[str, float]:
+        """The nodes, each with its name, and how many they are of how many."""
+        layout, nodes = self.layout, self.layout.seen()
+        names = [f"{word if n < 99 else ''}{n + 1:,}" for n in nodes]
+        begin = left + max(text_width(name, SMALL) for name in names) + 10
+        pitch = (left + width - begin) / NODE
+        row = min(max(self.rows * _ROW / len(nodes), _ROW), 1.4 * _ROW)
+        svg, y = "", top + 3
+        for name, node, following in zip(names, nodes, [*nodes[1:], nodes[-1] + 1], strict=True):
+            svg += text(begin - 10, y + row / 2, name, SMALL, "end")
+            svg += _node(layout, layout.in_node(node), (begin, y, pitch, row - 10))
+            y += row
+            if following > node + 1:
+                first, last = node + 2, following
+                label = f"nodes {first:,} to {last:,}" if last > first else f"node {first:,}"
+                svg += text(begin, y + 11, f"⋮  {label}, not drawn", SMALL)
+                y += _ROW / 2
         note = "A row is a node."
-    svg.append(text(16 if narrow else _LEFT, floor + 16, note, 14))
-    height, words = max(round(floor), _TOP + rows * _DEEP) + 30, _grid_in_words(layout, seen)
-    if not narrow:
-        height = max(height, _TOP + 4 * 46 + 8)
-        return Drawing(heading + "".join(svg), _ACROSS, height, words)
-    gpus, _, product = title.partition(" = ")
-    heading = text(20, 26, gpus, 18, font_weight=700) + text(20, 50, f"= {product}", 15)
-    grid, key = "".join(svg), "".join(_key(layout, 20, height + 26))
-    body = f'{heading}<g transform="translate(4 22) scale(0.98)">{grid}</g>{key}'
-    return Drawing(body, 400, height + 26 + 4 * 46, words)
+        if self.seen < layout.num_gpus:
+            note = f"{len(nodes)} of {-(-layout.num_gpus // NODE):,} nodes are drawn, "
+            note += f"{self.seen} of {layout.num_gpus:,} GPUs."
+        drawn, y = paragraph(left, y, note, width, SMALL)
+        return svg + drawn, max(y, top + 3 + self.rows * _ROW + SMALL + 5)
 
 
-def _rows_of_nodes(nodes: Sequence[int]) -> list[tuple[float, int]]:
-    """Each node with its row; where nodes are left out, half a row is left free."""
-    rows: list[tuple[float, int]] = [(0, nodes[0])]
-    for last, node in pairwise(nodes):
-        rows.append((rows[-1][0] + 1 + _GAP * (node > last + 1), node))
-    return rows
+_Place = tuple[float, float, float, float]
+"""Left, top, width and height."""
 
 
-def _node(layout: Layout, row: float, node: int) -> list[str]:
-    """A node's name, its GPUs, and the frames of its tensor-parallel groups."""
-    here, y = layout.in_node(node), _TOP + row * _DEEP
-    name = f"node {node + 1}" if node < 99 else f"{node + 1:,}"
-    shapes = [text(_LEFT - 10, y + _HIGH / 2 + 5, name, 14, "end")]
-    shapes += [_cell(layout, gpu, _LEFT + gpu % NODE * _WIDE, y) for gpu in here]
-    first = 0
-    for group, size in Counter(gpu // layout.tensor for gpu in here).items():
-        place = layout.place(group * layout.tensor)
-        x, wide = _LEFT + first * _WIDE, (size - 1) * _WIDE + _CELL
-        first += size
-        copy_a = place is not None and place[0] == 0
-        if place is None or (layout.tensor == 1 and not copy_a):
-            continue
-        style: Style = {"stroke": "currentColor", "rx": 6, "stroke_width": 4 if copy_a else 1.5}
-        style |= {"stroke_dasharray": "2 3"} if layout.crosses else {}
-        shapes.append(rect(x - 3, y - 3, wide + 6, _HIGH + 6, **style))
-    return shapes
+def _node(layout: Layout, here: range, first: _Place) -> str:
+    """The GPUs of a node, and the frames of its tensor-parallel groups.
+
+    `first` is the place of the first one with the free edge after it.
+    """
+    (left, y, pitch, high), svg = first, ""
+    for gpu in here:
+        place = left + pitch * (gpu - here.start), y, pitch - _EDGE, high
+        svg += _gpu(layout, gpu, place, f"GPU {gpu + 1}: ")
+    for group, gpus in groupby(here, lambda gpu: gpu // layout.tensor):
+        (begin, *others), at = [*gpus], layout.place(group * layout.tensor)
+        if at and (layout.tensor > 1 or at[0] == 0):
+            across = pitch * (1 + len(others)) - _EDGE
+            place = left + pitch * (begin - here.start), y, across, high
+            svg += _frame(place, 4 if at[0] == 0 else 1.5, layout.crosses)
+    return svg
 
 
-def _cell(layout: Layout, gpu: int, x: float, y: float) -> str:
-    """A GPU: its replica's letter and its stage's number on the stage's shade."""
-    place = layout.place(gpu)
-    if place is None:
-        return _idle_cell(x, y, f"GPU {gpu + 1}: left over")
-    replica, stage, rank = place
-    name = f"{letters(replica)}{stage + 1}"
-    title = f"GPU {gpu + 1}: replica {letters(replica)}, stage {stage + 1}"
-    high = y + _HIGH / 2 + (6 if layout.context == 1 else -1)
-    shapes = _shaded(x, y, stage, layout.pipeline, title, replica)
-    ink, size = _ink(_shade(stage, layout.pipeline)), 16 if len(name) < 3 else 14
-    shapes += text(x + _CELL / 2, high, name, size, "middle", ink, font_weight=600)
-    if layout.context > 1:
-        shapes += text(x + _CELL / 2, y + _HIGH - 4, f"c{rank + 1}", 14, "middle", ink)
-    return shapes
+def _gpu(layout: Layout, gpu: int, place: _Place, title: str = "") -> str:
+    """A GPU: its replica's letter and its stage's number on its stage's shade.
+
+    Every other replica's is round, and one of no replica is hatched.
+    """
+    at = layout.place(gpu)
+    if at is None:
+        name = title and f"{title}left over"
+        return rect(*place, "none", name, stroke=GREY, rx=3) + hatched(*place)
+    replica, stage, rank = letters(at[0]), at[1] + 1, at[2] + 1
+    name = title and f"{title}replica {replica}, stage {stage}"
+    shade = _shade(at[1], layout.pipeline)
+    svg = rect(*place, shade, name, rx=16 if at[0] % 2 else 3)
+    if layout.context == 1:
+        return svg + _label(place, f"{replica}{stage}", shade)
+    return svg + _label(place, f"{replica}{stage}", shade, -7) + _label(place, f"c{rank}", shade, 9)
 
 
-def _idle_cell(x: float, y: float, title: str = "") -> str:
-    return rect(x, y, _CELL, _HIGH, title=title, stroke=GREY, rx=3) + hatched(x, y, _CELL, _HIGH)
+def _label(place: _Place, words: str, shade: str, lower: float = 0) -> str:
+    """Words in the middle of a place, or so much lower."""
+    x, y = place[0] + place[2] / 2, place[1] + place[3] / 2 + 5 + lower
+    return text(x, y, words, SMALL, "middle", _ink(shade), font_weight=400 if lower > 0 else 600)
 
 
-def _shaded(x: float, y: float, stage: int, stages: int, title: str = "", replica: int = 0) -> str:
-    """A cell in its stage's shade: every other replica's is round."""
-    round_by = 16 if replica % 2 else 3
-    return rect(x, y, _CELL, _HIGH, _shade(stage, stages), title, rx=round_by)
+def _frame(place: _Place, thick: float, dashed: bool) -> str:
+    """A frame around GPUs that share matrices."""
+    style: Style = {"stroke": INK, "rx": 6, "stroke_width": thick}
+    style |= {"stroke_dasharray": "2 3"} if dashed else {}
+    x, y, wide, high = place
+    return rect(x - 3, y - 3, wide + 6, high + 6, **style)
 
 
 @cache
@@ -227,68 +264,35 @@ def _ink(fill: str) -> str:
     return "#FFFFFF" if light <= 0.18 else "#000000"
 
 
-def _key(layout: Layout, x: float, y: float) -> list[str]:
-    """What letter, number, shade and frame say, to the right of the grid or below it."""
-    half = _CELL / 2
+def _key(layout: Layout) -> Iterator[tuple[str, str, str]]:
+    """What letter, number, shade and frame say: a mark and two lines for each."""
+    place, each = (0, 0, _MARK, _MARK), units.plural(layout.a_replica, "GPU")
+    left_over = _gpu(layout, layout.num_gpus - 1, place)
     if not layout.replicas:
-        note = f"one takes {units.plural(layout.a_replica, 'GPU')}"
-        return [_idle_cell(x, y), _key_text(x, y, "DP: no whole replica", note)]
-    edge: Style = {"stroke": "currentColor", "rx": 6}
-    bold: Style = {**edge, "stroke_width": 4}
-    svg = [_shaded(x, y, 0, layout.pipeline), rect(x - 3, y - 3, 42, 42, **bold)]
-    svg.append(text(x + half, y + 24, "A1", 16, "middle", "#FFFFFF", font_weight=600))
-    copies = units.plural(layout.replicas, "replica")
-    note = f"of {units.plural(layout.a_replica, 'GPU')}; bold: A"
-    svg.append(_key_text(x, y, f"DP: {copies}", note))
-
-    y += 46
-    style: Style = {**edge, "stroke_width": 1.5}
-    if layout.crosses:
-        style["stroke_dasharray"] = "2 3"
-    svg.append(rect(x, y, _CELL, _HIGH, **style))
+        yield left_over, "DP: no whole replica", f"one takes {each}"
+        return
+    mark = _gpu(layout, 0, place) + _frame(place, 4, layout.crosses)
+    yield mark, f"DP: {units.plural(layout.replicas, 'replica')}", f"of {each}; bold: A"
+    mark, note = _frame(place, 1.5, layout.crosses), "share each matrix"
     if layout.tensor == 1:
-        svg.append(_key_text(x, y, "TP 1: no frames", "no matrix is shared"))
+        yield mark, "TP 1: no frames", "no matrix is shared"
     else:
-        note = "leave the node: slow" if layout.crosses else "share each matrix"
-        svg.append(_key_text(x, y, f"TP: frames of {layout.tensor} GPUs", note))
-
-    y += 46
+        note = "leave the node: slow" if layout.crosses else note
+        yield mark, f"TP: frames of {layout.tensor} GPUs", note
+    ends, mark = sorted({0, layout.pipeline - 1}), ""
+    for i, stage in enumerate(ends):
+        half, shade = _MARK / len(ends), _shade(stage, layout.pipeline)
+        side = half * i, 0, half, _MARK
+        mark += rect(*side, shade) + _label(side, f"{stage + 1}", shade)
     if layout.pipeline == 1:
-        svg += [_shaded(x, y, 0, 1), _key_text(x, y, "PP: one stage", "with all the layers")]
+        yield mark, "PP: one stage", "with all the layers"
     else:
-        for stage, left in ((0, x), (layout.pipeline - 1, x + half)):
-            shade = _shade(stage, layout.pipeline)
-            svg.append(rect(left, y, half, _HIGH, shade))
-            svg.append(text(left + 9, y + 24, f"{stage + 1}", 14, "middle", _ink(shade)))
-        label = f"PP: {layout.pipeline} stages, by shade"
-        svg.append(_key_text(x, y, label, "some of the layers each"))
-
-    y += 46
+        yield mark, f"PP: {layout.pipeline} stages, by shade", "some of the layers each"
     if layout.left_over:
-        svg.append(_idle_cell(x, y))
         label = f"{units.plural(layout.left_over, 'GPU')} left over"
-        svg.append(_key_text(x, y, label, f"a replica takes {layout.a_replica:,}"))
+        yield left_over, label, f"a replica takes {layout.a_replica:,}"
     elif layout.context > 1:
-        svg.append(_key_text(x, y, f"CP: c1 to c{layout.context}", "share each sequence"))
-    return svg
-
-
-def _key_text(x: float, y: float, first: str, second: str) -> str:
-    """Two lines of words beside a mark of the key."""
-    return text(x + 50, y + 15, first, 15, font_weight=600) + text(x + 50, y + 33, second, 15)
-
-
-def _grid_in_words(layout: Layout, seen: int) -> str:
-    words = (
-        f"{units.plural(layout.num_gpus, 'GPU')} in rows of 8: tensor parallel {layout.tensor}, "
-        f"pipeline {layout.pipeline}, context {layout.context}, "
-        f"data parallel {layout.replicas:,}."
-    )
-    if layout.left_over:
-        words += f" {units.plural(layout.left_over, 'GPU')} left over."
-    if layout.crosses:
-        words += " Tensor-parallel groups leave their nodes."
-    return words + f" {seen} of {layout.num_gpus:,} GPUs are shown."
+        yield "", f"CP: c1 to c{layout.context}", "share each sequence"
 
 
 def too_few(layout: Layout) -> str:

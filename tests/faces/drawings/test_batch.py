@@ -17,7 +17,7 @@ from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_course.parallelism.formulas import pipeline_schedule
 from llmtrain_course.parallelism.four_gpus import step_on_four_gpus
-from llmtrain_course.parallelism.grid import Layout, gpu_grid
+from llmtrain_course.parallelism.grid import Layout, gpus_in_nodes
 from llmtrain_helpers import data_parallel_size
 from tests.faces.contrast import contrast
 from tests.faces.svg import drawn
@@ -49,9 +49,10 @@ def test_gpus_and_replicas_are_numbered_as_in_07() -> None:
 @pytest.mark.parametrize(
     "layout", [Layout(16, 4, 2), Layout(64, 8, 4, 2), Layout(100, 8, 1), Layout(8, 4, 4)]
 )
-def test_each_gpu_that_is_drawn_is_in_its_place(layout: Layout) -> None:
+@pytest.mark.parametrize("width", [680, 360])
+def test_each_gpu_that_is_drawn_is_in_its_place(layout: Layout, width: int) -> None:
     """Tensor first, then the replicas, the stages last: as in 07's drawing."""
-    picture = drawn(gpu_grid(*vars(layout).values()))
+    picture = drawn(gpus_in_nodes(layout), width)
     gpus = picture.titled("GPU ")
     for gpu in gpus:
         place = layout.place(int(gpu.words.split(":")[0].split()[1]) - 1)
@@ -63,30 +64,33 @@ def test_each_gpu_that_is_drawn_is_in_its_place(layout: Layout) -> None:
     left_over = [gpu for gpu in gpus if gpu.words.endswith("left over")]
     assert len(left_over) == min(layout.left_over, len(gpus))
     frames = [x for x in picture.filled("none") if x.thick == 4]  # of replica A
+    names = [text for gpu in gpus for text in picture.of_kind("text") if text.overlaps(gpu)]
+    assert all(gpu.width > 26 for gpu in gpus)
+    assert not [x for x in names if not any(x.inside(gpu) for gpu in gpus)]
     framed = {gpu.words for x in frames for gpu in gpus if gpu.overlaps(x)}
     assert framed == {gpu.words for gpu in gpus if "replica A" in gpu.words}
 
 
 def test_a_large_grid_says_how_much_of_it_is_shown() -> None:
-    picture = drawn(gpu_grid(16384, 8, 16))
+    picture = drawn(gpus_in_nodes(Layout(16384, 8, 16)))
     gpus = {x.words.split(": ")[1] for x in picture.titled("GPU ")}
     assert gpus == {f"replica {r}, stage {s}" for r in "AB" for s in (1, 2, 16)}
     for left_out in ("nodes 3 to 128", "nodes 131 to 1,920"):
         assert f"⋮  {left_out}, not drawn" in picture.texts
     count = len(picture.titled("GPU "))
     assert any(f"{count // 8} of 2,048 nodes are drawn, {count} of" in x for x in picture.texts)
-    assert "not drawn" not in " ".join(drawn(gpu_grid(64, 8)).texts)
+    assert "not drawn" not in " ".join(drawn(gpus_in_nodes(Layout(64, 8))).texts)
 
 
 def test_a_tensor_group_that_leaves_its_node_is_told() -> None:
-    assert "leave their nodes" in gpu_grid(32, 16).words
-    assert "leave" not in gpu_grid(32, 8).words
-    assert "c2" in drawn(gpu_grid(64, 8, 4, 2)).texts
+    assert "leave their nodes" in gpus_in_nodes(Layout(32, 16)).words
+    assert "leave" not in gpus_in_nodes(Layout(32, 8)).words
+    assert "c2" in drawn(gpus_in_nodes(Layout(64, 8, 4, 2))).texts
 
 
 @pytest.mark.parametrize("stages", [1, 2, 7, 16, 64])
 def test_words_on_shades_can_be_read(stages: int) -> None:
-    picture = drawn(gpu_grid(stages, 1, stages))
+    picture = drawn(gpus_in_nodes(Layout(stages, 1, stages)))
     gpus = picture.titled("GPU ")
     shades = list(dict.fromkeys(gpu.fill for gpu in gpus))
     assert len(shades) > 1 or stages == 1
