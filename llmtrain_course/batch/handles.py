@@ -28,7 +28,8 @@ from llmtrain_course.kit.cards import memory_of
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
 from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_course.parallelism.formulas import idle_share
-from llmtrain_course.parallelism.grid import Layout, gpus_in_nodes, idle_gpus, too_few
+from llmtrain_course.parallelism.grid import gpus_in_nodes
+from llmtrain_course.parallelism.places import Layout, idle_gpus, too_few
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import (
     StepTime,

@@ -16,11 +16,8 @@ from llmtrain_course.parallelism.formulas import Schedule, Turn
 from llmtrain_course.parallelism.grid import letters
 from llmtrain_helpers import units
 
-AVERAGE, UPDATE = 6, 3
-"""Ticks that the average and the update are drawn as long as."""
-
-LONGEST = 120
-"""Ticks after which the longest step is over."""
+AVERAGE, UPDATE, LONGEST = 6, 3, 120
+"""Ticks of the average and of the update as they're drawn, and of the longest step."""
 
 _EDGE, _TO_COME = 0.2, 0.25
 """Ticks that are left free at the end of a turn, and how pale is what's still to come."""
@@ -102,7 +99,7 @@ def _kept(schedule: Schedule, micro_batch: int, now: int) -> Lane:
     hill = [(float(tick), kept * share) for tick, kept in schedule.kept(0)]
     ticks, sizes = zip(*_until(hill, now), strict=True)
     done = Area(ticks, [0] * len(ticks), sizes, COLORS["activations"])
-    marks, y = [Path(hill, width=1.5, dash="4 3"), done], Scale(0, 4, ticks=(1, 2, 4))
+    marks, y = (Path(hill, width=1.5, dash="4 3"), done), Scale(0, 4, ticks=(1, 2, 4))
     return Lane("", marks, group="activations on GPU 1", height=72, y=y)
 
 

@@ -14,7 +14,7 @@ from llmtrain_course.kit.formulas import published_model
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
 from llmtrain_course.parallelism.formulas import Exchange, Schedule, SharedMlp, pipeline_schedule
 from llmtrain_course.parallelism.four_gpus import LONGEST, step_end, step_on_four_gpus
-from llmtrain_course.parallelism.grid import Layout as GpuLayout, gpu_grid, idle_gpus, too_few
+from llmtrain_course.parallelism.grid import gpu_grid
 from llmtrain_course.parallelism.matrices import shared_mlp
 from llmtrain_course.parallelism.pictures import (
     neighbour_grid,
@@ -25,6 +25,7 @@ from llmtrain_course.parallelism.pictures import (
     who_sends,
 )
 from llmtrain_course.parallelism.pipeline import MICRO_BATCHES, ROOM, STAGES, pipeline_step
+from llmtrain_course.parallelism.places import Layout as GpuLayout, idle_gpus, too_few
 from llmtrain_course.plan.handles import RECOMPUTED
 from llmtrain_course.plan.pictures import parts_of
 from llmtrain_helpers import published, units

@@ -17,7 +17,8 @@ from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_course.parallelism.formulas import pipeline_schedule
 from llmtrain_course.parallelism.four_gpus import step_on_four_gpus
-from llmtrain_course.parallelism.grid import Layout, gpus_in_nodes
+from llmtrain_course.parallelism.grid import gpus_in_nodes
+from llmtrain_course.parallelism.places import Layout
 from llmtrain_helpers import data_parallel_size
 from tests.faces.contrast import contrast
 from tests.faces.svg import drawn
