@@ -13,7 +13,7 @@ from llmtrain_course.kit.lanes import Lane, Limit, Span, Timeline
 from llmtrain_course.kit.layout import Picture
 from llmtrain_course.kit.scale import Scale
 from llmtrain_course.parallelism.formulas import Schedule, Turn
-from llmtrain_course.parallelism.grid import letters
+from llmtrain_course.parallelism.places import letters
 from llmtrain_helpers import units
 
 AVERAGE, UPDATE, LONGEST = 6, 3, 120
@@ -95,8 +95,7 @@ def _late(like: Span, start: int, end: int, now: int) -> Span:
 
 def _kept(schedule: Schedule, micro_batch: int, now: int) -> Lane:
     """The activations of the first GPU over time: all that's to come is dashed."""
-    share = micro_batch / schedule.stages
-    hill = [(float(tick), kept * share) for tick, kept in schedule.kept(0)]
+    hill = [(float(t), kept * micro_batch / schedule.stages) for t, kept in schedule.kept(0)]
     ticks, sizes = zip(*_until(hill, now), strict=True)
     done = Area(ticks, [0] * len(ticks), sizes, COLORS["activations"])
     marks, y = (Path(hill, width=1.5, dash="4 3"), done), Scale(0, 4, ticks=(1, 2, 4))

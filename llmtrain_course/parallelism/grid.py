@@ -7,50 +7,13 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 
-from llmtrain_course.kit.drawing import GREY, Drawing, Style, hatched, rect, text
-from llmtrain_course.kit.layout import (
-    BESIDE,
-    GAP,
-    INK,
-    PAGE,
-    PHONE,
-    SMALL,
-    Picture,
-    paragraph,
-    text_width,
-)
-from llmtrain_course.parallelism.places import NODE, Layout
+from llmtrain_course.kit.drawing import GREY, Style, hatched, rect, text
+from llmtrain_course.kit.layout import BESIDE, GAP, INK, SMALL, Picture, paragraph, text_width
+from llmtrain_course.parallelism.places import NODE, Layout, letters
 from llmtrain_helpers import units
 
 _ROW, _EDGE, _MARK = 46, 6, 36
 """Pixels from a node to the next, from a GPU to the next, and across a mark of the key."""
-
-
-def letters(number: int) -> str:
-    """A name for a replica: A to Z, then AA and so on.
-
-    >>> letters(0), letters(25), letters(26), letters(127)
-    ('A', 'Z', 'AA', 'DX')
-    """
-    name = ""
-    number += 1
-    while number:
-        number, last = divmod(number - 1, 26)
-        name = chr(65 + last) + name
-    return name
-
-
-def gpu_grid(
-    num_gpus: int,
-    tensor: int = 1,
-    pipeline: int = 1,
-    context: int = 1,
-    rows: int = 0,
-    narrow: bool = False,
-) -> Drawing:
-    """`gpus_in_nodes` drawn for a page, or a `narrow` one for a phone."""
-    layout = Layout(num_gpus, tensor, pipeline, context)
-    return gpus_in_nodes(layout, rows).drawing(PHONE if narrow else PAGE)
 
 
 def gpus_in_nodes(layout: Layout, rows: int = 0) -> Picture:

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from llmtrain_course.kit import controls, layout as kit, panel as common
-from llmtrain_course.kit.drawing import STEP_PARTS, Drawing
+from llmtrain_course.kit.drawing import STEP_PARTS
 from llmtrain_course.kit.formulas import published_model
-from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
+from llmtrain_course.kit.handle import Shown, handle, slider
 from llmtrain_course.parallelism.formulas import Exchange, Schedule, SharedMlp, pipeline_schedule
 from llmtrain_course.parallelism.four_gpus import LONGEST, step_end, step_on_four_gpus
-from llmtrain_course.parallelism.grid import gpu_grid
+from llmtrain_course.parallelism.grid import gpus_in_nodes
 from llmtrain_course.parallelism.matrices import shared_mlp
 from llmtrain_course.parallelism.pictures import (
     neighbour_grid,
@@ -278,12 +278,9 @@ PANEL = common.Panel(
 def gpu_split(tensor: int = 4, pipeline: int = 2, gpus: int = 16) -> Shown:
     """Nodes of eight GPUs, and over how many of them a replica is spread."""
     layout = GpuLayout(gpus, tensor, pipeline)
-
-    def grid(width: int) -> Drawing:
-        return gpu_grid(gpus, tensor, pipeline, rows=4, narrow=width < kit.BESIDE)
-
+    picture = gpus_in_nodes(layout, rows=4)
     if not layout.replicas:
-        return ByHand(grid), f"<b>{too_few(layout)}</b>"
+        return picture, f"<b>{too_few(layout)}</b>"
     each = units.plural(layout.a_replica, "GPU")
     caption = f"<b>{units.plural(layout.replicas, 'replica')} of {each}.</b> "
     if layout.left_over:
@@ -294,7 +291,7 @@ def gpu_split(tensor: int = 4, pipeline: int = 2, gpus: int = 16) -> Shown:
         caption += f"All {layout.a_replica} work on the same sequences."
     else:
         caption += "Every GPU works on sequences of its own."
-    return ByHand(grid), caption
+    return picture, caption
 
 
 # --- the handle: a matrix that GPUs share

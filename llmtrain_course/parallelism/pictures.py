@@ -27,7 +27,7 @@ from llmtrain_course.parallelism.formulas import (
     replicas_first,
     ring_at,
 )
-from llmtrain_course.parallelism.grid import letters
+from llmtrain_course.parallelism.places import letters
 from llmtrain_helpers import units
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.seconds import StepSeconds

@@ -72,6 +72,20 @@ class Layout:
         return replica, stage, rank
 
 
+def letters(number: int) -> str:
+    """A name for a replica: A to Z, then AA and so on.
+
+    >>> letters(0), letters(25), letters(26), letters(127)
+    ('A', 'Z', 'AA', 'DX')
+    """
+    name = ""
+    number += 1
+    while number:
+        number, last = divmod(number - 1, 26)
+        name = chr(65 + last) + name
+    return name
+
+
 def too_few(layout: Layout) -> str:
     """Say that there are fewer GPUs than a replica takes."""
     each = units.exact(layout.a_replica)
