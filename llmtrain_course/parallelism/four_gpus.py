@@ -19,8 +19,8 @@ from llmtrain_helpers import units
 AVERAGE, UPDATE, LONGEST = 6, 3, 120
 """Ticks of the average and of the update as they're drawn, and of the longest step."""
 
-_EDGE, _TO_COME = 0.2, 0.25
-"""Ticks that are left free at the end of a turn, and how pale is what's still to come."""
+_TO_COME = 0.25
+"""How pale is what's still to come."""
 
 _FORWARD, _BACKWARD, _WAITS, _UPDATE, _AVERAGE = (
     Span(0, 0, INKS["forward"], name="forward"),
@@ -78,11 +78,11 @@ def step_on_four_gpus(
 def _turn(turn: Turn, now: int) -> Iterator[Span]:
     """A turn: filled as far as it's done, with its number where there's room."""
     like, number = _BACKWARD if turn.backward else _FORWARD, f"{turn.micro_batch + 1}"
-    start, end = turn.start, turn.end - _EDGE
+    start, end = turn.start, turn.end
     done = min(max(now, start), end)
-    yield Span(start, end, like.color, title=f"{like.name} {number}", opacity=_TO_COME)
+    yield Span(start, end, like.color, title=f"{like.name} {number}", opacity=_TO_COME, edge=True)
     if done > start:
-        yield Span(start, done, like.color)
+        yield Span(start, done, like.color, edge=True)
     ink = "white" if 2 * done > start + end else INK
     yield Span(start, end, "none", number, ink=ink, tight=True)
 
@@ -90,7 +90,7 @@ def _turn(turn: Turn, now: int) -> Iterator[Span]:
 def _late(like: Span, start: int, end: int, now: int) -> Span:
     """What comes after the passes: pale until it's done."""
     opacity = 1 if now >= end else _TO_COME
-    return replace(like, start=start, end=end - _EDGE, name="", opacity=opacity)
+    return replace(like, start=start, end=end, name="", opacity=opacity, edge=True)
 
 
 def _kept(schedule: Schedule, micro_batch: int, now: int) -> Lane:

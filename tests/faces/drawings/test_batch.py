@@ -118,14 +118,14 @@ def test_a_turn_is_as_long_as_its_time_and_what_is_done_is_filled(
     assert sorted(places) == pytest.approx(starts, abs=0.05)
     for turn in turns:
         long = ticks * (1 if turn.words.startswith("forward") else 2)
-        assert turn.width == pytest.approx(unit * long, abs=1.1)
+        assert turn.width == pytest.approx(unit * long, abs=0.2)
     assert len(turns) == 4 * 2 * passes
     done = {(x.left, x.top): x for x in picture.of_kind("rect") if not x.words and x.opacity == 1}
     end = picture.text("0").across + unit * now
     for turn in turns:
         filled = done.get((turn.left, turn.top))
         assert bool(filled) == (turn.left < end - 1)
-        assert not filled or filled.right == pytest.approx(min(turn.right, end), abs=1.1)
+        assert not filled or filled.right == pytest.approx(min(turn.right, end), abs=0.2)
     assert bool(picture.titled("average")) == (stages < 4)
 
 
