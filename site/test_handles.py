@@ -253,6 +253,7 @@ DRAGGED = {
     "batch_cost": "batch",
     "stalled_sum": "ones",
     "step_memory": "moment",
+    "four_gpus": "now",
     "message": "size",
     "failure": "lost",
     "save_interval": "minutes",

@@ -68,7 +68,7 @@ def step_on_four_gpus(
         Scale(0, LONGEST, "ticks", ticks=range(0, LONGEST + 1, 30)),
         [*lanes, _kept(schedule, micro_batch, now)],
         words,
-        [Limit(now), past],
+        [Limit(now, moves="now"), past],
         heading=setting,
         gap=6,
         extra=[span.swatch() for span in (_FORWARD, _BACKWARD, _WAITS, _UPDATE, average)],
