@@ -281,6 +281,30 @@ class Picture(ABC):
 
 
 @dataclass(frozen=True)
+class Diagram(Picture):
+    """What no description gives: a function from a corner and a width to SVG and its end below."""
+
+    function: Callable[[float, float, float], tuple[str, float]]
+    words: str = ""
+
+    def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
+        """Return what the function draws."""
+        return self.function(left, top, width)
+
+
+@dataclass(frozen=True)
+class Facts(Picture):
+    """A list of facts by itself, or a heading: a fact without a value."""
+
+    facts: Sequence[Fact]
+    words: str = ""
+
+    def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
+        """Return them below each other."""
+        return list_facts(self.facts, left, top, width)
+
+
+@dataclass(frozen=True)
 class Below(Picture):
     """Pictures below each other, with one alternative text."""
 

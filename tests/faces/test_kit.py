@@ -20,13 +20,15 @@ from llmtrain_course.kit.chart import (
     Rule,
     stacked,
 )
-from llmtrain_course.kit.drawing import COLORS, NIGHT
+from llmtrain_course.kit.drawing import COLORS, NIGHT, rect
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, NumberLine, Point, Span, Timeline, bar
 from llmtrain_course.kit.layout import (
     BESIDE,
     Below,
     Box,
+    Diagram,
     Fact,
+    Facts,
     NextTo,
     Picture,
     Table,
@@ -615,3 +617,21 @@ def test_counts_have_a_column_between_the_names_and_the_lanes(width: int) -> Non
         assert seen.text("keeps").right == pytest.approx(seen.text(count).right)
         assert seen.text(count).right < bar.left
         assert seen.text(count).down == pytest.approx(bar.down, abs=2)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_diagram_and_facts_share_a_picture_and_stay_in_their_halves(width: int) -> None:
+    def square(left: float, top: float, width: float) -> tuple[str, float]:
+        return rect(left, top, width, width, INKS[0]), top + width
+
+    facts = Facts([Fact("a heading of a few words", bold=True), Fact("weights", "16 GB", INKS[1])])
+    seen = drawn(NextTo(Diagram(square), facts, "both", share=0.6), width)
+    [square_], words = seen.filled(INKS[0]), seen.of_kind("text")
+    assert square_.width == square_.height
+    assert {"weights", "16 GB"} < {*seen.texts}
+    if width >= BESIDE + 28:
+        assert square_.width == pytest.approx(0.6 * (width - 2 * 14 - 28), abs=0.1)
+        assert all(square_.right + 27 < box.left < box.right < width for box in words)
+    else:
+        assert square_.width == width - 28
+        assert all(square_.bottom < box.top < box.bottom < seen.height for box in words)
