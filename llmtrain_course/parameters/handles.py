@@ -13,8 +13,9 @@ from typing import Any
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
+from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_course.parameters import pictures as drawings
-from llmtrain_course.parameters.stack import ACROSS, NARROW, stack
+from llmtrain_course.parameters.stack import stack
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import finite
 from llmtrain_helpers.model.huggingface.configs import left_out
@@ -237,21 +238,21 @@ _CONTROLS = {
 }
 
 
-def render(setting: Setting, before: Setting | None = None, across: float = ACROSS) -> str:
+def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -> str:
     """The panel's answer as HTML: sentence, picture, table, and the call in code."""
     model, count = setting.counted, count_parameters(setting.counted)
     previous = before.counted if before and before.model == setting.model else None
     result = _sentence(count)
     if setting.by_hand:
         result += _note_on_sizes(setting, before)
-        picture = stack(model, "", previous, across)
+        picture = stack(model, "", previous)
         below, code = _note_on_formula(model, count), _shape_in_code(setting)
     else:
         name = setting.model
         if count.prediction:
             result += f" Beside them: {units.count(count.prediction)} to predict further tokens, "
             result += "which the total leaves out."
-        picture = stack(model, "" if name == PASTED else name, previous, across)
+        picture = stack(model, "" if name == PASTED else name, previous)
         below = _source(name)
         reading = 'read_config("config.json")' if name == PASTED else f"config_model({name!r})"
         code = f"count_parameters(published.{reading})"
@@ -259,7 +260,7 @@ def render(setting: Setting, before: Setting | None = None, across: float = ACRO
         [
             common.sentence(result),
             _defaults(setting.config) if setting.model == PASTED else "",
-            picture.inline_svg(),
+            picture.drawing(width).inline_svg(),
             common.folded("Part by part, exactly", _table(count) + below),
             common.folded("The same in code", common.call(code)),
         ]
@@ -396,7 +397,7 @@ PANEL = common.Panel(
     _SETTINGS,
     ("Qwen3-30B-A3B", "DeepSeek-V3"),
     render,
-    narrow=partial(render, across=NARROW),
+    narrow=partial(render, width=PHONE),
 )
 
 

@@ -5,27 +5,40 @@ Shared by all chapters; `parameters` draws the two shapes that are taught by han
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
+from math import ceil
 from typing import Any
 
-from llmtrain_course.kit.drawing import COLORS, Drawing, Style, fits, ghost, hatched, rect, text
-from llmtrain_course.parameters.pictures import BOLD, PARTS, label
+from llmtrain_course.kit.drawing import COLORS, Style, ghost, hatched, rect
+from llmtrain_course.kit.lanes import Bars, Span, bar
+from llmtrain_course.kit.layout import (
+    BESIDE,
+    GAP,
+    ROW,
+    USUAL,
+    Below,
+    Diagram,
+    Fact,
+    Picture,
+    key,
+    list_facts,
+    paragraph,
+    patch,
+)
+from llmtrain_course.kit.scale import Scale
+from llmtrain_course.parameters.pictures import PARTS
 from llmtrain_helpers import units
 from llmtrain_helpers.model import recurrences
 from llmtrain_helpers.model.layers import Attention, Experts, LatentAttention, Layer, Mixer, Mlp
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.parameters import count_parameters
 
-LEFT, ACROSS, TOP, TALL = 14, 662, 130, 104
-"""Where the strip of areas stands."""
-
-NARROW = 346
-"""How long that strip is on a telephone."""
-
-CELL, MOST = 40, 4
-"""The height of a cell in the row of layers, how many kinds have a card."""
+STRIP, CELL, MOST = 104, 40, 4
+"""Heights of the strip of areas and of a layer's cell; how many kinds are described."""
 
 _MIXERS: dict[type, str] = {
     recurrences.Mamba: "Mamba",
@@ -59,28 +72,15 @@ class Kind:
         return parts
 
 
-def stack(
-    model: Transformer, name: str = "", before: Transformer | None = None, across: float = ACROSS
-) -> Drawing:
-    """A model's parameters as areas, its layers in order, and a card for each kind.
+def stack(model: Transformer, name: str = "", before: Transformer | None = None) -> Picture:
+    """A model's parts as bars and as areas, its layers in order, and what each kind is.
 
     Of a mixture the experts that a token does not meet are pale. `before` is the model
-    of the last picture. The areas are `across` pixels long: where that is `NARROW`, the
-    key has a row for each part, and the cards stand below one another.
+    of the last picture.
     """
-    changed, layer_kinds = (before if before != model else None), kinds(model)
-    key, top = _rows(model, changed) if across == NARROW else (_key(model, changed), TOP)
-    row, below = _row(model, layer_kinds, top + TALL + 38, across)
-    cards, floor = _cards(layer_kinds[:MOST], model.hidden_size, below, across)
-    svg = _totals(model, changed, across) + key
-    svg += _areas(model, top, across) + row + cards
-
-    counted, runs = count_parameters(model), layer_runs(model)
-    sizes = ", ".join(
-        f"{word} {units.count(counted.parts()[part])}"
-        for part, word in PARTS.items()
-        if counted.parts()[part]
-    )
+    counted, layer_kinds, runs = count_parameters(model), kinds(model), layer_runs(model)
+    parts = {word: counted.parts()[part] for part, word in PARTS.items()}
+    sizes = ", ".join(f"{word} {units.count(size)}" for word, size in parts.items() if size)
     each = "; ".join(
         f"{kind.letter}, {kind.how_many} layers of {units.count(kind.parameters)}: "
         + ", ".join(label for _, label in kind.description(model.hidden_size))
@@ -93,7 +93,9 @@ def stack(
         f"areas: {sizes}. Kinds of layers: {each}. {order}."
     )
     words += f" {_prediction_note(model)}" if model.prediction_layers else ""
-    return Drawing(svg, round(across) + 2 * LEFT, round(floor + 14), words)
+    legend = partial(_legend, layer_kinds[:MOST], model.hidden_size)
+    diagrams = partial(_areas, model), partial(_row, model, layer_kinds), legend
+    return Below([_parts(model, before or model), *map(Diagram, diagrams)], words, gap=8)
 
 
 def kinds(model: Transformer) -> list[Kind]:
@@ -166,241 +168,154 @@ def _prediction_note(model: Transformer) -> str:
     return f"Dashed, and in no sum: {many} to predict further tokens, {size}."
 
 
-# --- areas
+# --- parts and areas
 
 
-def _totals(model: Transformer, before: Transformer | None, across: float) -> str:
-    """The heading; next to it or below, all parameters before a change and now, as bars."""
-    count = int(count_parameters(model).total)
-    heading = text(LEFT, 30, "Where they sit: areas to scale", 16, **BOLD)
-    if before is None:
-        return heading
-    previous_count = int(count_parameters(before).total)
-    x, y, long, low = (LEFT, 46, 196, 58) if across == NARROW else (406, 26, 270, 20)
-    unit = long / max(count, previous_count)
-    label = text(LEFT + across, low, f"dashed: {units.count(previous_count)}", 14, "end")
-    bars = rect(x, y, count * unit, 15, COLORS["idle"]) + ghost(x, y, previous_count * unit, 15)
-    return heading + label + bars
+def _parts(model: Transformer, before: Transformer) -> Picture:
+    """A bar for each part: its count and its share, or what it was before a change."""
+    counted, previous = count_parameters(model), count_parameters(before)
+    lanes, most = [], 0.0
+    for part, word in PARTS.items():
+        now, was, share = (x[part] for x in (counted.parts(), previous.parts(), counted.shares()))
+        note = f", {units.percent(share)}" if share > 0.001 else ""
+        total = _count(now) + (note if now == was else f", was {_count(was)}")
+        lanes.append(bar(word, {word: now}, COLORS, total=total, previous=was, labels=False))
+        most = max(most, now, was)
+    return Bars(
+        Scale(0, most),
+        lanes,
+        heading="Where they sit",
+        verdict=f"was {units.count(previous.total)}" if before != model else "",
+        lane=14,
+        gap=6,
+        axis=False,
+        keyed=False,
+        phone_names=0,
+        longest_total="266 thousand, was 266 thousand",
+    )
 
 
-def _key(model: Transformer, before: Transformer | None) -> str:
-    """A column for each part: its colour and word, its count, its share."""
-    now, shares = count_parameters(model).parts(), count_parameters(model).shares()
-    previous = count_parameters(before).parts() if before else now
-    svg = ""
-    for place, (name, word) in enumerate(PARTS.items()):
-        x = LEFT + place * 134
-        svg += label(word, x, 60) + text(x + 18, 83, _count(now[name], "none (tied)"), 15)
-        svg += text(x + 18, 101, _share(float(shares[name])), 14)
-        if previous[name] != now[name]:
-            svg += text(x + 18, 119, f"was {_count(previous[name])}", 14)
-    return svg
+def _count(parameters: Any) -> str:
+    return units.count(parameters) if parameters else "none"
 
 
-def _rows(model: Transformer, before: Transformer | None) -> tuple[str, float]:
-    """The same as `_key` in a row for each part, and where the rows end."""
-    now, shares = count_parameters(model).parts(), count_parameters(model).shares()
-    previous = count_parameters(before).parts() if before else now
-    svg, y = "", 86 if before else 60
-    for name, word in PARTS.items():
-        svg += label(word, LEFT, y) + text(148, y, _count(now[name], "none (tied)"), 15)
-        svg += text(LEFT + NARROW, y, _share(float(shares[name])), 14, "end")
-        if previous[name] != now[name]:
-            y += 18
-            svg += text(148, y, f"was {_count(previous[name])}", 14)
-        y += 24
-    return svg, y - 6
-
-
-def _count(parameters: Any, none: str = "none") -> str:
-    return units.count(parameters) if parameters else none
-
-
-def _share(part: float) -> str:
-    """A part's share, where it is worth a number.
-
-    >>> _share(0.131), _share(7e-6), _share(0)
-    ('13.1 %', 'under 0.1 %', '')
-    """
-    if not part:
-        return ""
-    return "under 0.1 %" if part < 0.001 else units.percent(part)
-
-
-def _areas(model: Transformer, top: float, across: float) -> str:
+def _areas(model: Transformer, left: float, top: float, width: float) -> tuple[str, float]:
     """Embedding, layers and head: widths are shares, heights those inside a layer."""
-    counted, h, x = count_parameters(model), model.hidden_size, float(LEFT)
-    shares, unit = counted.shares(), across / float(counted.total)
-    wide = across * float(shares["embedding"])
-    svg = rect(x, top, wide, TALL, COLORS["embedding"], "embedding")
-    x += wide
-    for how_many, layer in model.layers:  # mixers, MLP, what is idle of it, norms
-        n, each = int(how_many), float(layer.parameters(h))
+    counted, h = count_parameters(model), model.hidden_size
+    unit = width / float(counted.total)
+    head = unit * float(counted.parts()["head"])
+    x = left + unit * float(counted.parts()["embedding"])
+    svg = rect(left, top, x - left, STRIP, COLORS["embedding"], "embedding")
+    for how_many, layer in model.layers:
+        n, each, y = int(how_many), float(layer.parameters(h)), top
+        pitch, mlp = unit * each, layer.mlp
         mixers = sum(mixer.parameters(h) for mixer in layer.mixers)
-        whole, idle = (layer.mlp.parameters(h), layer.mlp.idle(h)) if layer.mlp else (0, 0)
-        y, wide = top, unit * n * each
-        for word, size, style in (
-            ("attention", mixers, Style()),
-            ("MLP", whole - idle, Style()),
-            ("MLP", idle, Style(opacity=0.3)),
-            ("norms", layer.norm_parameters(h), Style()),
-        ):
-            if size:
-                high = TALL / each * float(size)
-                svg += rect(x, y, wide, high, COLORS[word], word, **style)
-                y += high
-        if wide / n > 3:
-            seams = "".join(f"M{x + i * (wide / n):.1f} {top:g}v{TALL}" for i in range(n))
+        idle, whole = (mlp.idle(h), mlp.parameters(h)) if mlp else (0, 0)
+        sizes = ("attention", mixers), ("MLP", whole - idle), ("MLP", idle)
+        for i, (word, size) in enumerate((*sizes, ("norms", layer.norm_parameters(h)))):
+            high = STRIP / each * float(size)
+            pale: Style = {"opacity": _IDLE} if i == 2 else {}
+            svg += rect(x, y, n * pitch, high, COLORS[word], word, **pale) if size else ""
+            y += high
+        if pitch > 3:
+            seams = "".join(f"M{x + i * pitch:.1f} {top:g}v{STRIP}" for i in range(n))
             svg += f'<path d="{seams}" stroke="white" stroke-width="0.7" fill="none"/>'
-        x += wide
-    wide = across * float(shares["head"])
-    return svg + (rect(x, top, wide, TALL, COLORS["output head"], "output head") if wide else "")
+        x += n * pitch
+    svg += rect(x, top, head, STRIP, COLORS["output head"], "output head") if head else ""
+    return svg, top + STRIP
 
 
 # --- the layers in order
 
+_IDLE, _LOW = 0.3, 0.35
+"""How pale experts are that a token does not meet; how low what sees a window only is."""
+
 
 def _row(
-    model: Transformer, layer_kinds: Sequence[Kind], top: float, across: float
+    model: Transformer, layer_kinds: Sequence[Kind], left: float, top: float, width: float
 ) -> tuple[str, float]:
-    """A cell for each layer, the first at the left; what its looks say; and where that ends.
+    """A cell for each layer, the first at the left, and what its looks say.
 
-    A long stack is thinned out. What there is stands from `top` on.
+    A long stack is thinned out.
     """
     by_letter = {kind.letter: kind.layer for kind in layer_kinds}
     cells = [letter for letter, n in layer_runs(model) for _ in range(min(n, 400))]
-    step = -(-len(cells) // round(across / 4.04))
+    step = ceil(len(cells) / (width // 4))  # pixels of the thinnest cell
     letters, extra = cells[::step], min(int(model.prediction_layers), 9)
-    wide = min(across / (len(letters) + extra * 1.5), 30)
+    pitch = min(width / (len(letters) + extra * 1.5), 30)
     every = "" if step == 1 else f", one in {step} drawn"
-    label = f"{int(model.num_layers):,} layers, from first to last{every}; not to scale"
-    svg, y = "", top - 32
-    for words in wrap(label, 0.8 * across):  # bold is wider
-        y += 20
-        svg += text(LEFT, y, words, 15, **BOLD)
-    y += 12
-    boxes: list[Box] = []
-    slants = ""
-    for place, letter in enumerate(letters):
-        cell = by_letter[letter], LEFT + place * wide, y, wide - 1.5
-        boxes += _cell(*cell)
-        slants += _slants(*cell)
-    svg += _paint(boxes) + slants
-    for i in range(extra):
-        x = LEFT + (len(letters) + 0.5 + i) * wide
-        svg += ghost(x, y, wide - 1.5, CELL, "predicts a further token")
-
-    # what a cell's looks say, of those that there are
-    mixers = [mixer for kind in layer_kinds for mixer in kind.layer.mixers]
-    legend = ["orange: MLP"]
-    if model.num_experts:
-        legend = ["faint orange: experts that a token does not meet"]
-    legend.append("blue: attention")
-    if any(mixer.window for mixer in mixers):
-        legend.append("low blue: over a window only")
-    if any(type(mixer) in _MIXERS for mixer in mixers):
-        legend.append("slanted: a recurrence")
-    if len(layer_kinds) > MOST:
-        legend.append(f"of {len(layer_kinds)} kinds {MOST} have a card")
-    lines = wrap("; ".join(legend), across) + (
-        wrap(_prediction_note(model), across) if extra else []
+    heading = f"{int(model.num_layers):,} layers, from first to last{every}; not to scale"
+    svg, y = paragraph(left, top, heading, width, USUAL, True)
+    svg += _cells(
+        [(by_letter[letter], left + i * pitch, y + 4, pitch) for i, letter in enumerate(letters)]
     )
-    for i, words in enumerate(lines):
-        svg += text(LEFT, y + CELL + 22 + 20 * i, words, 15)
-    return svg, y + CELL + 38.0 + 20 * (len(lines) - 1)
+    x = left + pitch / 2
+    for i in range(len(letters), len(letters) + extra):
+        svg += ghost(x + i * pitch, y + 4, pitch - 1.5, CELL, "predicts a further token")
+
+    mixers = [mixer for kind in layer_kinds for mixer in kind.layer.mixers]
+    blue, orange = COLORS["attention"], COLORS["MLP"]
+    swatches = [patch(orange, "MLP"), patch(blue, "attention")]
+    if any(mixer.window for mixer in mixers):
+        swatches.append(Span(0, 1, blue, name="over a window only", rise=_LOW).swatch())
+    if any(type(mixer) in _MIXERS for mixer in mixers):
+        swatches.append(patch(blue, "a recurrence", slants="white"))
+    if model.num_experts:
+        swatches.append(patch(orange, "experts that a token does not meet", _IDLE))
+    drawn, y = key(swatches, left, y + CELL + 12, width)
+    notes = [_prediction_note(model)] if extra else []
+    if len(layer_kinds) > MOST:
+        notes.append(f"Of {len(layer_kinds)} kinds {MOST} are described.")
+    for note in notes:
+        svg, (drawn, y) = svg + drawn, paragraph(left, y, note, width)
+    return svg + drawn, y
 
 
-Box = tuple[str, float, float, float, float, float]
-"""A rectangle of many: its colour and opacity, its place and its sides."""
+def _cells(cells: Sequence[tuple[Layer, float, float, float]]) -> str:
+    """Layers as cells, each from a corner and as wide as it says: its MLP above its mixer.
 
-
-def _cell(layer: Layer, x: float, y: float, wide: float) -> list[Box]:
-    """A layer's picture: its MLP above its mixer; experts are pale but for a piece, windows low."""
-    half, boxes = CELL / 2, []
-    orange, blue = COLORS["MLP"], COLORS["attention"]
-    if layer.mlp is not None:
-        experts = isinstance(layer.mlp, Experts)
-        boxes.append((orange, 0.3 if experts else 1.0, x, y, wide, half - 1))
-        if experts:
-            boxes.append((orange, 1.0, x, y + half - 7, wide, 6.0))
-    if layer.mixers:
-        low = y + half
-        window = isinstance(layer.mixer, Mixer) and bool(layer.mixer.window)
-        high = 0.35 * half if window else half
-        if window:
-            boxes.append((blue, 0.3, x, low, wide, half))
-        boxes.append((blue, 1.0, x, low + half - high, wide, high))
-    return boxes
-
-
-def _slants(layer: Layer, x: float, y: float, wide: float) -> str:
-    """White slanted lines over the mixer of a layer that is a recurrence."""
-    if not layer.mixers or type(layer.mixer) not in _MIXERS or wide <= 6:
-        return ""
-    return f'<g color="white">{hatched(x, y + CELL / 2, wide, CELL / 2, 5)}</g>'
-
-
-def _paint(boxes: Sequence[Box]) -> str:
-    """Paint rectangles as a path per colour: hundreds of elements would be slow to redraw."""
-    paths: dict[tuple[str, float], str] = {}
-    for color, opacity, x, y, wide, high in boxes:
-        block = f"M{x:.1f} {y:.1f}h{wide:.1f}v{high:.1f}h{-wide:.1f}z"
-        paths[color, opacity] = paths.get((color, opacity), "") + block
-    return "".join(
+    There's a path per colour: hundreds of elements would be slow to redraw.
+    """
+    paths, slants = defaultdict[tuple[str, float], str](str), ""
+    for layer, x, y, width in cells:
+        parts = []
+        if layer.mlp is not None:
+            full = 0.32 if isinstance(layer.mlp, Experts) else 0
+            parts += [("MLP", 1, full, 0.48), ("MLP", _IDLE, 0, full)]
+        if layer.mixers:
+            low = 1 - _LOW / 2 if layer.mixer and layer.mixer.window else 0.5
+            parts += [("attention", 1, low, 1), ("attention", _IDLE, 0.5, low)]
+        for part, opacity, begin, end in parts:
+            across, high = width - 1.5, CELL * (end - begin)
+            block = f"M{x:.1f} {y + CELL * begin:.1f}h{across:.1f}v{high:.1f}h{-across:.1f}z"
+            paths[COLORS[part], opacity] += block if high else ""
+        if type(layer.mixer) in _MIXERS and width > 8:
+            slants += hatched(x, y + CELL / 2, width - 1.5, CELL / 2, 5, "white")
+    blocks = (
         f'<path d="{path}" fill="{color}" opacity="{opacity:g}"/>'
         for (color, opacity), path in paths.items()
     )
+    return "".join(blocks) + slants
 
 
-# --- a card for each kind
-
-
-def _cards(
-    layer_kinds: Sequence[Kind], hidden_size: Any, top: float, across: float
+def _legend(
+    layer_kinds: Sequence[Kind], hidden_size: Any, left: float, top: float, width: float
 ) -> tuple[str, float]:
-    """Cards as tall as the one that says most, or below one another; and where they end.
-
-    Each says what a layer of the kind looks like, how many there are, how large, its parts.
-    """
-    narrow = across == NARROW
-    pitch = across + 8 if narrow else across / max(len(layer_kinds), 2)
-    texts = [
-        [(part, wrap(words, pitch - 48)) for part, words in kind.description(hidden_size)]
-        for kind in layer_kinds
-    ]
-    svg, floor = "", top
-    for place, (kind, parts) in enumerate(zip(layer_kinds, texts, strict=True)):
-        x, y = (LEFT, floor + 8 * (place > 0)) if narrow else (LEFT + place * pitch, top)
-        peers = [parts] if narrow else texts
-        rows = max(sum(len(lines) for _, lines in parts) for parts in peers)
-        high = 72.0 + 18 * rows + 3 * max(len(parts) for parts in peers)
-        floor = y + high
-        svg += rect(x, y, pitch - 8, high, stroke="currentColor", opacity=0.5, rx=8)
-        svg += _paint(_cell(kind.layer, x + 12, y + 12, 26))
-        svg += _slants(kind.layer, x + 12, y + 12, 26)
-        svg += text(x + 50, y + 27, units.plural(kind.how_many, "layer"), 17, **BOLD)
-        svg += text(x + 50, y + 47, f"{units.count(kind.parameters)} each", 15)
-        y += 75
-        for word, lines in parts:
-            svg += rect(x + 12, y - 11, 12, 12, COLORS[word])
-            for row in lines:
-                svg += text(x + 30, y, row, 15)
-                y += 18
-            y += 3
-    return svg, floor
-
-
-def wrap(words: str, wide: float) -> list[str]:
-    """Wrap words to rows that fit.
-
-    >>> wrap("a token meets 8", 80)
-    ['a token', 'meets 8']
-    """
-    rows = [""]
-    for word in words.split():
-        candidate = f"{rows[-1]} {word}".strip()
-        if rows[-1] and not fits(candidate, wide):
-            rows.append(word)
-        else:
-            rows[-1] = candidate
-    return rows
+    """Kinds of layers next to each other or below: looks, how many, how large, its parts."""
+    beside = width >= BESIDE
+    pitch = (width + GAP) / max(len(layer_kinds), 2) if beside else width + GAP
+    svg, x, y, low = "", left, top, top
+    for kind in layer_kinds:
+        facts = [
+            Fact(units.plural(kind.how_many, "layer"), bold=True),
+            Fact(f"{units.count(kind.parameters)} each", size=USUAL),
+        ]
+        svg += _cells([(kind.layer, x, y + 6, ROW)]) + list_facts(facts, x + 34, y, pitch)[0]
+        y += CELL + 16
+        for part, words in kind.description(hidden_size):
+            svg += rect(x, y + 4, 12, 12, COLORS[part])
+            drawn, y = paragraph(x + 18, y, words, pitch - GAP - 18)
+            svg += drawn
+        low = max(low, y)
+        x, y = (x + pitch, top) if beside else (left, y + 14)
+    return svg, low

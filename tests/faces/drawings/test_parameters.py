@@ -142,15 +142,25 @@ def test_any_model_can_be_drawn(model: Transformer) -> None:
     assert sane(drawn(stack.stack(model)))
 
 
-def test_what_changed_leaves_a_ghost_and_its_number() -> None:
+def test_what_changed_leaves_an_outline_and_its_number() -> None:
     model = published.architecture("Llama-3.1-8B")
-    picture = drawn(stack.stack(model, before=replace(model, num_kv_heads=32)))
-    bar, outline = (x for x in picture.of_kind("rect") if x.top == picture.dashed[0].top)
-    wider = count_parameters(replace(model, num_kv_heads=32)).total
-    assert bar.width / outline.width == pytest.approx(
-        count_parameters(model).total / wider, abs=0.01
-    )
-    assert {"dashed: 8.84 billion", "was 2.15 billion"} < {*picture.texts}
+    wider = replace(model, num_kv_heads=32)
+    picture = drawn(stack.stack(model, before=wider))
+    [outline] = picture.dashed
+    [bar] = [x for x in picture.titled("attention") if x.top == outline.top]
+    now, was = (count_parameters(x) for x in (model, wider))
+    assert bar.width / outline.width == pytest.approx(now.attention / was.attention, rel=0.005)
+    assert {"1.34 billion, was 2.15 billion", "was 8.84 billion"} < {*picture.texts}
+    assert picture.height == drawn(stack.stack(model)).height
+
+
+def test_a_parts_bar_is_as_long_as_its_parameters() -> None:
+    model = published.architecture("Llama-3.1-8B")
+    picture, parts = drawn(stack.stack(model)), count_parameters(model).parts()
+    bars = {x.words: x.width for x in reversed(picture.of_kind("rect"))}  # they come first
+    for part in ("embedding", "attention", "head"):
+        name = drawings.PARTS[part]
+        assert bars[name] / bars["MLP"] == pytest.approx(parts[part] / parts["mlp"], rel=0.006)
 
 
 def test_every_family_that_is_read_can_be_drawn() -> None:
@@ -169,7 +179,7 @@ def test_every_family_that_is_read_can_be_drawn() -> None:
 def test_the_areas_of_a_stack_are_to_scale(name: str) -> None:
     model = published.config_model(name)
     picture = drawn(stack.stack(model))
-    [tall] = picture.titled("embedding")
+    _, tall = picture.titled("embedding")  # the bar, and the area
     named = [x for x in picture.of_kind("rect") if x.words]
     boxes = [x for x in named if tall.top <= x.top and x.bottom <= tall.bottom + 1]
     assert all(x.fill == COLORS[x.words] for x in boxes)

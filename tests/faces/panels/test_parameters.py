@@ -39,7 +39,7 @@ def test_each_preset_shows_the_count_and_the_code_that_gives_it(name: str) -> No
     model = published.architecture(name)
     html = PANEL.answer(PANEL.presets[name]).html
     assert f"{count_parameters(model).total:,}" in html
-    assert stack.stack(model).inline_svg() in html
+    assert stack.stack(model).drawing().inline_svg() in html
     assert value_of(html) == count_parameters(model)
 
 
@@ -85,7 +85,7 @@ def test_a_refusal_speaks_in_labels_and_offers_what_would_do() -> None:
 def test_a_change_leaves_the_state_before_as_a_ghost() -> None:
     before = GPT3
     after = {**before, "num_layers": 48}
-    assert "dashed: 175 billion" in PANEL.answer(after, before).html
+    assert "was 175 billion" in PANEL.answer(after, before).html
 
 
 def test_cold_the_panel_leaves_pictures_that_a_sanitizer_keeps() -> None:
@@ -131,7 +131,7 @@ def test_every_model_of_the_shelf_is_drawn_kind_by_kind(row) -> None:
     model = published.config_model(row["name"])
     html = PANEL.answer({**PANEL.default, "model": row["name"]}).html
     assert f"{row['parameters']:,}" in html
-    assert stack.stack(model, row["name"]).inline_svg() in html
+    assert stack.stack(model, row["name"]).drawing().inline_svg() in html
     kinds = stack.kinds(model)
     assert sum(kind.how_many for kind in kinds) == model.num_layers
     assert sum(n for _, n in stack.layer_runs(model)) == model.num_layers
@@ -146,8 +146,8 @@ def test_a_pasted_file_is_read_and_leaves_the_state_before() -> None:
     html = PANEL.answer(FILE).html
     assert "20.9 billion parameters" in html
     more = {**FILE, "config": FILE["config"].replace('experts": 32', 'experts": 64')}
-    assert "dashed: 20.9 billion" in PANEL.answer(more, FILE).html
-    assert "dashed:" not in PANEL.answer(FILE, PANEL.default).html
+    assert "was 20.9 billion" in PANEL.answer(more, FILE).html
+    assert ", was " not in PANEL.answer(FILE, PANEL.default).html
 
 
 def test_sizes_that_a_pasted_file_leaves_out_are_named() -> None:
