@@ -12,7 +12,7 @@ from math import gcd
 from typing import Any
 
 from llmtrain_course.kit import controls, panel as common
-from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
+from llmtrain_course.kit.handle import Shown, handle, slider
 from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_course.parameters import pictures as drawings
 from llmtrain_course.parameters.stack import stack
@@ -429,7 +429,7 @@ _ON_THE_WAY = (
 )
 def stream(step: int = 0) -> Shown:
     """How far a token has come past a layer of GPT-2 XL."""
-    return ByHand(partial(drawings.stream, architecture("gpt2-xl"), step)), _ON_THE_WAY[step]
+    return drawings.stream(architecture("gpt2-xl"), step), _ON_THE_WAY[step]
 
 
 def gpt2(hidden_size: int, num_layers: int) -> ParameterCount:
@@ -455,12 +455,12 @@ def wider_or_deeper(hidden_size: int = 768, num_layers: int = 12, previous: Any 
     if start == shape:
         text = f"{num_layers} layers, each of 12 squares of {hidden_size:,} × "
         text += f"{hidden_size:,}: <b>{units.count(now.total)}</b> in all."
-        return ByHand(partial(drawings.bricks, now, shape, None)), text
+        return drawings.bricks(now, shape), text
     old = gpt2(*start)
     layers = _times((now.attention + now.mlp) / (old.attention + old.mlp))
     text = f"Parameters, beside the start: in the layers <b>{layers}</b>, in the tables "
     text += f"{_times(now.embedding / old.embedding)}."
-    return ByHand(partial(drawings.bricks, now, shape, start)), text
+    return drawings.bricks(now, shape, start), text
 
 
 def _times(ratio: float) -> str:
@@ -500,4 +500,4 @@ def experts(num_experts: int = 8, experts_per_token: int = 2, token: int = 7) ->
         f"in a layer, and <b>{units.percent(counted.active / counted.total)}</b> of all "
         "parameters."
     )
-    return ByHand(partial(drawings.experts, model, token - 1)), text
+    return drawings.experts(model, token - 1), text

@@ -13,38 +13,20 @@ from llmtrain_helpers import Transformer, count_parameters, published
 from tests.faces.svg import Picture, drawn
 from tests.strategies import transformers
 
-
-def exact_totals() -> list[str]:
-    return published.architectures().dropna(subset="parameters")["name"].tolist()
-
-
-@pytest.mark.parametrize("name", [*exact_totals(), "GPT-3 175B", "MT-NLG 530B"])
-def test_the_matrices_that_are_drawn_are_those_that_are_counted(name: str) -> None:
-    model = published.architecture(name)
-    counted = count_parameters(model)
-    l, h, f = model.num_layers, model.hidden_size, model.intermediate_size
-    d, a, k = model.head_dim, model.num_heads, model.num_kv_heads
-    biases = model.qkv_bias * (a + 2 * k) * d + model.bias * h
-    inside = sum(matrix.count for matrix in drawings.attention(model))
-    assert l * (inside + biases) == counted.attention
-    experts, bias = max(model.num_experts, 1), model.bias * (f + h)
-    one = sum(matrix.count for matrix in drawings.mlp(model)) + bias
-    assert l * (experts * one + model.num_experts * h) == counted.mlp
-
-
 # --- the stream
 
 XL = published.architecture("gpt2-xl")
 
 
 def test_the_token_meets_more_with_every_step() -> None:
-    frames = [drawn(drawings.stream(XL, step, PAGE)) for step in range(drawings.STEPS)]
+    frames = [drawn(drawings.stream(XL, step)) for step in range(drawings.STEPS)]
     colors = {part: COLORS[part] for part in ("embedding", "norms", "attention", "MLP")}
     met = [
         [sum(x.fill == color for x in frame.titled(part)) for part, color in colors.items()]
         for frame in frames
     ]
-    matrices = [len(drawings.attention(XL)), len(drawings.mlp(XL))]
+    [(_, layer)] = XL.layers
+    matrices = [len(part.matrices(XL.hidden_size)) for part in layer.parts]
     assert (met[0], met[3], met[-1]) == ([1, 0, 0, 0], [1, 1, 4, 0], [2, 2, *matrices])
     assert all(one <= other for a, b in pairwise(met) for one, other in zip(a, b, strict=True))
     keys = [len(frame.titled("a key")) for frame in frames]
@@ -55,17 +37,18 @@ def test_the_token_meets_more_with_every_step() -> None:
 @pytest.mark.parametrize("width", [PAGE, PHONE])
 def test_mlp_and_attention_read_the_stream_and_add_to_it(width: int) -> None:
     """What comes out of attention goes to the stream, not to the MLP."""
-    picture, layout = drawn(drawings.stream(XL, 5, width)), drawings.layout_for(width)
-    added = picture.titled("added", "circle")
-    assert len(added) == 2
-    flat = [x for x in picture.of_kind("line") if not x.height and 0 < x.left - layout.stream < 20]
-    upwards = sorted(flat, key=lambda x: -x.top)
-    assert [x.right == layout.back for x in upwards] == [False, True] * 2  # read, added, twice
-    assert [x.top for x in upwards[1::2]] == [dot.down for dot in added]
+    picture = drawn(drawings.stream(XL, 5), width)
+    sums, norms = picture.titled("added", "circle"), picture.titled("norms")
+    heads = picture.of_kind("polyline")
+    assert len(sums) == len(norms) == 2
+    for dot in sums:  # arrows that end at the stream
+        assert sum(0 < x.left - dot.right < 4 and x.down == dot.down for x in heads) == 1
+    for norm in norms:  # and those that begin there
+        assert any(0 < norm.left - x.right < 4 and x.down == norm.down for x in heads)
 
 
 def test_the_sides_of_a_layers_matrices_are_to_scale() -> None:
-    picture = drawn(drawings.stream(XL, 5, PAGE))
+    picture = drawn(drawings.stream(XL, 5))
     queries, *others = [x for x in picture.titled("attention") if x.fill == COLORS["attention"]]
     assert {(x.width, x.height) for x in others} == {(queries.width, queries.width)}
     up, down = picture.titled("MLP")
@@ -82,23 +65,18 @@ def gpt(h: int, l: int) -> Transformer:
 
 def brick_areas(h: int, l: int) -> dict[str, float]:
     """The area of each colour, in pixels; biases and norms are not drawn."""
-    picture = drawn(drawings.bricks(count_parameters(gpt(h, l)), (h, l), None, PAGE))
-    areas = {"embedding": picture.area_of("embedding")}
-    for part in ("MLP", "attention"):
-        areas[part] = sum(
-            piece.area for x in picture.filled(COLORS[part], "path") for piece in x.pieces
-        )
-    return areas
+    picture = drawn(drawings.bricks(count_parameters(gpt(h, l)), (h, l)))
+    return {part: picture.area_of(part) for part in ("tables", "MLP", "attention")}
 
 
 @pytest.mark.parametrize(("h", "l"), [(768, 12), (1536, 24), (384, 6), (1024, 18), (1536, 12)])
 def test_a_brick_is_as_large_as_its_parameters_on_one_scale_for_all(h: int, l: int) -> None:
     counted, areas = count_parameters(gpt(h, l)), brick_areas(h, l)
     start = count_parameters(gpt(768, 12)), brick_areas(768, 12)
-    unit = start[1]["embedding"] / start[0].embedding
+    unit = start[1]["tables"] / start[0].embedding
     assert areas["MLP"] / unit == pytest.approx(counted.mlp, rel=0.03)
     assert areas["attention"] / unit == pytest.approx(counted.attention, rel=0.03)
-    assert areas["embedding"] / unit == pytest.approx(counted.embedding, rel=0.01)
+    assert areas["tables"] / unit == pytest.approx(counted.embedding, rel=0.01)
 
 
 # --- experts
@@ -111,16 +89,25 @@ def test_as_many_experts_are_full_as_a_token_meets(count: int, met: int) -> None
     )
     seen = set()
     for token in range(7):
-        blocks = drawn(drawings.experts(mixtral, token, PAGE)).titled("expert ")
+        blocks = drawn(drawings.experts(mixtral, token)).titled("expert ")
         full = [x.words for x in blocks if x.opacity == 1]
         assert (len(blocks), len(full)) == (mixtral.num_experts, mixtral.experts_per_token)
         seen.add(tuple(full))
     assert len(seen) > 1 or count == met
 
 
+def test_experts_and_attention_are_drawn_as_large_as_they_are() -> None:
+    model = published.architecture("Mixtral-8x7B")
+    picture, counted = drawn(drawings.experts(model, 0)), count_parameters(model)
+    router = 32 * 8 * 4096
+    experts = sum(box.area for box in picture.titled("expert "))
+    ratio = (counted.mlp - router) / counted.attention
+    assert experts / picture.area_of("attention") == pytest.approx(ratio, rel=0.006)
+
+
 def test_the_bars_of_experts_are_to_scale() -> None:
     model = published.architecture("Mixtral-8x7B")
-    picture, counted = drawn(drawings.experts(model, 0, PAGE)), count_parameters(model)
+    picture, counted = drawn(drawings.experts(model, 0)), count_parameters(model)
     rest, full = (picture.titled(x) for x in ("attention and tables", "experts that it meets"))
     [idle] = picture.titled("experts that it does not meet")
     for bars in (rest, full):
