@@ -8,10 +8,9 @@ from math import ceil
 from typing import Any
 
 from llmtrain_course.kit import controls, panel as common
-from llmtrain_course.kit.drawing import Drawing
 from llmtrain_course.kit.formulas import rate_at, trainable_tokens
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
-from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.kit.layout import PAGE, PHONE, Picture
 from llmtrain_course.start_here import pictures as drawings
 from llmtrain_course.start_here.formulas import flops_on_the_way
 from llmtrain_helpers import units
@@ -77,16 +76,14 @@ _CONTROLS = {
 }
 
 
-def _machine(setting: Setting, before: Setting | None, enough: bool, width: int = PAGE) -> Drawing:
+def _machine(setting: Setting, before: Setting | None, enough: bool) -> Picture:
     """The picture that the handle and the panel share; there with the mark of enough tokens."""
     P, tokens = setting.parameters, setting.tokens
-    gpt3, chinchilla = run("GPT-3 175B"), run("Chinchilla 70B")
+    gpt3, llama, chinchilla = map(run, ("GPT-3 175B", "Llama 3.1 405B", "Chinchilla 70B"))
     each = chinchilla["tokens"] / chinchilla["active_parameters"]
-    marks = [(name, run(name)["tokens"]) for name in ("GPT-3 175B", "Llama 3.1 405B")]
-    targets = [("GPT-3 read", gpt3["tokens"])]
+    targets = {"GPT-3 read": gpt3["tokens"]}
     if enough:
-        targets.append((f"{units.digits(each, 2)} for each parameter:", each * P))
-    chip = [f"each {units.powers(setting.rate)}", "operations a second"]
+        targets[f"{units.digits(each, 2)} for each parameter:"] = each * P
     return drawings.machine(
         setting.num_gpus,
         setting.days,
@@ -94,10 +91,8 @@ def _machine(setting: Setting, before: Setting | None, enough: bool, width: int 
         setting.rate,
         flops_per_parameter("none") * P,
         tokens,
-        [(name.removesuffix(" 175B"), number) for name, number in marks],
+        {"GPT-3": gpt3["tokens"], "Llama 3.1 405B": llama["tokens"]},
         before.tokens if before else None,
-        chip,
-        width,
         targets,
     )
 
@@ -130,7 +125,7 @@ def draw(setting: Setting, before: Setting | None = None, width: int = PAGE) -> 
     return "".join(
         [
             common.sentence(_result(setting)),
-            _machine(setting, before, True, width).inline_svg(),
+            _machine(setting, before, True).drawing(width).inline_svg(),
             common.folded("The numbers behind it", common.table(["", ""], rows)),
             common.folded("The same in code", common.call(code)),
         ]
@@ -166,7 +161,7 @@ def machine(
     if setting.tokens >= gpt3:
         text += f" GPT-3 read {units.count(gpt3, 2)}. "
         text += f"{units.plural(setting.gpus_for(gpt3), 'GPU')} would do for that."
-    return ByHand(partial(_machine, setting, before, False)), text
+    return _machine(setting, before, False), text
 
 
 @handle(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import ceil, log10
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
 from typing import NamedTuple
 
 from llmtrain_course.kit.drawing import (
@@ -19,7 +21,7 @@ from llmtrain_course.kit.drawing import (
     text,
 )
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, Span
-from llmtrain_course.kit.layout import PAGE, Picture
+from llmtrain_course.kit.layout import PAGE, SMALL, Below, Diagram, Picture, Swatch, patch
 from llmtrain_course.kit.scale import Scale
 from llmtrain_helpers import units
 from llmtrain_helpers.published import share_of_run
@@ -32,48 +34,34 @@ FORWARD, BACKWARD = COLORS["weights"], COLORS["gradients"]
 
 # --- the machine: GPUs × days = work, and the tokens that it pays for
 
-
-class Layout(NamedTuple):
-    """Where the parts of the machine stand."""
-
-    width: int
-    gpus: tuple[int, int, int]  # x, y, columns
-    days: tuple[int, int, int]
-    work: tuple[int, int]
-    token: tuple[int, int]
-    signs: tuple[tuple[str, int, int], ...]
-    block: float  # from one block of tokens to the next
-    lower: int  # how far the field of tokens stands below where it stands on a wide page
-
-
-WIDE = Layout(
-    700,
-    (16, 0, 8),
-    (192, 0, 10),
-    (370, 26),
-    (536, 26),
-    (("×", 176, 70), ("=", 355, 70), ("÷", 523, 70), ("=", 20, 242)),
-    16,
-    0,
-)
-NARROW = Layout(
-    400,
-    (20, 0, 8),
-    (204, 0, 10),
-    (34, 166),
-    (220, 166),
-    (("×", 188, 66), ("=", 16, 210), ("÷", 203, 210), ("=", 20, 336)),
-    8.5,
-    94,
-)
-"""As on a page, and as on a telephone."""
-
 BLOCK, COLUMNS, ROWS = 5e9, 40, 5
 """The tokens of a block, and how many blocks the field has, in columns that fill from below."""
 
-FIRST, LAST, LEFT, TOP = 6, 14, 38, 196
-"""The powers of ten of tokens at which the scale begins and ends; where it begins, and
-where the field does."""
+FIRST, LAST = 1e6, 1e14
+"""The tokens at which the scale below the field begins and ends."""
+
+_TICKS = {1e6: "1 million", 1e9: "1 billion", 1e12: "1 trillion"}
+
+
+@dataclass(frozen=True)
+class _Blocks(Span):
+    """As many blocks as it has tokens, column by column: twice as many are twice the blocks."""
+
+    def draw(
+        self, left: float, right: float, top: float, height: float, uprights: Sequence[float] = ()
+    ) -> str:
+        """Full columns, the one that's begun, and the gaps between blocks."""
+        columns, rest = divmod(self.end / BLOCK, ROWS)
+        wide, high = (right - left) / (columns + rest / ROWS), height / ROWS
+        x, part = left + columns * wide, max(rest * high, 1)
+        look: Style = {"opacity": self.opacity}
+        svg = rect(left, top, x - left, height, self.color, self.title, **look) if columns else ""
+        if rest:
+            svg += rect(x, top + height - part, wide, part, self.color, self.title, **look)
+        begun = int(columns) + (rest > 0)
+        seams = "".join(f"M{left + wide * i:g} {top}v{height:g}" for i in range(1, begun))
+        seams += "".join(f"M{left} {top + high * i:g}h{wide * begun:g}" for i in range(1, ROWS))
+        return svg + f'<path d="{seams}" stroke="{CARD}" stroke-width="2" fill="none"/>'
 
 
 def machine(
@@ -83,134 +71,122 @@ def machine(
     flops_per_gpu: float,
     flops_per_token: float,
     tokens: float,
-    marks: Sequence[tuple[str, float]],
+    marks: Mapping[str, float],
     before: float | None = None,
-    chip: Sequence[str] = (),
-    width: int = PAGE,
-    targets: Sequence[tuple[str, float]] = (),
-) -> Drawing:
+    targets: Mapping[str, float] | None = None,
+) -> Picture:
     """GPUs and days as squares, the work they do, what a token takes, and a field of tokens.
 
     Takes the rate that each GPU reaches in FLOP/s, and the tokens. `marks` are tokens on
     the scale below the field, by name, `targets` those that are marked in the field;
     `before` the tokens of the picture before this one, which leave a dashed outline.
-    `chip` says in two lines what each GPU does.
     """
-    layout = WIDE if width >= PAGE else NARROW
     work = units.powers(num_gpus * flops_per_gpu * days * units.DAY)
     rate, each = units.powers(flops_per_gpu), units.edited(flops_per_token)
-    size = units.short(parameters)
-    svg = _squares(layout.gpus, num_gpus, "GPU", chip)
-    svg += _squares(layout.days, ceil(days), "day")
-    svg += _box(layout.work, 140, QUIET, work, "operations")
-    svg += _box(layout.token, 150, MODEL, each, f"a token: 6 × {size}")
-    for sign, left, top in layout.signs:
-        svg += text(left, top, sign, 26, "middle", **BOLD)
-    low = TOP + 16 * ROWS + 16 + 18 * (len(targets) + (layout is NARROW))
-    field = _field(tokens, before, targets, layout.block) + _scale(tokens, marks, layout, low + 22)
-    svg += f'<g transform="translate(0 {layout.lower})">{field}</g>'
-    inside, below = (
-        "; ".join(f"{name} {units.count(number, 2)}" for name, number in named)
-        for named in (targets, marks)
+    size, inside = units.short(parameters), targets or {}
+    product = (
+        ("", partial(_squares, num_gpus, "GPU", 8)),
+        ("×", partial(_squares, ceil(days), "day", 10)),
+        ("=", partial(_box, QUIET, work, "operations", f"each GPU does {rate} a second")),
+        ("÷", partial(_box, MODEL, each, f"a token: 6 × {size}", "")),
+    )
+    spent = Span(FIRST, tokens, TOKENS, title="tokens")
+    scale = Bars(
+        Scale(FIRST, LAST, ticks=_TICKS, log=True),
+        [Lane("powers of ten", [spent], cuts=True)],
+        limits=[Limit(number, name) for name, number in marks.items()],
+        lane=16,
+        phone_names=0,
+    )
+    wanted, others = (
+        "; ".join(f"{name} {units.count(number, 2)}" for name, number in named.items())
+        for named in (inside, marks)
     )
     words = (
         f"{units.plural(num_gpus, 'GPU')} × {units.digits(days)} days = {work} operations, each "
         f"GPU {rate} a second; ÷ {each} for a token (6 × {size} parameters) = "
         f"{units.count(tokens, 2)} tokens, as blocks of {units.count(BLOCK, 1)}. "
-        f"Marked among them: {inside}; on a scale in powers of ten: {below}."
+        f"Marked among them: {wanted}; on a scale in powers of ten: {others}."
     )
-    return Drawing(svg, layout.width, low + 66 + layout.lower, words)
+    row, field = Diagram(partial(_in_a_row, product)), _field(tokens, before, inside)
+    return Below([row, field, scale], words, gap=8)
 
 
-def _box(place: tuple[int, int], width: int, fill: str, number: str, what: str) -> str:
-    x, y = place
-    svg = rect(x, y, width, 70, fill, what, rx=8)
-    svg += text(x + width / 2, y + 32, number, 19, "middle", "white", **BOLD)
-    return svg + text(x + width / 2, y + 54, what, 14.5, "middle", "white")
+_TERM, _SQUARES, _BOX = 110, 150, 138
+"""Pixels that a term of the product is high, and across its squares or its box."""
 
 
-def _squares(place: tuple[int, int, int], number: int, what: str, below: Sequence[str] = ()) -> str:
+def _in_a_row(
+    product: Sequence[tuple[str, Callable[[float, float], str]]],
+    left: float,
+    top: float,
+    width: float,
+) -> tuple[str, float]:
+    """Terms with their signs before them, in as many rows as it takes."""
+    svg, x, y, room = "", left, top, 24
+    for i, (sign, draw) in enumerate(product):
+        wide = _SQUARES if i < 2 else _BOX
+        if x + wide > left + width:
+            x, y = left, y + _TERM
+        svg += text(x + room / 2, y + 60, sign, 26, "middle", **BOLD) if sign else ""
+        x += room if sign else 0
+        svg += draw(x, y)
+        x += wide
+    return svg, y + _TERM
+
+
+def _box(fill: str, number: str, what: str, note: str, x: float, y: float) -> str:
+    svg = rect(x, y + 12, _BOX, 70, fill, what, rx=8)
+    svg += text(x, y + 102, note, SMALL) if note else ""
+    svg += text(x + _BOX / 2, y + 44, number, 19, "middle", "white", **BOLD)
+    return svg + text(x + _BOX / 2, y + 66, what, SMALL, "middle", "white")
+
+
+def _squares(number: int, what: str, columns: int, x: float, y: float) -> str:
     """A block of squares, at most four rows; each stands for one thing, or for several."""
-    x, y, columns = place
     each = ceil(number / (4 * columns))
-    drawn = ceil(number / each)
     squares = "".join(
-        rect(x + 15 * (i % columns), y + 40 + 15 * (i // columns), 12, 12, QUIET, rx=2)
-        for i in range(drawn)
+        rect(x + 15 * (i % columns), y + 26 + 15 * (i // columns), 12, 12, QUIET, rx=2)
+        for i in range(ceil(number / each))
     )
-    notes = [*([f"a square: {units.plural(each, what)}"] if each > 1 else []), *below]
-    low = y + 58 + 15 * ceil(drawn / columns)
-    for i, note in enumerate(notes):
-        squares += text(x, low + 20 * i, note, 15)
-    return text(x, y + 30, units.plural(number, what), 16, **BOLD) + squares
+    note = f"a square: {units.plural(each, what)}" if each > 1 else ""
+    svg = text(x, y + 16, units.plural(number, what), 16, **BOLD) + squares
+    return svg + text(x, y + 102, note, SMALL) if note else svg
 
 
-def _field(
-    tokens: float, before: float | None, targets: Sequence[tuple[str, float]], block: float
-) -> str:
-    """The tokens as blocks in a field that stays: twice as many are twice the blocks."""
-    wide, high, whole = COLUMNS * block, 16 * ROWS, BLOCK * COLUMNS * ROWS
-    svg = text(LEFT, TOP - 10, f"{units.count(tokens, 2)} tokens", 18, **BOLD)
-    scale = f"a block: {units.count(BLOCK, 1)}{' tokens' if wide > 500 else ''}"
-    if tokens > whole:
-        scale = f"the field, {units.digits(tokens / whole, 2)} times"
-    svg += text(LEFT + wide, TOP - 10, scale, 15, "end")
-    svg += rect(LEFT, TOP, wide, high, QUIET, "the field", opacity=0.18)
-    columns, rest = divmod(min(tokens, whole) / BLOCK, ROWS)
-    svg += rect(LEFT, TOP, columns * block, high, TOKENS, "tokens") if columns else ""
-    if rest:
-        x = LEFT + columns * block
-        svg += rect(x, TOP + high - 16 * rest, block, max(16 * rest, 1), TOKENS, "tokens")
-    seams = "".join(f"M{LEFT + block * i:g} {TOP}v{high}" for i in range(1, COLUMNS))
-    seams += "".join(f"M{LEFT} {TOP + 16 * i}h{wide:g}" for i in range(1, ROWS))
-    svg += f'<path d="{seams}" stroke="{CARD}" stroke-width="2" fill="none"/>'
-    y = TOP + high + 18
-    if before and before != tokens:
-        end = min(before, whole) / BLOCK / ROWS * block
-        svg += ghost(LEFT, TOP - 2, max(end, 2), high + 4, "at the start")
-        wide_enough = wide > 500  # the names of what is wanted
-        down = y if wide_enough else y + 18 * len(targets)
-        svg += text(LEFT + wide, down, "dashed: the start", 15, "end")
-    for i, (name, number) in enumerate(targets):
-        x = LEFT + min(number, whole) / BLOCK / ROWS * block
-        after = number > whole
-        left = x > LEFT + wide / 2
-        if not after:
-            svg += line(x, TOP - 6, x, y + 18 * i + 4, stroke_width=2.5)
-        label = f"{name} {units.count(number, 2)}{'; further right' if after else ''}"
-        svg += text(x - 6 if left else x + 6, y + 18 * i, label, 15, "end" if left else "start")
-    return svg
+def _field(tokens: float, before: float | None, targets: Mapping[str, float]) -> Picture:
+    """The tokens as blocks in a field that stays, with what's wanted marked in it.
+
+    The first target has its label above it; the others, which may move, are in the key.
+    """
+    whole = BLOCK * COLUMNS * ROWS
+    unchanged = before is None or before == tokens
+    items = [
+        _Blocks(0, whole, QUIET, title="the field", opacity=0.18),
+        _Blocks(0, min(tokens, whole), TOKENS, title="tokens"),
+        Span(0, before or 0, title="at the start", previous=True, hidden=unchanged),
+    ]
+    times = f"the field, {units.digits(tokens / whole, 2)} times"
+    block = f"a block: {units.count(BLOCK, 1)}"
+    swatches = [
+        patch(TOKENS, times if tokens > whole else block)._replace(longest=block),
+        Swatch(lambda x, y: ghost(x + 2, y, 14, 14), "the start", unchanged),
+    ]
+    limits = list[Limit]()
+    for name, number in targets.items():
+        label, dash = f"{name} {units.count(number, 2)}", "5 4" if limits else ""
+        beyond = number > whole
+        limits.append(Limit(number, "" if dash else label, dash, hidden=beyond))
+        if dash:
+            label += " →" if beyond else ""
+            swatches.append(Swatch(_dashed, label))
+    heading = f"= {units.count(tokens, 2)} tokens"
+    lane = Lane("", items)
+    return Bars(Scale(0, whole), [lane], "", limits, heading, lane=80, axis=False, extra=swatches)
 
 
-def _place(tokens: float, width: float) -> float:
-    """Where so many tokens lie on the scale, which ends at its ends."""
-    part = (log10(tokens) - FIRST) / (LAST - FIRST)
-    return LEFT + (width - LEFT - 20) * min(max(part, 0.0), 1.0)
-
-
-def _scale(tokens: float, marks: Sequence[tuple[str, float]], layout: Layout, y: float) -> str:
-    """A thin bar of the tokens in powers of ten, beside those that others trained on."""
-    width = layout.width
-    svg = rect(LEFT, y - 4, _place(tokens, width) - LEFT, 8, TOKENS, "tokens")
-    svg += line(LEFT, y + 4, width - 20, y + 4)
-    if tokens > 10.0**LAST:  # more than the scale has room for
-        svg += arrow(width - 22, y, width - 2, y, stroke=TOKENS, stroke_width=4)
-    names = {6: "million", 9: "billion", 12: "trillion"}
-    for power in range(FIRST, LAST + 1):
-        x = _place(10.0**power, width)
-        svg += line(x, y + 4, x, y + (12 if power in names else 8))
-        if power in names:
-            svg += text(x, y + 28, f"1 {names[power]}", 14, "start" if power == FIRST else "middle")
-    svg += text(width - 20, y + 28, "tokens", 14, "end")
-    svg += text(LEFT, y - 10, "in powers of ten", 14)
-    narrow = width < 500  # there the field's mark alone says where GPT-3 is
-    for name, number in [
-        mark for mark in marks if not (narrow and mark[1] < BLOCK * COLUMNS * ROWS)
-    ]:
-        x = _place(number, width)
-        svg += line(x, y - 7, x, y + 4, stroke_width=2)
-        svg += text(min(x + 24, width - 6), y - 10, name, 14, "end")
-    return svg
+def _dashed(x: float, y: float) -> str:
+    return line(x + 9, y, x + 9, y + 14, stroke_width=2, stroke_dasharray="5 4")
 
 
 # --- one token's way through the layers, forward and back
