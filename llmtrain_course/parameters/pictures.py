@@ -172,8 +172,7 @@ def _trunk(step: int, at: Places) -> Iterator[str]:
     for y, done in zip(sums, (step >= 3, step >= 5), strict=True):
         yield circle(x, y, 12, COLORS["activations"] if done else CARD, "added")
         ink = "white" if done else INK
-        yield line(x - 6, y, x + 6, y, stroke=ink, stroke_width=2)
-        yield line(x, y - 6, x, y + 6, stroke=ink, stroke_width=2)
+        yield text(x, y + 7, "+", 22, "middle", ink, **BOLD)
 
 
 def _faint(seen: bool) -> Style:
@@ -265,6 +264,9 @@ def label(part: str, x: float, y: float) -> str:
 _COLUMNS, _WIDEST, _ROWS = 6, 1536, 4
 """The columns in which layers stand; the largest size and the rows that still fit."""
 
+_HIGH, _ACROSS = 3, 4 * _COLUMNS
+"""Squares of a layer from top to bottom, and of all columns from left to right."""
+
 
 def bricks(now: ParameterCount, shape: Shape, start: Shape | None = None) -> Picture:
     """A GPT's layers as bricks of twelve squares on its tables, always on one scale.
@@ -298,27 +300,33 @@ def _wall(
     shape: Shape, start: Shape | None, rows_of_tables: float, left: float, top: float, width: float
 ) -> tuple[str, float]:
     """The bricks, in a field that has room for the largest ones."""
-    (h, l), pixel = shape, width / (4 * _COLUMNS * _WIDEST)
-    side, flat, rows = h * pixel, rows_of_tables * pixel / (4 * _COLUMNS), ceil(l / _COLUMNS)
-    most, wide = _WIDEST * pixel, 4 * _COLUMNS * side
-    base = top + 3 * _ROWS * most
+    (h, l), pixel = shape, width / (_ACROSS * _WIDEST)
+    side, flat, rows = h * pixel, rows_of_tables * pixel / _ACROSS, ceil(l / _COLUMNS)
+    most, base = _WIDEST * pixel, top + _HIGH * _ROWS * _WIDEST * pixel
     svg = rect(left, top, width, base - top, COLORS["idle"], "room", opacity=0.18)
-    svg += _grid(left, base, (4 * most, 3 * most), (_COLUMNS, _ROWS), CARD, 1.5)
-    svg += rect(left, base, wide, flat, COLORS["embedding"], "tables")
+    svg += _edges(left, base, most, _ROWS)
+    svg += rect(left, base, _ACROSS * side, flat, COLORS["embedding"], "tables")
     for row in range(rows):
-        across, y = min(_COLUMNS, l - row * _COLUMNS) * 4 * side, base - 3 * side * (row + 1)
-        svg += rect(left, y, across, 2 * side, COLORS["MLP"], "MLP")
-        svg += rect(left, y + 2 * side, across, side, COLORS["attention"], "attention")
-    svg += _grid(left, base, (side, side), (4 * _COLUMNS, 3 * rows), "white", 0.5)
-    svg += _grid(left, base, (4 * side, 3 * side), (_COLUMNS, rows), CARD, 1.5)
+        bricks, y = min(_COLUMNS, l - row * _COLUMNS), base - _HIGH * side * (row + 1)
+        wide = bricks * side * _ACROSS / _COLUMNS
+        svg += rect(left, y, wide, 2 * side, COLORS["MLP"], "MLP")
+        svg += rect(left, y + 2 * side, wide, side, COLORS["attention"], "attention")
+    svg += _grid(left, base, (side, side), (_ACROSS, _HIGH * rows), "white", 0.5)
+    svg += _edges(left, base, side, rows)
     if start:
-        old, layers = start[0] * pixel, start[1]
-        high = 3 * old * ceil(layers / _COLUMNS) + flat
-        svg += ghost(left, base + flat - high, 4 * _COLUMNS * old, high, "at the start")
+        old = start[0] * pixel
+        high = _HIGH * old * ceil(start[1] / _COLUMNS) + flat
+        svg += ghost(left, base + flat - high, _ACROSS * old, high, "at the start")
     dashed = Swatch(lambda x, y: ghost(x + 2, y, 14, 14), "the start", start is None)
     room = patch(COLORS["idle"], f"{_COLUMNS * _ROWS} layers of {_WIDEST:,}", 0.18)
     drawn, y = key([room, dashed], left, base + flat + 10, width)
     return svg + drawn, y
+
+
+def _edges(left: float, base: float, side: float, rows: int) -> str:
+    """The gaps between bricks, by the side of a square."""
+    brick = side * _ACROSS / _COLUMNS, side * _HIGH
+    return _grid(left, base, brick, (_COLUMNS, rows), CARD, 1.5)
 
 
 def _grid(
@@ -366,13 +374,12 @@ def experts(model: Transformer, token: int, most: float = 92e9) -> Picture:
     rest, active = float(counted.total - counted.mlp), float(counted.active)
 
     def lane(name: str, size: float) -> Lane:
-        orange, kinds = COLORS["MLP"], ("experts that it meets", "experts that it does not meet")
+        blue, orange, seen = COLORS["attention"], COLORS["MLP"], "experts that it meets"
+        unseen = "experts that it does not meet"
         spans = [
-            Span(
-                0, rest, COLORS["attention"], title="attention and tables", name="attention, tables"
-            ),
-            Span(rest, active, orange, title=kinds[0], name=kinds[0]),
-            Span(active, size, orange, "", kinds[1], "others", 0.25, hidden=size == active),
+            Span(0, rest, blue, title="attention and tables", name="attention, tables"),
+            Span(rest, active, orange, title=seen, name=seen),
+            Span(active, size, orange, "", unseen, "others", 0.25, hidden=size == active),
         ]
         return Lane(name, spans, units.count(size))
 
@@ -392,48 +399,38 @@ def _routed(
     """A sentence, one of whose tokens passes attention and the router to its experts."""
     count, met = int(model.num_experts), int(model.experts_per_token)
     order = sorted(range(count), key=lambda i: (37 * i + 53 * token + 11 * i * i * token) % 97)
-    svg, gap, entry = "", 5, left + 50
     needs = [text_width(word, SMALL) for word in _SENTENCE]
+    gap, entry, turn, x, svg = 5, left + 50, top + 40, left, ""
     room = (width + gap - sum(needs)) / len(needs)
-    x = left
     for place, (word, need) in enumerate(zip(_SENTENCE, needs, strict=True)):
         wide, now = need + room - gap, place == token
+        middle = x + wide / 2
         svg += rect(x, top, wide, 28, COLORS["activations"] if now else "none", word, **_EDGE)
-        svg += text(x + wide / 2, top + 19, word, SMALL, "middle", "white" if now else INK)
-        if now:
-            corners = [(x + wide / 2, top + 28), (x + wide / 2, top + 40), (entry, top + 40)]
-            svg += "".join(_path(corners))
+        svg += text(middle, top + 19, word, SMALL, "middle", "white" if now else INK)
+        svg += _path([(middle, top + 28), (middle, turn), (entry, turn)]) if now else ""
         x += wide + gap
-    y = top + 62
-    pitch = width / _MOST_EXPERTS
-    each = 0.88 * pitch
-    tall = _BLOCK / each
-    counted = count_parameters(model)
+    counted, y = count_parameters(model), turn + 22
     high = _BLOCK / 100 * float(count * counted.attention / counted.mlp)
-    svg += arrow(entry, top + 40, entry, y - 2)
+    router, blocks = y + 42, y + 94
+    svg += arrow(entry, turn, entry, y - 2) + arrow(entry, y + high, entry, router - 10)
     svg += rect(left, y, 100, high, COLORS["attention"], "attention")
     svg += text(left + 108, y + high - 1, "attention, for every token", SMALL)
-    svg += arrow(entry, y + high, entry, y + 32) + circle(entry, y + 42, 8, COLORS["MLP"], "router")
-    svg += text(entry + 16, y + 47, "router", USUAL)
+    svg += circle(entry, router, 8, COLORS["MLP"], "router")
+    svg += text(entry + 16, router + 5, "router")
     layers = f"one of {int(model.num_layers)} layers"
-    svg += text(left + width, y + 47, layers, USUAL, "end", **BOLD)
+    svg += text(left + width, router + 5, layers, anchor="end", **BOLD)
+    pitch = width / _MOST_EXPERTS
+    each = 0.88 * pitch
+    tall, letters = _BLOCK / each, min(0.72 * each, USUAL)
     for expert in range(count):
         x, full = left + pitch * expert, expert in order[:met]
         shade: Style = {} if full else {"opacity": 0.25}
-        svg += rect(x, y + 94, each, tall, COLORS["MLP"], f"expert {expert + 1}", **shade)
+        svg += rect(x, blocks, each, tall, COLORS["MLP"], f"expert {expert + 1}", **shade)
         if full:
-            middle = x + each / 2
-            svg += line(entry, y + 50, middle, y + 92, stroke_width=2)
-            svg += text(
-                middle,
-                y + 99 + tall / 2,
-                f"{expert + 1}",
-                min(0.72 * each, 15),
-                "middle",
-                "white",
-                **BOLD,
-            )
-    return svg, y + 94 + tall
+            middle, y = x + each / 2, blocks + tall / 2 + 5
+            svg += line(entry, router + 8, middle, blocks - 2, stroke_width=2)
+            svg += text(middle, y, f"{expert + 1}", letters, "middle", "white", **BOLD)
+    return svg, blocks + tall
 
 
 _EDGE: Style = {"stroke": COLORS["activations"], "stroke_width": 1.5, "rx": 6}

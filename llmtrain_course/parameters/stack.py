@@ -191,7 +191,7 @@ def _parts(model: Transformer, before: Transformer) -> Picture:
         axis=False,
         keyed=False,
         phone_names=0,
-        longest_total="266 thousand, was 266 thousand",
+        longest_total="999 thousand, was 999 thousand",
     )
 
 

@@ -162,7 +162,7 @@ def test_every_family_that_is_read_can_be_drawn() -> None:
     assert any("900 layers, from first to last, one in 6 drawn" in x for x in captions)
 
 
-@pytest.mark.parametrize("name", ["DeepSeek-V3", "Jamba-v0.1", "Gemma-3-1B", "gpt2"])
+@pytest.mark.parametrize("name", ["DeepSeek-V3", "Jamba-v0.1", "Gemma-3-1B", "gpt2", "Qwen3-8B"])
 def test_the_areas_of_a_stack_are_to_scale(name: str) -> None:
     model = published.config_model(name)
     picture = drawn(stack.stack(model))
@@ -173,4 +173,4 @@ def test_the_areas_of_a_stack_are_to_scale(name: str) -> None:
     whole = sum(box.area for box in boxes)
     for part, share in count_parameters(model).shares().items():
         area = sum(box.area for box in boxes if box.words == drawings.PARTS[part])
-        assert area / whole == pytest.approx(float(share), abs=0.006), part
+        assert area / whole == pytest.approx(float(share), rel=0.008, abs=5e-4), part
