@@ -264,7 +264,7 @@ def one_token(
     svg += _traveller(up, down, layout)
     svg += text(forth, 304, "in: the tokens so far", 15, "middle")
     if up == LAYERS:
-        svg += text(before, 88, "out: a guess of the next token", 15)
+        svg += text(before, 82, "out: a guess of the next token", 15)
     x, y, long = layout.bar
     svg += rect(x, y, long, 32, "none", "operations in all", **BOX)
     forward = long * min(done, whole / 3) / whole
