@@ -94,7 +94,7 @@ def machine(
     scale = Bars(
         Scale(FIRST, LAST, ticks=_TICKS, log=True),
         [Lane("powers of ten", [spent], cuts=True)],
-        limits=[Limit(number, name) for name, number in marks.items()],
+        limits=[Limit(number, name.removesuffix(" 405B")) for name, number in marks.items()],
         lane=16,
         phone_names=0,
     )
