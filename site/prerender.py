@@ -12,7 +12,7 @@ import re
 import subprocess
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from inspect import getmodule, signature
+from inspect import signature
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -90,16 +90,11 @@ def add_narrow_of_cell(wide: Tag, before: Sequence[str], source: str) -> None:
     scope: dict[str, Any] = {}
     exec(before[0] if before else "", scope)
     draws = scope.get(last.partition("(")[0])
-    about = signature(draws) if callable(draws) else None
-    if about and "width" in about.parameters:
-        exec(lines, scope)
-        drawing = eval(f"{last.removesuffix(')')}, width={getmodule(draws).NARROW})", scope)
-    elif about and about.return_annotation == Picture.__name__:
-        with redirect_stdout(StringIO()):  # what the cell prints is on the page already
-            exec(f"{needed(before, source)}\n{lines}", scope)
-            drawing = eval(last, scope).drawing(PHONE)
-    else:
+    if not callable(draws) or signature(draws).return_annotation != Picture.__name__:
         return
+    with redirect_stdout(StringIO()):  # what the cell prints is on the page already
+        exec(f"{needed(before, source)}\n{lines}", scope)
+        drawing = eval(last, scope).drawing(PHONE)
     set_beside(wide, parse(drawing.inline_svg()).select_one("svg.wt"))
 
 

@@ -20,7 +20,7 @@ from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.cards import capacity_of, memory_of
 from llmtrain_course.kit.formulas import published_model
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
-from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.kit.layout import PAGE
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import (
     Kernel,
@@ -197,7 +197,6 @@ PANEL = common.Panel(
     _SETTINGS,
     ("1B, scores stored", "1B, 4 sequences, all computed again"),
     render,
-    partial(render, width=PHONE),
     captioned=True,
 )
 

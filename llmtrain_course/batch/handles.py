@@ -26,7 +26,7 @@ from llmtrain_course.batch.pictures import (
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.cards import memory_of
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
-from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.kit.layout import PAGE
 from llmtrain_course.parallelism.formulas import idle_share
 from llmtrain_course.parallelism.grid import gpus_in_nodes
 from llmtrain_course.parallelism.places import Layout, idle_gpus, too_few
@@ -183,7 +183,6 @@ PANEL = common.Panel(
     _SETTINGS,
     ("BLOOM-176B", "A split that does not divide"),
     render,
-    narrow=partial(render, width=PHONE),
 )
 
 

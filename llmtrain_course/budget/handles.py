@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any
 
 from llmtrain_course.budget.formulas import (
@@ -24,7 +24,7 @@ from llmtrain_course.budget.pictures import (
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.formulas import nearest_shape
 from llmtrain_course.kit.handle import Shown, handle, slider
-from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.kit.layout import PAGE
 from llmtrain_helpers import units
 from llmtrain_helpers.budget import Outcome, most_tokens, shelf
 from llmtrain_helpers.checks import refuse
@@ -285,7 +285,6 @@ PANEL = common.Panel(
     _SETTINGS,
     ("100,000 dollars in a month", "8 A100 for a month"),
     render,
-    partial(render, width=PHONE),
 )
 
 

@@ -19,7 +19,7 @@ from llmtrain_course.calendar.pictures import (
 )
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
-from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.kit.layout import PAGE
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
     CHECKPOINT_SECONDS,
@@ -246,7 +246,6 @@ PANEL = common.Panel(
     _SETTINGS,
     ("1,024 A100 for two months", "Restarted by hand"),
     render,
-    narrow=partial(render, width=PHONE),
 )
 
 

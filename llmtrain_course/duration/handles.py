@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any
 
 from llmtrain_course.duration import pictures as drawings
@@ -12,7 +12,7 @@ from llmtrain_course.duration.pictures import Count, RunDays, days_against_gpus
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.formulas import published_model, rate_at, trainable_tokens
 from llmtrain_course.kit.handle import Shown, handle, slider
-from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.kit.layout import PAGE
 from llmtrain_helpers import published, units
 from llmtrain_helpers.duration import (
     UTILIZATIONS,
@@ -202,12 +202,7 @@ def _energy(chip: Accelerator, hours: float) -> str:
 
 
 PANEL = common.Panel(
-    "How many days?",
-    _CONTROLS,
-    _SETTINGS,
-    ("GPT-3, all recomputed", "Llama 3.1 405B"),
-    render,
-    narrow=partial(render, width=PHONE),
+    "How many days?", _CONTROLS, _SETTINGS, ("GPT-3, all recomputed", "Llama 3.1 405B"), render
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from llmtrain_course.finetune.formulas import packed_rows, saved_inputs, tuned_states
@@ -20,7 +20,7 @@ from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.cards import RESERVE, capacity_of, memory_of
 from llmtrain_course.kit.formulas import published_model
 from llmtrain_course.kit.handle import Shown, handle, slider
-from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.kit.layout import PAGE
 from llmtrain_helpers import units
 from llmtrain_helpers.finetune import (
     TunedRecompute,
@@ -347,7 +347,6 @@ PANEL = common.Panel(
     _SETTINGS,
     ("the same in 4 bits, longer", "8B, all weights, 8 × 80 GB"),
     render,
-    partial(render, width=PHONE),
 )
 
 

@@ -21,7 +21,7 @@ from llmtrain_course.flops.pictures import (
 )
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.handle import ByHand, Shown, flag, handle, slider
-from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.kit.layout import PAGE
 from llmtrain_helpers import units
 from llmtrain_helpers.flops import (
     ATTENTION,
@@ -268,7 +268,6 @@ PANEL = common.Panel(
     _SETTINGS,
     ("GPT-3 on 64 A100, selective", "Llama 3.1 8B at 32,768 tokens"),
     render,
-    narrow=partial(render, width=PHONE),
     captioned=True,
 )
 

@@ -17,12 +17,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import make_dataclass
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, Protocol
 
 from llmtrain_course.kit.drawing import Drawing
-from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.kit.layout import PAGE
 from llmtrain_course.kit.panel import Control, Handle, Values, pictured
 
 
@@ -71,12 +70,7 @@ def handle(
             return pictured(picture.drawing(width), sentence)
 
         return Handle(
-            title=title,
-            controls=controls,
-            settings={"": setting()},
-            draw=draw,
-            narrow=partial(draw, width=PHONE),
-            book=book,
+            title=title, controls=controls, settings={"": setting()}, draw=draw, book=book
         )
 
     return made

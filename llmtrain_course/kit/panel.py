@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import llmtrain_helpers
 from llmtrain_course.kit.drawing import Drawing, as_images
+from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import show
 from llmtrain_helpers.results import Breakdown
@@ -243,9 +244,8 @@ class Panel:
 
     A setting is a frozen dataclass with a field for each control. `static_presets` are the two
     that a saved page shows beside the default. `draw` takes a setting and the one
-    before it, if any, and is pure: the same settings, the same HTML, or an `Answer`
-    that has offers beside it; `narrow` draws the same for a telephone, where there is
-    such a drawing. With `captioned` each saved picture says its setting.
+    before it, if any, and a `width`, and is pure: the same settings, the same HTML, or an
+    `Answer` that has offers too. With `captioned` each saved picture says its setting.
     """
 
     title: str
@@ -253,7 +253,7 @@ class Panel:
     settings: Mapping[str, DataclassInstance]
     static_presets: tuple[str, ...]
     draw: Callable[..., str | Answer]
-    narrow: Callable[..., str | Answer] | None = None
+    width: int = PAGE
     captioned: bool = False
 
     @cached_property
@@ -268,8 +268,8 @@ class Panel:
 
     @property
     def on_telephone(self) -> Self:
-        """The same, drawn for a telephone where there is such a drawing."""
-        return replace(self, draw=self.narrow or self.draw)
+        """The same, drawn for a phone."""
+        return replace(self, width=PHONE)
 
     def setting(self, values: Values) -> DataclassInstance:
         """The default's setting with these values in it."""
@@ -291,7 +291,7 @@ class Panel:
 
     def _drawn(self, values: Values, before: Values | None) -> Answer:
         old = None if before is None else self.setting(before)
-        picture = self.draw(self.setting(values), old)
+        picture = self.draw(self.setting(values), old, width=self.width)
         return picture if isinstance(picture, Answer) else Answer(picture)
 
     def answer(self, values: Values, before: Values | None = None) -> Answer:

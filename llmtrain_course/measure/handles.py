@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from math import ceil
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.handle import Shown, flag, handle, slider
-from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.kit.layout import PAGE
 from llmtrain_course.measure import pictures
 from llmtrain_course.measure.clock import ENOUGH, StepClock, times
 from llmtrain_course.measure.recorded import WIDTHS, product_rates, recorded_step
@@ -212,7 +211,6 @@ PANEL = common.Panel(
     _SETTINGS,
     ("A slow loader", "A slow link"),
     render,
-    partial(render, width=PHONE),
     captioned=True,
 )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -257,7 +256,6 @@ PANEL = common.Panel(
     _SETTINGS,
     ("A small model, cut fine", "Little work for each"),
     render,
-    partial(render, width=kit.PHONE),
 )
 
 

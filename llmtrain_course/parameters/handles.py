@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from html import escape
 from inspect import signature
 from math import gcd
@@ -13,7 +12,7 @@ from typing import Any
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.handle import Shown, handle, slider
-from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.kit.layout import PAGE
 from llmtrain_course.parameters import pictures as drawings
 from llmtrain_course.parameters.stack import stack
 from llmtrain_helpers import units
@@ -397,7 +396,6 @@ PANEL = common.Panel(
     _SETTINGS,
     ("Qwen3-30B-A3B", "DeepSeek-V3"),
     render,
-    narrow=partial(render, width=PHONE),
 )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any, Unpack
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.drawing import STEP_PARTS
 from llmtrain_course.kit.formulas import published_model
 from llmtrain_course.kit.handle import Shown, handle, slider
-from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.kit.layout import PAGE
 from llmtrain_course.parallelism.formulas import idle_share
 from llmtrain_course.plan.formulas import in_time, rounded_down, share_of_peak
 from llmtrain_course.plan.pictures import answers, format_days, promise
@@ -431,7 +431,6 @@ PANEL = common.Panel(
     _SETTINGS,
     ("A pipeline of 4 stages", "70B on 8 H100"),
     render,
-    narrow=partial(render, width=PHONE),
 )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.cards import memory_of
 from llmtrain_course.kit.formulas import published_model
 from llmtrain_course.kit.handle import Shown, handle, slider
-from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.kit.layout import PAGE
 from llmtrain_course.precision.formulas import (
     fate_shares,
     normal,
@@ -156,7 +156,6 @@ PANEL = common.Panel(
     _SETTINGS,
     ("8B, no sharding", "70B, ZeRO 3"),
     render,
-    narrow=partial(render, width=PHONE),
 )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.formulas import rate_at, trainable_tokens
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
-from llmtrain_course.kit.layout import PAGE, PHONE, Picture
+from llmtrain_course.kit.layout import PAGE, Picture
 from llmtrain_course.start_here import pictures as drawings
 from llmtrain_course.start_here.formulas import flops_on_the_way
 from llmtrain_helpers import units
@@ -138,7 +138,6 @@ PANEL = common.Panel(
     _SETTINGS,
     ("One gaming card for a weekend", "1,024 A100 for 34 days"),
     draw,
-    narrow=partial(draw, width=PHONE),
 )
 
 

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -211,15 +210,11 @@ def test_what_is_no_panel_no_deed_and_no_choice_is_refused() -> None:
     assert "Model: 'GPT-5' is none of its choices." in page_state["status"].replace("&#x27;", "'")
 
 
-def test_a_telephone_has_a_drawing_of_its_own_where_there_is_one(monkeypatch) -> None:
+def test_a_phone_has_a_drawing_of_its_own() -> None:
     wide, narrow = opened("start_here"), opened("start_here", "", True)
     [[page_wide], [telephone]] = (pictures(one["html"]) for one in (wide, narrow))
     assert page_wide.width > telephone.width
     assert page_wide.words == telephone.words
-    monkeypatch.setitem(
-        page.PANELS_AND_HANDLES, "start_here", replace(PANELS["start_here"], narrow=None)
-    )
-    assert opened("start_here", "", True)["html"] == wide["html"]
 
 
 # --- exercises

@@ -278,7 +278,7 @@ def test_stops_are_round() -> None:
 
 
 def made(draw: Any = None, **controls: Control) -> NotebookPanel:
-    def plain(setting: Any, before: Any = None) -> str:
+    def plain(setting: Any, before: Any = None, width: int = 0) -> str:
         return f"<b>{asdict(setting)}</b> before {before and asdict(before)}"
 
     setting = make_dataclass("Setting", controls, frozen=True)
@@ -386,7 +386,7 @@ def test_a_bad_field_does_not_stop_the_others() -> None:
 
 
 def test_a_refusal_has_buttons_that_mend_it() -> None:
-    def even(setting: Any, before: Any = None) -> str:
+    def even(setting: Any, before: Any = None, width: int = 0) -> str:
         if setting.num_gpus % 8:
             raise ValueError(f"num_gpus={setting.num_gpus} is not divisible by 8")
         return "a picture"
@@ -403,7 +403,7 @@ def test_a_refusal_has_buttons_that_mend_it() -> None:
 
 
 def test_advice_stands_behind_the_picture_and_keeps_what_was_before() -> None:
-    def fewer(setting: Any, before: Any = None) -> Any:
+    def fewer(setting: Any, before: Any = None, width: int = 0) -> Any:
         n = setting.num_gpus
         offers = ((f"half: {n // 2}", {"num_gpus": 8}),) if n > 8 else ()
         return common.Answer(f"{n} before {before and before.num_gpus}", offers=offers)
