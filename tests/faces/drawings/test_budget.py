@@ -1,12 +1,13 @@
 """Chapter 10's pictures: dots where their axes say, and curves as far as they're known."""
 
-from math import log2
-
 import pytest
 
 from llmtrain_course.budget import pictures as drawings
-from llmtrain_helpers import LAWS, frontier, over_training, published, shelf
+from llmtrain_course.budget.formulas import smallest_share
+from llmtrain_course.kit.chart import Band, Dot, Path
+from llmtrain_helpers import frontier, over_training, published, shelf
 from llmtrain_helpers.budget import Outcome
+from tests.faces.marks import marks
 from tests.faces.svg import drawn
 
 A100 = published.accelerator("A100 80GB SXM")
@@ -17,36 +18,32 @@ def test_the_curve_is_dotted_beyond_the_runs_of_its_law() -> None:
     dots = [Outcome(x, size, 1e9, 3.0, True) for x, size in (("a", 5e7), ("b", 5e11))]
 
     def dotted(flops: float) -> set[bool]:
-        lines = drawn(drawings.loss_against_size(dots, flops, "besiroglu")).of_kind("polyline")
-        return {line.dashed for line in lines if line.thick >= 3}
+        curves = marks(drawings.loss_against_size(dots, flops, "besiroglu"), Path)
+        return {bool(curve.dash) for curve in curves}
 
     assert (dotted(1e21), dotted(1e26)) == ({True, False}, {True})
 
 
 def test_the_grey_ends_where_never_begins() -> None:
-    law = LAWS["besiroglu"]
-    least = (1 + law.alpha / law.beta) ** (-1 / law.alpha)
-    assert least == pytest.approx(0.1464, abs=5e-5)
+    assert smallest_share("besiroglu") == pytest.approx(0.1464, abs=5e-5)
     assert over_training(0.2) == pytest.approx(14, abs=0.1)
-    with pytest.raises(ValueError, match="never"):
-        over_training(1 / 7)
-    picture = drawn(drawings.price_of_size(0.1))
-    [grey] = picture.filled(drawings.GREY)
-    [best] = picture.titled("the best", "circle")
-    doubling = picture.between("1/16", "1/8", "across")
-    assert grey.right == pytest.approx(best.across + log2(least) * doubling, abs=0.3)
-    assert "over 8" in picture.texts
+    picture = drawings.price_of_size(0.1)
+    [grey] = marks(picture, Band)
+    assert (grey.low, grey.high) == (picture.x.low, smallest_share("besiroglu"))
+    assert "over 8" in drawn(picture).texts
 
 
 @pytest.mark.parametrize("share", [0.25, 0.5, 2, 4])
 def test_a_price_is_on_its_curve_and_drawn_only_as_far_as_it_was_asked(share: float) -> None:
-    assert not drawn(drawings.price_of_size()).of_kind("polyline")
-    picture = drawn(drawings.price_of_size(share))
-    best, dot = picture.of_kind("circle")
-    [curve] = picture.of_kind("polyline")
-    corner = min(curve.outlines[0], key=lambda point: abs(point[0] - dot.across))
-    assert corner == pytest.approx((dot.across, dot.down), abs=2)
-    assert curve.width <= 2 * abs(dot.across - best.across) + 4
+    [start] = marks(drawings.price_of_size(), Path)
+    assert [*start.points] == [(1, 1)]
+    best, dot = marks(drawings.price_of_size(share), Dot)
+    [curve] = marks(drawings.price_of_size(share), Path)
+    assert (best.x, best.y, dot.x, dot.y) == (1, 1, share, float(over_training(share)))
+    assert min(abs(x / share - 1) for x, _ in curve.points) < 0.001
+    for x, y in curve.points:
+        assert min(share, 1 / share) - 1e-9 <= x <= max(share, 1 / share) + 1e-9
+        assert y == pytest.approx(float(over_training(x)))
 
 
 def test_the_key_names_crosses_only_where_one_stands() -> None:
