@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_course.activations.formulas import (
-    SAVED_TENSORS,
-    bytes_kept,
-    largest_micro_batch,
-    resident_layers,
-)
+from llmtrain_course.activations.formulas import bytes_kept, largest_micro_batch
 from llmtrain_helpers import (
     RECIPES,
     Attention,
@@ -513,16 +508,6 @@ def test_what_a_layer_keeps_adds_up_to_the_published_form() -> None:
     assert bytes_kept(16, dropout=False) == 32 + 2 * 16
     assert bytes_kept(16, flash=True, dropout=False) == 32
     assert bytes_kept(16) - bytes_kept(0) == 5 * 16
-    assert sum(kept.size for kept in SAVED_TENSORS if not kept.scores) == 34
-
-
-def test_at_the_turn_all_layers_are_there() -> None:
-    assert (
-        resident_layers(4, 4, recomputes=False)
-        == resident_layers(4, 5, recomputes=False)
-        == ["kept"] * 4
-    )
-    assert resident_layers(4, 5, recomputes=True) == ["input", "input", "input", "again"]
 
 
 @pytest.mark.parametrize("recompute", RECOMPUTE)

@@ -138,15 +138,20 @@ def test_the_fit_recovers_overhead_and_rate(overhead, half) -> None:
         assert fitted.rate == pytest.approx(true.rate, rel=0.01)
 
 
-@pytest.mark.parametrize("column", ["seconds_min", "seconds_median"])
-@pytest.mark.parametrize("hidden", [32, 64, 128])
-def test_the_measured_curves_are_taken(hidden: int, column: str) -> None:
+@pytest.mark.parametrize(
+    ("column", "least", "most"), [("seconds_min", 0.94, 1.06), ("seconds_median", 0.91, 1.17)]
+)
+@pytest.mark.parametrize(("hidden", "last"), [(32, 1.04), (64, 1.06), (128, 1.05)])
+def test_the_measured_curves_are_taken(
+    hidden: int, last: float, column: str, least: float, most: float
+) -> None:
     rows = published.measured_passes().query(f"hidden_size == {hidden}")
     step = fit_step_time(rows["micro_batch_size"], rows[column])
     assert step.overhead > 0
     assert 0.2 < step.half_rate_batch < 40
-    ratio = step.seconds(rows["micro_batch_size"]) / rows[column]
-    assert ratio.between(0.85, 1.1).all()
+    longer = (rows[column] / step.seconds(rows["micro_batch_size"])).tolist()
+    assert all(least < ratio < most for ratio in longer)
+    assert column != "seconds_min" or round(longer[-1], 2) == last
 
 
 @pytest.mark.parametrize(
@@ -229,23 +234,7 @@ def test_the_largest_batch_says_when_nothing_fits() -> None:
     assert_refused(largest_batch, "limit", fits=lambda batch: True, limit=0)
 
 
-@pytest.mark.parametrize("hidden", [32, 64, 128])
-def test_the_fit_is_within_six_per_cent(hidden: int) -> None:
-    rows = published.measured_passes().query(f"hidden_size == {hidden}")
-    step = fit_step_time(rows["micro_batch_size"], rows["seconds_min"])
-    longer = (rows["seconds_min"] / step.seconds(rows["micro_batch_size"])).tolist()
-    assert all(0.94 < ratio < 1.06 for ratio in longer)
-    assert round(longer[-1], 2) == {32: 1.04, 64: 1.06, 128: 1.05}[hidden]
-
-
 # --- bad values
-
-
-@pytest.mark.parametrize("stages", [1, 2, 4, 8])
-@pytest.mark.parametrize("micro_batches", [1, 4, 8, 63])
-def test_stages_wait_as_long_as_in_the_schedule(stages: int, micro_batches: int) -> None:
-    schedule = pipeline_schedule(stages, micro_batches)
-    assert idle_share(stages, micro_batches) == pytest.approx(schedule.idle, abs=1e-9)
 
 
 def test_a_step_is_its_passes_and_the_waiting() -> None:
@@ -267,11 +256,14 @@ def test_the_formulas_of_a_pipeline_take_arrays_and_refuse_slips() -> None:
         pipeline_seconds(0, 4, 4)
 
 
-@pytest.mark.parametrize(("stages", "passes"), [(2, 4), (4, 8), (8, 3)])
+@pytest.mark.parametrize("stages", [1, 2, 4, 8])
+@pytest.mark.parametrize("passes", [1, 3, 4, 8, 63])
 def test_a_step_a_schedule_and_the_formula_wait_alike(stages: int, passes: int) -> None:
     schedule = pipeline_schedule(stages, passes)
-    assert idle_share(stages, passes) == pytest.approx(schedule.shares()["idle"])
-    assert sum(schedule.shares().values()) == pytest.approx(1)
+    shares = schedule.shares()
+    assert idle_share(stages, passes) == pytest.approx(schedule.idle, abs=1e-9)
+    assert shares.get("idle", 0) == pytest.approx(schedule.idle, abs=1e-9)
+    assert sum(shares.values()) == pytest.approx(1)
     assert schedule.in_flight(0) == min(passes, stages)
 
 

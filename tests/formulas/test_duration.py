@@ -21,7 +21,7 @@ from llmtrain_helpers import (
     training_seconds,
     units,
 )
-from llmtrain_helpers.duration import PASSES, flops_per_parameter, tokens_in_time, whole_run_share
+from llmtrain_helpers.duration import PASSES, flops_per_parameter, whole_run_share
 from tests.formulas.cases import shape_of
 
 RUN = {"tokens": 300e9, "parameters": 175e9, "num_gpus": 1024, "flops_per_gpu": 140e12}
@@ -194,11 +194,6 @@ def test_the_passes_add_up_to_six_and_eight() -> None:
     assert training_seconds(1e9, 1e6, 1, 1e12, "full") == 8 * 1e9 * 1e6 / 1e12
     with pytest.raises(ValueError, match="recompute"):
         flops_per_parameter("some")
-
-
-def test_tokens_in_time_are_in_proportion() -> None:
-    assert tokens_in_time(1e12, days=40, limit=30) == 0.75e12
-    assert tokens_in_time(1e12, days=40, limit=40) == 1e12
 
 
 @pytest.mark.parametrize("num_gpus", [1, 8, 2048])

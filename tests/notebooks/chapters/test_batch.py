@@ -3,13 +3,6 @@
 from llmtrain_helpers import accumulation_steps, fit_step_time, published
 
 
-def test_the_worked_trade_of_the_critical_batch() -> None:
-    """(S/S_min − 1)(E/E_min − 1) = 1 (arXiv 1812.06162 equation 2.11), B = E/S."""
-    for times, steps, samples in ((1, 2, 2), (4, 1.25, 5)):
-        assert (steps - 1) * (samples - 1) == 1
-        assert samples / steps == times
-
-
 def test_some_runs_raise_their_batch_and_most_do_not() -> None:
     columns = ["batch_tokens_start", "batch_tokens_end", "parameters"]
     runs = published.batch_sizes().dropna(subset=columns).set_index("name")
