@@ -21,11 +21,6 @@ def test_per_cent_without_its_sign_is_named_in_04_b() -> None:
     assert grade("batch-b", "2.3 %", question.exercise, 0).ok
 
 
-def test_the_best_micro_batch_of_04_c_is_four() -> None:
-    steps = {b: (32 // b + 3) * (0.12 + 0.06 * b) for b in (1, 2, 4, 8)}
-    assert min(steps, key=lambda b: steps[b]) == 4
-
-
 def test_the_batches_that_04_d_names_are_those_of_the_table() -> None:
     rows = {row["name"]: row for row in published.rows("batch_sizes")}
     batches = {"GPT-3 125M": 0.5, "Pythia 1.4B": 2.1, "Llama 2 7B": 4}

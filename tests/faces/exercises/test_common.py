@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from itertools import combinations
 from math import log
 
@@ -247,6 +247,16 @@ def test_hints_come_in_steps() -> None:
     assert verdict_for(20e9, tries=7).text == "too high. (V + s)h"
 
 
+@dataclass(frozen=True)
+class Wrong(Numeric):
+    """A number that nobody gets right."""
+
+    text: str = "too low. <hint>"
+
+    def grade(self, answer: object) -> tuple[bool, str]:
+        return False, self.text
+
+
 @pytest.mark.parametrize(
     ("text", "hint", "reply"),
     [
@@ -261,21 +271,13 @@ def test_hints_come_in_steps() -> None:
     ],
 )
 def test_a_hint_after_a_full_stop_begins_with_a_capital(text, hint, reply) -> None:
-    class Told(Numeric):
-        def grade(self, answer: object) -> tuple[bool, str]:
-            return False, text
-
-    assert grade("x", 1, Told(lambda: 2, str, hint), 0).text == reply
+    assert grade("x", 1, Wrong(lambda: 2, str, hint, text=text), 0).text == reply
 
 
 @pytest.mark.parametrize("id", EXERCISES)
 def test_no_hint_begins_with_a_small_word_behind_a_full_stop(id: str) -> None:
-    class Told(Numeric):
-        def grade(self, answer: object) -> tuple[bool, str]:
-            return False, "too low. <hint>"
-
     for tries, hint in enumerate(filter(None, EXERCISES[id].hints())):
-        reply = grade(id, 1, Told(lambda: 2, str, EXERCISES[id].hints()), tries).text
+        reply = grade(id, 1, Wrong(lambda: 2, str, EXERCISES[id].hints()), tries).text
         assert reply.casefold() == f"too low. {hint}".casefold()
         assert not re.match(r"too low\. [a-z]+ [a-z]", reply)
 
@@ -565,11 +567,7 @@ def test_a_named_slip_uses_up_no_hint() -> None:
 
 @pytest.mark.parametrize("id", EXERCISES)
 def test_the_last_hint_is_a_link_to_a_cell_that_there_is(id: str, monkeypatch, tmp_path) -> None:
-    class Told(Numeric):
-        def grade(self, answer: object) -> tuple[bool, str]:
-            return False, "too low. <hint>"
-
-    verdict = grade(id, 1, Told(lambda: 2, str, ("one.", "two.")), 2)
+    verdict = grade(id, 1, Wrong(lambda: 2, str, ("one.", "two.")), 2)
     assert verdict.hinted
     solution = solution_of(id)
     assert verdict.text == f"too low. The worked answer is in {solution}."
@@ -583,7 +581,7 @@ def test_the_last_hint_is_a_link_to_a_cell_that_there_is(id: str, monkeypatch, t
         assert address == f"{above}{solution}"
         [text] = ["".join(each["source"]) for each in cells if each["id"] == cell]
         assert text.startswith(f"**{id}.**") or f'check("{id}"' in text
-    assert '<a href="' not in html(grade(id, 1, Told(lambda: 2, str, "one."), 0))
+    assert '<a href="' not in html(grade(id, 1, Wrong(lambda: 2, str, "one."), 0))
 
 
 def html(verdict: Verdict) -> str:

@@ -56,7 +56,3 @@ def test_the_predictions_tell_why() -> None:
     assert data_parallel_bytes(8e9, 64, 3, 32) / data_parallel_bytes(8e9, 64, 0, 32) == 48
     assert "sends 48 times what plain data parallelism does" in words("07_communication")
     assert PREDICTIONS["communication-share"].truth() == pytest.approx(5.618 / 3.6383)
-    assert "1.996 with 512" in PREDICTIONS["communication-guess"].reveal(32)
-    assert 2 * 15 / 16 == 1.875
-    assert round(2 * 511 / 512, 3) == 1.996
-    assert "it is 1.54 times" in PREDICTIONS["communication-share"].reveal(8)

@@ -1,20 +1,11 @@
 """Chapter 12's exercises: the own run, whatever it is, and what is said to a guess."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from llmtrain_course.exercises import check, predict
+from llmtrain_course.exercises import check, own_run, predict
 from llmtrain_course.finetune.exercises import WAYS, adaptation_plan, dropout_ratio
-from llmtrain_course.kit.own_run import SET, own_run
 
-
-@pytest.fixture(autouse=True)
-def _example(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("LLMTRAIN_RUN", "example")
-    SET.clear()
-    yield
-    SET.clear()
+pytestmark = pytest.mark.usefixtures("set_run")
 
 
 @pytest.mark.parametrize(

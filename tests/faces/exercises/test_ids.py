@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from llmtrain_course import exercises
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check, predict
 from llmtrain_course.kit import ids, saved
 from teaching import class_report
@@ -36,12 +35,6 @@ PAIRS = [
     if ids.chapter_of(id) == word
 ]
 PAIRS += [("07-e", "communication-c")]
-
-
-@pytest.fixture(autouse=True)
-def _nothing_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    for answers in ("_TRIES", "_HINTS", "_TURNS", "_GUESSES"):
-        monkeypatch.setattr(exercises, answers, {})
 
 
 def notebook(old: str, sign: str) -> str:

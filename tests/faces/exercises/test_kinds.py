@@ -7,13 +7,9 @@ import pytest
 
 from llmtrain_course import exercises
 from llmtrain_course.exercises import EXERCISES, check
-from llmtrain_course.kit.exercise import Exercise, Verdict, grade
+from llmtrain_course.kit.exercise import grade
 from llmtrain_course.kit.kinds import FillIn, Recommendation
-
-
-def verdict_for(answer: object, exercise: Exercise, tries: int = 0) -> Verdict:
-    return grade("x", answer, exercise, tries)
-
+from tests.faces.exercises.test_common import verdict_for
 
 LAYER = FillIn(
     key=lambda: 12 * 4096**2,

@@ -16,10 +16,6 @@ def text_of(id: str, answer: object) -> str:
     return verdict.text
 
 
-def test_the_step_of_11_b_is_four_passes_and_the_exchange() -> None:
-    assert pytest.approx(2.46) == 4 * 0.52 + (0.90 - 0.52)
-
-
 def test_11_d_says_that_a_plan_fits_where_only_its_peak_is_off() -> None:
     fits = "Your layers and micro fit; only the peak is off."
     assert fits in text_of("measure-d", own({"peak": 20}))

@@ -96,23 +96,6 @@ def test_08_c_gives_the_bytes_that_its_second_question_needs() -> None:
     assert shorter == [True, False]
 
 
-@pytest.mark.parametrize(
-    ("tokens", "reply"),
-    [
-        (10_999, "leaves the states out"),
-        (11_316, "leaves out what is gathered"),
-        (11_606, "lets all of it grow"),
-        (11_446, "the reserve must stay free"),
-        (10.46, "give the tokens"),
-    ],
-)
-def test_the_second_question_of_08_c_knows_what_is_forgotten(tokens: float, reply: str) -> None:
-    [question] = EXERCISES["plan-c"].followups
-    right, text = question.exercise.grade(tokens)
-    assert not right
-    assert reply in text
-
-
 def test_only_one_choice_of_08_d_recomputes_nothing() -> None:
     """With the example, as the page says, and with the tokens that it promises."""
     example = {**MINE, "sequence": 8192, "batch": 512, "tokens": 38e9}

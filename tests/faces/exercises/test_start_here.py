@@ -30,13 +30,6 @@ def test_a_guess_is_judged_by_the_formula_and_shows_nothing_before() -> None:
     assert f"{units.digits(months, 2)} times as many" in reply
 
 
-def test_the_first_guess_counts() -> None:
-    predict("start_here-guess", 2)
-    assert predict("start_here-guess", 26).text.startswith(
-        "first you said 2, now you said 26; it is 26 years"
-    )
-
-
 def test_the_environment_is_told_without_versions() -> None:
     lines = check_environment()
     assert len(lines) == 7
