@@ -99,10 +99,3 @@ def test_key_and_table_have_the_parts_that_are_drawn() -> None:
         assert f">{name}</td>" in html
         key = f"{name} {units.gigabytes(size) if size else 0}"
         assert any(key in picture.texts for picture in pictures(html))
-
-
-def test_the_panels_code_gives_what_it_shows() -> None:
-    panel = activations_panel()
-    panel.preset.value = "GPT-2 on a small card"
-    size = units.gigabytes(value_of(panel.html).total)
-    assert f"<b>{size}</b>" in panel.html
