@@ -299,15 +299,6 @@ class Hostile:
     __getattr__ = __eq__ = __float__ = __bool__ = __call__ = __repr__
 
 
-@pytest.mark.parametrize("id", EXERCISES)
-@pytest.mark.parametrize("odd", [object(), [object()], (object(),) * 2, {"gpus": object()}, print])
-def test_no_reply_names_an_address_or_proposes_an_array(id: str, odd: object) -> None:
-    text = check(id, odd).text
-    assert "0x" not in text
-    assert "NumPy" not in text
-    assert "unhashable" not in text
-
-
 def test_what_is_no_number_is_named_by_its_kind() -> None:
     for odd, kind in ((object(), "an object"), (print, "a function"), ([3], "a list")):
         assert check("start_here-a", odd).text.startswith(
@@ -340,14 +331,18 @@ def raising(**_: object) -> None:
     raise ValueError("x" * 5000)
 
 
+ODD = [object(), [object()], (object(),) * 2, {"gpus": object()}, print]
+ODD += [Hostile(), [], {}, np.zeros(3), lambda **_: Hostile(), raising, exit]
+
+
 @pytest.mark.parametrize("id", EXERCISES)
-@pytest.mark.parametrize(
-    "answer", [Hostile(), [], {}, np.zeros(3), lambda **_: Hostile(), raising, exit], ids=type
-)
+@pytest.mark.parametrize("answer", ODD, ids=type)
 def test_an_answer_may_be_anything_at_all(id: str, answer) -> None:
+    """And no reply names an address or proposes an array."""
     verdict = check(id, answer)
-    assert verdict.ok is False
+    assert verdict.ok is False or answer is print  # which gives nothing
     assert len(repr(verdict)) < 400
+    assert not re.search("0x|NumPy|unhashable", verdict.text)
 
 
 @pytest.mark.parametrize("error", [GeneratorExit, SystemExit, StopIteration, RecursionError])
