@@ -1,6 +1,5 @@
 """Chapter 06's pictures: as high and as long as what's counted."""
 
-import re
 from itertools import pairwise
 
 import pytest
@@ -16,10 +15,13 @@ from llmtrain_course.activations.pictures import (
     memory_so_far,
     segments,
 )
+from llmtrain_course.kit.chart import Area, Path, Rule
 from llmtrain_course.kit.drawing import COLORS
-from llmtrain_helpers import Transformer, count_activations, published, step_timeline
+from llmtrain_course.kit.lanes import Span
+from llmtrain_helpers import Transformer, count_activations, published, step_timeline, units
 from llmtrain_helpers.activations import MARKS
-from tests.faces.svg import Box, Picture, drawn
+from tests.faces.marks import marks
+from tests.faces.svg import drawn
 
 LLAMA = published.architecture("Llama-3.2-1B", 8192)
 LARGER = published.architecture("Llama-3.1-8B", 2048)
@@ -27,17 +29,6 @@ LARGER = published.architecture("Llama-3.1-8B", 2048)
 
 def small(micro: int = 1, passes: int = 1, recompute: str = "none"):
     return step_timeline(LLAMA, micro, "bf16_fp32_grads", recompute, 2, passes)
-
-
-def gigabytes(picture: Picture, pixels: float) -> float:
-    """What a height stands for, by the axis."""
-    ticks = [text for text in picture.texts if re.fullmatch("[0-9.]+ GB", text)]
-    return pixels / -picture.unit("0", ticks[-1])
-
-
-def the_line(picture: Picture) -> Box:
-    """The memory that there is."""
-    return max(picture.of_kind("line"), key=lambda line: line.thick)
 
 
 @pytest.mark.parametrize("layers", [1, 4, 6])
@@ -60,40 +51,32 @@ def test_recomputation_leaves_inputs_and_brings_back_one_layer(layers: int) -> N
 def test_memory_is_drawn_up_to_the_moment(step: int, mark: str) -> None:
     line = small()
     [now] = [x for x in line.moments if (x.step, x.mark) == (step, mark)]
-    picture = drawn(memory_so_far(line, now, 80e9, "an A100", 125e9, 40e9))
-    corners = [c for p in picture.of_kind("polygon") for outline in p.outlines for c in outline]
-    end = max(x for x, _ in corners)
-    high = max(y for _, y in corners) - min(y for x, y in corners if x == end)
-    assert gigabytes(picture, high) == pytest.approx(now.total / 1e9, rel=0.01)
+    bands = marks(memory_so_far(line, now, 80e9, "an A100", 125e9, 40e9), Area)
+    assert (bands[0].lower[-1], bands[-1].upper[-1]) == (0, now.total)
 
 
 @pytest.mark.parametrize("passes", [1, 2])
 @pytest.mark.parametrize("memory", [24e9, 80e9, 180e9])
 def test_bands_stand_on_each_other_and_are_as_high_as_the_peak(passes, memory) -> None:
     line = small(2, passes)
-    picture = drawn(memory_of_steps(line, memory))
-    bands = [x for x in picture.of_kind("polygon") if x.words != "over the line"]
-    assert all(band.fill == COLORS.get(band.words, COLORS["logits"]) for band in bands)
-    base, top = max(band.bottom for band in bands), min(band.top for band in bands)
-    assert gigabytes(picture, base - top) == pytest.approx(line.peak.total / 1e9, rel=0.01)
-    two = [band.top for band in picture.titled("loss gradients", "polygon")]
-    logits = gigabytes(picture, max(two) - min(two))
-    assert logits == pytest.approx(line.peak.logits / 2e9, rel=0.02)
-    free = gigabytes(picture, base - the_line(picture).top)
-    assert free == pytest.approx(memory / 1e9, rel=0.01)
-    for below, above in pairwise(band.outlines[0] for band in bands):
-        half = len(above) // 2
-        assert above[half:][::-1] == below[:half]
+    picture = memory_of_steps(line, memory)
+    bands = [x for x in marks(picture, Area) if x.title != "over the line"]
+    assert all(band.color == COLORS.get(band.title, COLORS["logits"]) for band in bands)
+    assert max(bands[-1].upper) == line.peak.total
+    one, two = marks(picture, Area, "loss gradients")
+    assert max(two.upper) - max(one.upper) == line.peak.logits / 2
+    assert marks(picture, Rule, units.gigabytes(memory))[0].value == memory
+    assert {*bands[0].lower} == {0}
+    assert all(above.lower == below.upper for below, above in pairwise(bands))
 
 
 def test_the_head_comes_at_the_end_of_forward() -> None:
     """With all layers computed again, nearly all that forward keeps is the head's."""
     line = small(recompute="full")
     assert line.head == count_activations(LLAMA, 1, "full").head
-    picture = drawn(memory_of_steps(line, 80e9))
-    points = picture.titled("activations", "polygon")[0].outlines[0]
-    thick = [gigabytes(picture, points[-1 - i][1] - points[i][1]) for i in (1, 2, 3)]
-    assert thick == pytest.approx([0, 0.54, 4.81], abs=0.06)
+    [kept] = marks(memory_of_steps(line, 80e9), Area, "activations")
+    thick = [(kept.upper[i] - kept.lower[i]) / 1e9 for i in (1, 2, 3)]
+    assert thick == pytest.approx([0, 0.54, 4.81], abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -107,29 +90,27 @@ def test_the_head_comes_at_the_end_of_forward() -> None:
 )
 def test_the_callout_is_above_the_peak_and_off_the_line(line, text) -> None:
     picture = drawn(memory_of_steps(line, 70e9))
-    callout = picture.text(text)
+    callout, line = picture.text(text), max(picture.of_kind("line"), key=lambda x: x.thick)
     assert callout.bottom < min(band.top for band in picture.of_kind("polygon"))
-    assert not callout.top < the_line(picture).top < callout.bottom
+    assert not callout.top < line.top < callout.bottom
 
 
 def test_what_is_over_the_line_is_paler_and_nothing_else() -> None:
-    assert not drawn(memory_of_steps(small(2), 80e9)).titled("over the line", "polygon")
-    picture = drawn(memory_of_steps(small(2), 40e9))
-    [over] = picture.titled("over the line", "polygon")
-    assert over.bottom == pytest.approx(the_line(picture).top, abs=0.1)
-    assert gigabytes(picture, over.height) == pytest.approx(26.8, rel=0.01)
-    assert "26.8 GB over the line" in memory_of_steps(small(2), 40e9).words
+    assert not marks(memory_of_steps(small(2), 80e9), Area, "over the line")
+    picture = memory_of_steps(small(2), 40e9)
+    [over] = marks(picture, Area, "over the line")
+    assert ({*over.lower}, max(over.upper)) == ({40e9}, small(2).peak.total)
+    assert "26.8 GB over the line" in picture.words
 
 
 @pytest.mark.parametrize("passes", [1, 2])
 def test_what_was_before_is_an_outline_to_the_same_scale(passes: int) -> None:
     """Next to other passes, it's only the old peak: its moments aren't the same."""
     old = small(4)
-    picture = drawn(memory_of_steps(small(1, passes), 80e9, before=(old, 40e9)))
-    [outline] = [x for x in picture.of_kind("polyline") if x.dashed]
-    base = max(band.bottom for band in picture.of_kind("polygon"))
-    assert gigabytes(picture, base - outline.top) == pytest.approx(old.peak.total / 1e9, rel=0.01)
-    assert (outline.height == 0) == (passes == 2)
+    [outline] = marks(memory_of_steps(small(1, passes), 80e9, before=(old, 40e9)), Path)
+    ends = [y for _, y in outline.points]
+    assert (bool(outline.dash), max(ends)) == (True, old.peak.total)
+    assert (min(ends) == max(ends)) == (passes == 2)
 
 
 def test_many_passes_are_two_and_a_gap_with_their_number() -> None:
@@ -177,13 +158,12 @@ def test_the_drawing_of_a_layer_adds_up_to_the_formula() -> None:
 def test_bars_of_a_layer_are_to_scale_and_what_a_switch_takes_is_an_outline(
     flash, dropout, whole
 ) -> None:
-    picture = drawn(kept_by_layer(12288, 96, 2048, flash, dropout))
-    inks = {COLORS[kept.half] for kept in SAVED_TENSORS}
-    bars = [x.width for x in picture.of_kind("rect") if x.fill in inks and x.height == 18]
-    gone = [x.width for x in picture.titled("no longer kept")]
+    spans = marks(kept_by_layer(12288, 96, 2048, flash, dropout), Span)
+    kept = [x.end for x in spans if not x.previous]
+    gone = [x.end for x in spans if x.title == "no longer kept"]
+    assert sum(kept) == whole
     sizes = sorted(kept.size * (16 if kept.scores else 1) for kept in SAVED_TENSORS)
-    unit = sum(bars) / whole
-    assert sorted(bars + gone) == pytest.approx([unit * x for x in sizes], rel=0.02)
+    assert sorted(kept + gone) == sizes
 
 
 def test_an_allocators_blocks_and_gaps_are_to_scale() -> None:

@@ -1,11 +1,13 @@
 """Chapter 05's pictures: bits, marks and bytes are those of the formats and recipes."""
 
 import math
-from itertools import pairwise
 
 import pytest
 
+from llmtrain_course.kit.chart import Column, Path
 from llmtrain_course.kit.drawing import COLORS
+from llmtrain_course.kit.lanes import Limit, Point, Span
+from llmtrain_course.kit.layout import Picture
 from llmtrain_course.precision.formulas import (
     EXAMPLE_GRADIENTS,
     between,
@@ -28,7 +30,8 @@ from llmtrain_course.precision.pictures import (
     update_lines,
 )
 from llmtrain_helpers import FORMATS, RECIPES, model_state_bytes
-from tests.faces.svg import Picture, drawn
+from tests.faces.marks import length, marks
+from tests.faces.svg import drawn
 
 bf16, fp16, e4m3 = FORMATS["bf16"], FORMATS["fp16"], FORMATS["fp8_e4m3"]
 
@@ -58,50 +61,46 @@ def test_bits_that_flip_are_outlined() -> None:
     assert not drawn(number_of_bits(e4m3, 6)).dashed
     picture = drawn(number_of_bits(e4m3, 8, before=7.5))  # 1001 111 and 1010 000
     assert len(picture.titled("flipped")) == bin(0b1001111 ^ 0b1010000).count("1")
-    [before] = picture.titled("before", "circle")
-    zero, unit = picture.text("8").across, picture.unit("8", "16", "across")
-    assert before.across == pytest.approx(zero + unit * (7.5 - 8), abs=0.2)
+    [before] = marks(number_of_bits(e4m3, 8, before=7.5), Point, "before")
+    assert before.at == 7.5
 
 
 # --- updates
 
 
-def drawn_updates(number_format, update: float, updates: int) -> Picture:
-    return drawn(
-        update_lines(
-            number_format, 1, update, updates, update_weight(number_format, 1, update, updates)
-        )
-    )
+def updates_of(number_format, update: float, updates: int) -> Picture:
+    after = update_weight(number_format, 1, update, updates)
+    return update_lines(number_format, 1, update, updates, after)
 
 
 def test_each_update_is_a_dot_and_the_copy_stands_on_a_mark() -> None:
-    picture = drawn_updates(bf16, 0.003, 4)
-    assert len(picture.titled("after ", "circle")) == 5
-    copy = picture.titled("1.015625", "circle")
-    marks = [x.left for x in picture.of_kind("line") if abs(x.down - copy[0].down) < 1]
-    assert min(abs(x - copy[0].across) for x in marks) < 0.2
+    picture = updates_of(bf16, 0.003, 4)
+    dots = [x.at for x in marks(picture, Point, "after ")]
+    assert dots == pytest.approx([1 + 0.003 * k for k in range(5)])
+    copy = drawn(picture).titled("1.015625", "circle")
+    lines = [x.left for x in drawn(picture).of_kind("line") if abs(x.down - copy[0].down) < 1]
+    assert min(abs(x - copy[0].across) for x in lines) < 0.2
 
 
 def test_a_format_with_more_fraction_has_more_marks() -> None:
     for number_format in (bf16, fp16):
-        picture = drawn_updates(number_format, 0.003, 0)
+        picture = drawn(updates_of(number_format, 0.003, 0))
         [dot] = picture.titled("1", "circle")[:1]
         lines = [x for x in picture.of_kind("line") if x.down == dot.down and not x.width]
-        marks = len(between(number_format, 0.995, 1.0825))
-        assert len([x for x in lines if x.thick == 1]) == marks
+        there = len(between(number_format, 0.995, 1.0825))
+        assert len([x for x in lines if x.thick == 1]) == there
 
 
 @pytest.mark.parametrize("updates", [0, 1, 4])
 def test_what_is_rounded_back_is_hatched_once_an_update_has_come(updates: int) -> None:
-    picture = drawn_updates(bf16, 0.003, updates)
-    back = [x for x in picture.filled("currentColor") if x.opacity < 1]
-    assert len(back) == bool(updates)
-    if back:  # half a mark below 1, and half a mark above, where marks are twice as far apart
-        unit = picture.unit("1", "1.0625", "across")
-        assert back[0].width == pytest.approx(unit * (2**-9 + 2**-8), abs=0.2)
-        [update] = picture.filled(COLORS["gradients"])
-        assert update.width == pytest.approx(unit * 0.003, abs=0.2)
-        assert update.right < back[0].right  # less than half a mark: it is lost
+    spans = marks(updates_of(bf16, 0.003, updates), Span)
+    back = [(x.start, x.end) for x in spans if x.hatch]
+    # half a mark below 1, and half a mark above, where marks are twice as far apart
+    assert back == ([(1 - 2**-9, 1 + 2**-8)] if updates else [])
+    if back:
+        [update] = [x for x in spans if not x.hatch]
+        assert (update.start, update.end) == (1, 1.003)
+        assert update.color == COLORS["gradients"]
 
 
 # --- gradients
@@ -111,26 +110,19 @@ def test_what_is_rounded_back_is_hatched_once_an_update_has_come(updates: int) -
 @pytest.mark.parametrize("scale", [1, 1024, 2**24, 2**28])
 def test_bars_show_what_becomes_of_the_gradients(name: str, scale: int) -> None:
     number_format = FORMATS[name]
-    picture, fates = (
-        drawn(gradient_bars(number_format, scale)),
-        gradient_fates(number_format, scale),
-    )
-    window, *bars = [x for x in picture.of_kind("rect") if x.words]
-    assert [x.words for x in bars] == [*fates.values()]
-    assert len({x.fill for x in bars}) == len({*fates.values()})
-    tallest = max(bars, key=lambda bar: bar.height).height
-    decades = picture.between("2⁻⁴⁰", "2⁰", "across") / 40
+    described, fates = gradient_bars(number_format, scale), gradient_fates(number_format, scale)
+    picture = drawn(described)
+    window, *bars = marks(described, Column)
+    assert [x.title for x in bars] == [*fates.values()]
+    assert len({x.color for x in bars}) == len({*fates.values()})
     for k, bar in zip(fates, bars, strict=True):
-        share = EXAMPLE_GRADIENTS[k] / max(EXAMPLE_GRADIENTS.values())
-        assert bar.height == pytest.approx(tallest * share, abs=0.1)
-        where = picture.text("2⁰").across + decades * (k + math.log2(scale))
-        assert bar.across == pytest.approx(where, abs=0.6)
+        assert bar.high == EXAMPLE_GRADIENTS[k] / max(EXAMPLE_GRADIENTS.values())
+        assert (bar.left + bar.right) / 2 == pytest.approx(k + math.log2(scale))
     assert bool(picture.dashed) == (scale > 1)  # where the bars began
     assert ("become 0" in picture.texts) == (name != "bf16")
-    low, high = (math.log2(x) for x in gradient_window(number_format))
-    for end, exponent in ((window.left, low), (window.right, high)):
-        place = picture.text("2⁰").across + decades * exponent
-        assert end == pytest.approx(place, abs=0.6) or not -46 < exponent < 34
+    ends = map(math.log2, gradient_window(number_format))
+    for end, exponent in zip((window.left, window.right), ends, strict=True):
+        assert end == pytest.approx(exponent) or not -46 < exponent < 34
 
 
 # --- a sum
@@ -152,14 +144,13 @@ def test_the_sum_ends_at_the_number_of_ones_or_where_it_stalls(name, ones, total
     described = sum_line(number_format, ones, total)
     assert f"make {total:,}." in described.words
     assert f"one more makes {after:,}." in described.words
-    picture = drawn(described)
-    assert f"{total:,} + 1 → {after:,}" in picture.texts
-    [dot], [one] = picture.titled("after one more", "circle"), picture.titled("+ 1")
-    assert dot.across == pytest.approx(one.left if after == total else one.right, abs=0.1)
-    [sum_] = [x for x in picture.of_kind("polyline") if x.thick == 4]
-    [stall, end] = sum_.outlines[0][1:]
-    assert end[1] == pytest.approx(stall[1], abs=0.1)  # level from where it stalls on
-    assert bool(picture.titled("closer than can be drawn")) == (name == "fp32")
+    assert f"{total:,} + 1 → {after:,}" in drawn(described).texts
+    [dot], [one] = marks(described, Point, "after one more"), marks(described, Span, "+ 1")
+    assert (dot.at, one.start, one.end) == (after, total, total + 1)
+    sum_ = marks(described, Path)[-1]
+    stall, end = sum_.points[1:]
+    assert end == (ones, total) == (ones, stall[1])  # level from where it stalls on
+    assert bool(marks(described, Span, "closer than can be drawn")) == (name == "fp32")
 
 
 # --- a parameter's bytes
@@ -185,13 +176,11 @@ def test_a_cell_is_a_byte_in_its_parts_colour(name: str) -> None:
 @pytest.mark.parametrize("name", RECIPES)
 def test_outlines_are_as_long_as_what_was(name: str) -> None:
     for before in RECIPES.values():
-        picture = drawn(bytes_by_part(RECIPES[name], before))
-        byte = picture.unit("4", "12", "across")
+        spans = marks(bytes_by_part(RECIPES[name], before), Span)
         pairs = zip(before.parts().values(), RECIPES[name].parts().values(), strict=True)
         changed = [was for was, now in pairs if was not in (0, now)]
         changed += [before.total] * (before.total != RECIPES[name].total)
-        outlines = [byte * was for was in changed]
-        assert [x.width for x in picture.dashed] == pytest.approx(outlines, abs=0.3)
+        assert [x.end - x.start for x in spans if x.previous] == changed
 
 
 # --- slices
@@ -202,25 +191,19 @@ def test_outlines_are_as_long_as_what_was(name: str) -> None:
 def test_together_the_gpus_have_every_slice_once_and_each_its_bytes(replicas, stage) -> None:
     whole = model_state_bytes(16_000, "bf16").parts()
     share = model_state_bytes(16_000, "bf16", stage, replicas).parts()
-    picture = drawn(slices_of_gpus(whole, share, replicas, 160_000))
-    [bar] = picture.titled("all states")
-    unit = bar.width / sum(whole.values())
+    picture = slices_of_gpus(whole, share, replicas, 160_000)
+    assert marks(picture, Span, "all states")[0].end == sum(whole.values())
     for part, size in whole.items():
-        left = picture.titled(f"{part}: left to the others")
+        left = marks(picture, Column, f"{part}: left to the others")
         assert len(left) == (replicas if share[part] < size else 0)
-        own = [x for x in picture.titled(part) if x not in left]
-        [one] = [x for x in own if x.top == bar.top] or [None]
-        assert (one.width if one else 0) == pytest.approx(unit * share[part], abs=0.2)
+        assert length(picture, part) == share[part]
+        own = [x for x in marks(picture, Column, part) if x not in left]
+        there = [share[part]] * (replicas if size else 0)
+        assert [x.high - x.low for x in own] == pytest.approx(there)
         if left:  # its slices are one below the other, without a gap, from top to bottom
-            tops = [x.top for x in own if x != one]
-            step = left[0].height / replicas
-            assert tops[0] == pytest.approx(left[0].top, abs=0.11)
-            assert [x.height for x in own if x != one] == pytest.approx([step] * replicas, abs=0.11)
-            assert [b - a for a, b in pairwise(tops)] == pytest.approx(
-                [step] * (replicas - 1), abs=0.21
-            )
-    [memory] = [x for x in picture.of_kind("line") if x.thick == 3]
-    assert memory.left == pytest.approx(bar.left + unit * 160_000, abs=0.2)
+            assert own[0].high == left[0].high
+            assert [x.low for x in own] == pytest.approx([*(x.high for x in own[1:]), left[0].low])
+    assert [x.value for x in marks(picture, Limit)] == [160_000]
 
 
 # --- the panel's picture, and the page's table
@@ -229,18 +212,17 @@ def test_together_the_gpus_have_every_slice_once_and_each_its_bytes(replicas, st
 def test_the_memory_line_stands_still_and_the_bar_ends_there_when_it_is_full() -> None:
     def gpu(size: float, before: float | None = None) -> Picture:
         parts = {"weights": size / 4, "optimizer": size * 3 / 4}
-        return drawn(on_a_gpu({"weights": 2, "optimizer": 6}, parts, 80e9, before))
+        return on_a_gpu({"weights": 2, "optimizer": 6}, parts, 80e9, before)
 
-    def bar(size: float) -> float:
-        return max(x.right for x in gpu(size).titled("optimizer") if x.height > 40)
+    def far(size: float) -> bool:
+        return any("far beyond" in x for x in drawn(gpu(size)).texts)
 
-    [line] = {x.left for y in (4e9, 90e9) for x in gpu(y).of_kind("line") if x.thick == 3}
-    start = gpu(80e9).titled("weights")[0].left
-    assert bar(80e9) == pytest.approx(line)
-    assert bar(40e9) - start == pytest.approx((line - start) / 2, abs=0.2)
-    assert any("far beyond" in x for x in gpu(200e9).texts)
-    assert not any("far beyond" in x for x in gpu(150e9).texts)
-    [outline] = gpu(40e9, 20e9).titled("at the start")
-    assert outline.width == pytest.approx((line - start) / 4, abs=0.2)
+    for size in (4e9, 90e9):
+        picture = gpu(size)
+        assert [x.value for x in marks(picture, Limit)] == [80e9]
+        assert marks(picture, Span, "optimizer")[-1].end == size
+        assert picture.pictures[-1].x.high == gpu(80e9).pictures[-1].x.high
+    assert (far(150e9), far(200e9)) == (False, True)
+    assert length(gpu(40e9, 20e9), "at the start") == 20e9
     description = on_a_gpu({"weights": 2}, {"weights": 90e9}, 80e9).words
     assert "90.0 GB is more than its 80.0 GB" in description
