@@ -136,9 +136,6 @@ def test_a_table_is_no_wider_than_asked_and_loses_nothing(tmp_path: Path) -> Non
         assert text.count("✓") == len(EXERCISES)
 
 
-NAMED = ["Åsa", "A\u030asa", "李明", "محمد", "Łukasz", "प्रिया", "o'x; rm", "🙂"]
-
-
 @any_name
 def test_names_in_any_script_keep_the_columns(tmp_path: Path) -> None:
     for name in ("Åsa", "A\u030asa", "李明", "محمد", "Łukasz", "प्रिया", "o'x; rm", "🙂"):

@@ -160,13 +160,6 @@ def test_names_in_code_exist(term: str) -> None:
             assert re.search(rf"\b{word}\b", code), name
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_links_into_the_glossary_find_their_heading(path: Path) -> None:
-    for where, anchor in re.findall(r"\]\(([./]*)glossary\.ipynb#([^)\s]+)", prose(path)):
-        assert (path.parent / f"{where}glossary.ipynb").exists()
-        assert anchor in {term.replace(" ", "-") for term in ENTRIES}
-
-
 @pytest.mark.parametrize("path", CHAPTERS[1:], ids=lambda path: path.stem)
 def test_what_a_page_defines_leads_into_the_glossary(path: Path) -> None:
     """Once a page, where the term is set off for the first time."""
