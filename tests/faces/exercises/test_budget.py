@@ -1,32 +1,12 @@
 """Chapter 10's exercises: what they say beside right and wrong, and its predictions."""
 
-from typing import Any
-
 import pytest
 
 from llmtrain_course.budget import exercises as budget_exercises
 from llmtrain_course.budget.pictures import frontier_picture
 from llmtrain_course.exercises import check, own_run
-from llmtrain_course.panels import PANELS
-from llmtrain_helpers import (
-    best_for_loss,
-    frontier,
-    laws,
-    loss,
-    over_training,
-    published,
-    shelf,
-    units,
-)
-
-A100 = published.accelerator("A100 80GB SXM")
-
-
-def panel_with(**changes: Any) -> Any:
-    return PANELS["budget"].answer({**PANELS["budget"].default, **changes})
-
-
-EIGHT = {"money": 8640, "chip": "A100 80GB SXM", "price": 1.5, "size": 4_200_000_000}
+from llmtrain_helpers import best_for_loss, frontier, laws, loss, over_training, shelf, units
+from tests.faces.panels.test_budget import A100, EIGHT, panel_with
 
 
 def test_a_model_far_from_the_best_is_told_its_price() -> None:

@@ -128,15 +128,6 @@ def test_products_are_as_fast_as_the_sentence_says() -> None:
 # --- the ring
 
 
-def test_the_ring_begins_in_the_middle_of_adding_up() -> None:
-    """So that the saved picture tells it without being moved."""
-    sentence = sentence_of(HANDLES["ring"].render())
-    assert sentence == (
-        "Each GPU hands a piece of 2 GB to the next one, which adds it to its own. "
-        "GPU 1 has sent 6 GB of 28 GB."
-    )
-
-
 @pytest.mark.parametrize(
     ("gpus", "turn", "beginning"),
     [

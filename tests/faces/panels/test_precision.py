@@ -61,7 +61,6 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
 @pytest.mark.parametrize(
     ("name", "values", "sentence"),
     [
-        ("eight_bits", {}, "6. The next number up is 6.5."),
         ("eight_bits", {"exponent": 10, "fraction": 1}, "9. The next number up is 10."),
         (
             "lost_update",
@@ -69,18 +68,15 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
             "weight it is 1.015625. In bf16 alone it is 1, and its next update is lost.",
         ),
         ("lost_update", {"updates": 10, "update": 0.004}, "its next update counts as 0.00781."),
-        ("lost_update", {}, "No update has come yet. Both weights are 1."),
         (
             "lost_update",
             {"updates": 4, "format": "fp16"},
             "In fp16 alone it is 1.0117188, and its next update counts",
         ),
-        ("gradients", {}, "47 % of these gradients become 0."),
         ("gradients", {"scale": 2**16}, "Fewer than 1 % of these gradients become 0."),
         ("gradients", {"scale": 2**18}, "None of these gradients becomes 0."),
         ("gradients", {"scale": 2**24}, "The largest overflow, so this step is thrown away."),
         ("gradients", {"format": "bf16"}, "None of these gradients becomes 0."),
-        ("stalled_sum", {}, "8 ones make 8. One more still counts."),
         (
             "stalled_sum",
             {"ones": 1024},
@@ -88,13 +84,11 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
         ),
         ("stalled_sum", {"ones": 128}, "128 ones make 128. One more still counts."),
         ("stalled_sum", {"ones": 4096, "format": "fp16"}, "4,096 ones make 2,048."),
-        ("parameter_bytes", {}, "128 GB for 8 billion. In code the recipe is 'fp32'."),
         ("parameter_bytes", {"recipe": "bf16, main weights"}, "16 bytes a parameter, 128 GB for"),
         ("parameter_bytes", {"recipe": "bf16, both gradients"}, "20 bytes a parameter, 160 GB"),
         ("slices", {"stage": 1}, "56.2 GB of 85.9 GB: it fits, with 29.7 GB left."),
         ("slices", {"gpus": 2, "stage": 1}, "80.3 GB of 85.9 GB: it fits, with 5.60 GB left."),
         ("slices", {"gpus": 2, "stage": 2}, "it fits, with 13.6 GB left."),
-        ("slices", {}, "128 GB of 85.9 GB: it does not fit."),
     ],
 )
 def test_a_handle_says_what_its_picture_shows(name: str, values: dict, sentence: str) -> None:
