@@ -208,13 +208,6 @@ def test_a_model_that_fits_on_no_number_of_gpus_says_so_and_by_how_much() -> Non
     assert not advise(hopeless)[-1].plan.fits
 
 
-def test_the_fewest_gpus_fit_and_one_divisor_less_does_not() -> None:
-    plan = fewest_gpus(plan_of(recompute="full", zero_stage=3))
-    n = plan.split.num_gpus
-    assert plan.fits
-    assert not plan.replace(num_gpus=n // 2).fits
-
-
 def test_where_nothing_is_left_to_change_the_advice_says_so() -> None:
     """No advice at all means that a plan fits."""
     small = Accelerator("small", 8e9, peaks={"bf16": 312e12})
