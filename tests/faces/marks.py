@@ -49,4 +49,4 @@ def length(picture: Picture, title: str) -> float:
 
 def colored(picture: Picture, kind: type[M], color: str) -> list[M]:
     """The marks of a kind that have a colour."""
-    return [part for part in marks(picture, kind) if part.color == color]  # type: ignore[union-attr]
+    return [part for part in marks(picture, kind) if part.color == color]

@@ -4,20 +4,14 @@ import pytest
 
 from llmtrain_course.activations.exercises import own_plan
 from llmtrain_course.exercises import PREDICTIONS
-from llmtrain_helpers import Transformer, plan_run, published, step_timeline
+from llmtrain_helpers import plan_run, published
 from llmtrain_helpers.activations import count_activations
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.precision import model_state_bytes
 from llmtrain_helpers.published import architecture
 from tests.faces.exercises.answers.activations import MINE
-
-LLAMA = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
-
-
-def small(micro: int = 1, passes: int = 1, recompute: str = "none"):
-    model = published.architecture("Llama-3.2-1B", 8192)
-    return step_timeline(model, micro, "bf16_fp32_grads", recompute, 2, passes)
+from tests.notebooks.chapters.test_activations import LLAMA, small
 
 
 def test_the_changes_of_06_c_fit_where_four_sequences_do_not() -> None:
