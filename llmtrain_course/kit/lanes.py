@@ -19,7 +19,6 @@ from llmtrain_course.kit.layout import (
     HALO,
     INK,
     SMALL,
-    SWATCH,
     USUAL,
     Fact,
     Label,
@@ -133,6 +132,7 @@ class Point:
     """A dot on a lane, or a `cross`, a dashed `ring`, a `hollow` dot or an upright `tick`.
 
     Its `label` stands after it, or `above` it on a number line; of a `none` there's only that.
+    On a number line it may be `raised` by some pixels, on a stem.
     """
 
     at: float
@@ -147,6 +147,7 @@ class Point:
     hidden: bool = False
     below: bool = False
     opacity: float = 1
+    raised: float = 0
 
     def draw(self, x: float, y: float, half: float) -> str:
         """Draw its shape at a place in a lane that reaches so far up and down."""
@@ -302,7 +303,7 @@ class Lanes(Picture):
         names += [text_width(lane.note, SMALL) for lane in self.lanes if lane.note]
         most = self.names if inner >= BESIDE else self.phone_names
         own_row = max(names, default=0) > most * inner
-        signs = 0 if own_row or not any(lane.sign for lane in self.lanes) else SWATCH + 10
+        signs = 0 if own_row else self._sign_width
         numbers = max((lane.numbers for lane in self.lanes), default=0)
         begin = (
             left + signs + self.counts + (numbers if own_row or not any(names) else max(names) + 12)
@@ -375,6 +376,11 @@ class Lanes(Picture):
         counts = [text_width(lane.count, SMALL) for lane in self.lanes if lane.count]
         return max(counts) + 10 if counts else 0
 
+    @property
+    def _sign_width(self) -> float:
+        """Pixels that the widest sign needs."""
+        return max((lane.sign.width + 10 for lane in self.lanes if lane.sign), default=0)
+
     def _head(self, left: float, top: float, width: float) -> tuple[str, float]:
         """The heading, and the verdict at its right, or below it where both don't fit."""
         if not self.heading and not self.verdict:
@@ -407,7 +413,7 @@ class Lanes(Picture):
         height = lane.height or self.lane
         total: Style = {"font_weight": 700}
         if own_row and (lane.name or lane.total):
-            x = left + (SWATCH + 10 if lane.sign else 0)
+            x = left + (self._sign_width if lane.sign else 0)
             svg += lane.sign.draw(left, y + USUAL - 12) if lane.sign else ""
             room = right - x - text_width(lane.total, USUAL, True) - 8
             for i, words in enumerate(wrapped(lane.name, room, USUAL, lane.bold)):
@@ -421,8 +427,8 @@ class Lanes(Picture):
         elif lane.name:
             shift, x = 9 if lane.note else 0, begin - 12 - lane.numbers - self.counts
             if lane.sign:
-                x -= SWATCH + 10
-                svg += lane.sign.draw(begin - SWATCH - 10, y + height / 2 - 7)
+                x -= self._sign_width
+                svg += lane.sign.draw(begin - self._sign_width, y + height / 2 - 7)
             svg += text(x, y + height / 2 + 5 - shift, lane.name, USUAL, "end", **look)
             if lane.note:
                 svg += text(x, y + height / 2 + 14, lane.note, SMALL, "end", opacity=0.8)
@@ -548,17 +554,23 @@ class NumberLine(Picture):
             return points, in_rows(labels, left, left + width)
 
         (over, places), (under, lower) = labelled(False), labelled(True)
-        middle = y + rows_high(places) + 22
+        raised = max((point.raised for point in self.points), default=0)
+        middle = y + rows_high(places) + 22 + raised
         for span in self.spans:
             if not span.hidden:
                 svg += span.draw(at(span.start), at(span.end), middle - 9, 18)
         for tick in self.minor:
-            svg += line(at(tick), middle - 5, at(tick), middle + 5, stroke_width=1, opacity=0.6)
+            svg += line(at(tick), middle - 6, at(tick), middle + 6, stroke_width=1)
         drawn, bottom = x_axis(self.x, begin, end, middle, (left, left + width), None)
         svg += drawn
         for point in self.points:
-            svg += "" if point.hidden else point.draw(at(point.at), middle, 12)
-        for points, labels, place in ((over, places, middle - 15), (under, lower, bottom + 12)):
+            x, up = at(point.at), middle - point.raised
+            svg += line(x, up, x, middle) if point.raised and not point.hidden else ""
+            svg += "" if point.hidden else point.draw(x, up, 12)
+        for points, labels, place in (
+            (over, places, middle - 15 - raised),
+            (under, lower, bottom + 12),
+        ):
             for point, label in zip(points, labels, strict=True):
                 svg += "" if point.hidden else label.draw(place, 1 if point.below else -1)
         return svg, bottom + rows_high(lower)

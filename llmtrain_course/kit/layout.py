@@ -117,7 +117,7 @@ class Box(NamedTuple):
 
 
 class Swatch(NamedTuple):
-    """An entry of a key: a mark drawn from a corner 18 wide and 14 high, and what it means.
+    """An entry of a key: a mark drawn from a corner, 14 high, and what it means.
 
     A `hidden` one keeps its place, and there's room for the `longest` of its labels in all
     settings, so that the picture's height stays the same.
@@ -127,10 +127,7 @@ class Swatch(NamedTuple):
     label: str
     hidden: bool = False
     longest: str = ""
-
-
-SWATCH = 18
-"""Pixels across the mark of a swatch."""
+    width: float = 18
 
 
 def patch(
@@ -156,9 +153,9 @@ def key(swatches: Sequence[Swatch], left: float, top: float, width: float) -> tu
         if not swatch.hidden or swatch.label not in once:
             once[swatch.label] = swatch
     entries = [*once.values()]
-    labels = [wrapped(entry.label, width - SWATCH - 7, SMALL) for entry in entries]
+    labels = [wrapped(entry.label, width - entry.width - 7, SMALL) for entry in entries]
     needed = [
-        SWATCH + 7 + max(text_width(words, SMALL) for words in (*lines, entry.longest))
+        entry.width + 7 + max(text_width(words, SMALL) for words in (*lines, entry.longest))
         for entry, lines in zip(entries, labels, strict=True)
     ]
     svg, y, begun = "", top, 0
@@ -167,7 +164,8 @@ def key(swatches: Sequence[Swatch], left: float, top: float, width: float) -> tu
             if not entries[i].hidden:
                 svg += entries[i].draw(left + x, y)
                 for down, words in enumerate(labels[i]):
-                    svg += text(left + x + SWATCH + 7, y + 12 + 18 * down, words, SMALL)
+                    place = left + x + entries[i].width + 7, y + 12 + 18 * down
+                    svg += text(*place, words, SMALL)
         y += ROW + 18 * (max(map(len, labels[begun : begun + len(row)])) - 1)
         begun += len(row)
     return svg, y
