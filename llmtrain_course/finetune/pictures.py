@@ -147,16 +147,22 @@ def layer_kept(
 
 def _matrix(x: float, y: float, color: str = "none") -> str:
     frame: Style = {"stroke": "currentColor", "stroke_width": 1.5, "rx": 2}
-    return rect(x + 1, y, 12, 14, color, **frame)
+    return rect(x + 1, y - 2, 22, 18, color, **frame)
 
 
 def _with_adapter(x: float, y: float) -> str:
-    return _matrix(x - 1, y) + rect(x + 14, y - 1, 4, 16, COLORS["context"])
+    """A matrix, and the two thin ones whose product is added to it."""
+    ink = COLORS["context"]
+    return (
+        _matrix(x, y)
+        + rect(x + 28, y - 3, 5, 20, ink, rx=1)
+        + rect(x + 36, y - 3, 20, 5, ink, rx=1)
+    )
 
 
-LEARNS = Swatch(lambda x, y: _matrix(x, y, COLORS["weights"]), "learns")
-FROZEN = Swatch(_matrix, "frozen")
-ADAPTED = Swatch(_with_adapter, "frozen, with an adapter")
+LEARNS = Swatch(lambda x, y: _matrix(x, y, COLORS["weights"]), "learns", width=24)
+FROZEN = Swatch(_matrix, "frozen", width=24)
+ADAPTED = Swatch(_with_adapter, "frozen, with an adapter", width=56)
 """Signs of a matrix, by whether it learns."""
 
 

@@ -182,7 +182,8 @@ def update_lines(
         minor=marks,
     )
     steps = [
-        Point(start + k * update, main, title=f"after {k}", size=4) for k in range(updates + 1)
+        Point(start + k * update, main, title=f"after {k}", size=4, raised=20)
+        for k in range(updates + 1)
     ]
     copy = number(after.copy)
     copied = NumberLine(
@@ -190,7 +191,9 @@ def update_lines(
         [
             Point(after.copy, weight, f"its copy: {copy}", copy, size=8, below=True),
             *steps,
-            Point(after.main, main, f"main weight: {number(after.main, 5)}", "main", size=4),
+            Point(
+                after.main, main, f"main weight: {number(after.main, 5)}", "main", size=4, raised=20
+            ),
         ],
         heading=f"the {name} copy of a main weight in fp32",
         minor=marks,

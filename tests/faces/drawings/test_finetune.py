@@ -35,8 +35,8 @@ def test_a_matrix_is_signed_for_what_learns_and_its_bar_is_what_it_keeps() -> No
     parts, learning = {"norms": 4e9, "mlp": 8e9}, {"gate", "up", "down"}
     described = drawings.layer_kept(saved, learning, parts, {"mlp": 6e9}, adapters=True)
     picture = drawn(described)
-    teal = [x for x in picture.filled(COLORS["context"]) if x.width < 5]
-    assert len(teal) == len(learning) + 1  # and in the key
+    thin = [x for x in picture.filled(COLORS["context"]) if (x.width, x.height) == (5, 20)]
+    assert len(thin) == len(learning) + 1  # and in the key
     bars = {x.title: x.end - x.start for x in marks(described, Span, "copy, mask: ")}
     assert bars == {f"copy, mask: {3 * x:,} bytes": 3 * x for x in (4096, 14336)}
     assert picture.texts.count("copy, mask") == 3
