@@ -76,8 +76,8 @@ MORE = {
 
 
 PARTS = [
-    *("contents", "drag", "elements", "former", "forms", "guess", "handle"),
-    *("interactive", "panel", "progress", "python", "suggestions", "tooltips"),
+    *("contents", "drag", "elements", "face", "former", "forms", "guess", "handle"),
+    *("page_data", "panel", "progress", "python", "suggestions", "tooltips"),
 ]
 """What `live.js` is made of; a page asks for all at once, and not for one after the other."""
 

@@ -28,8 +28,8 @@ html_math_renderer = "tex"  # `prerender` sets them
 
 html_theme = "sphinx_book_theme"
 html_title = project
-html_static_path = ["static"]
-html_css_files = ["live.css"]
+html_static_path = ["static", "../llmtrain_course/kit/face"]
+html_css_files = ["face.css", "live.css"]
 html_js_files = [("live.js", {"type": "module"})]
 html_context = {"default_mode": "auto", "source": metadata.SOURCE, **front_page.citation()}
 templates_path = ["templates"]  # header and footer are the front page's

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from html import unescape
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -73,9 +74,10 @@ def all_pictures(panel: Panel) -> dict[str, Any]:
 
     A setting is called by the places of its controls: `3,0` is the fourth stop of the
     first control, and the first of the second. Of its pieces the first ones are what
-    stands in its fields, as JSON, and the others, joined, are its picture.
+    stands in its fields, as JSON, and the others, joined, are its picture. `longest` is the
+    longest sentence of all.
     """
-    state, pieces = State(panel), dict[str, int]()
+    state, pieces, longest = State(panel), dict[str, int](), ""
     pictures = {}
     for places, values in settings(panel):
         state.values.update(values)
@@ -83,10 +85,16 @@ def all_pictures(panel: Panel) -> dict[str, Any]:
         content = view(state)
         if content["status"] or content["take"]:
             raise ValueError(f"{panel.title}: {values} has more to say than a picture")
+        longest = max(longest, sentence(content["html"]), key=len)
         parts = [_json(content["fields"][name]) for name in values]
         parts += re.split("(?=<)", content["html"])
         pictures[",".join(map(str, places))] = [pieces.setdefault(x, len(pieces)) for x in parts]
-    return {"pieces": [*pieces], "pictures": pictures}
+    return {"pieces": [*pieces], "pictures": pictures, "longest": longest}
+
+
+def sentence(html: str) -> str:
+    """Return the words below a handle's picture."""
+    return unescape(re.sub("<.*?>", "", html.rpartition("</svg>")[2]))
 
 
 def settings(panel: Panel) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:

@@ -1,4 +1,5 @@
-"""The controls of each handle, put into the page as its script makes them.
+"""The controls of each handle, put into the page as its script makes them, and its longest
+sentence, for which there's room.
 
 A page is then laid out before the script comes, and nothing in it moves. They cannot be
 used until they are the script's own.
@@ -6,11 +7,13 @@ used until they are the script's own.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from threading import Thread
 
 from markup import parse, read
 from pdf import CHROMIUM
+from pictures import FOLDER
 from playwright.sync_api import sync_playwright
 from serve import make_server
 
@@ -42,6 +45,10 @@ def add_controls(site: Path) -> None:
                     controls = parse(made).div
                     controls["inert"] = ""
                     handle.insert(0, controls)
+                    name = handle["data-word"].removeprefix("handle:")
+                    drawn = (site / FOLDER / f"{name}.json").read_text("utf-8")
+                    answer = handle.select_one(".live-answer")
+                    answer["data-longest"] = json.loads(drawn)["longest"]
                 path.write_text(str(page), "utf-8")
         browser.close()
     server.shutdown()

@@ -1,5 +1,6 @@
 /* Guesses, exercises and other cells: forms in the page whose answers are judged. */
-import { button, create, pageData, show } from "./elements.js";
+import { button, create, show } from "./elements.js";
+import { pageData } from "./page_data.js";
 import { answerGuess } from "./guess.js";
 import { Progress } from "./progress.js";
 import { python, waiting } from "./python.js";

@@ -1,6 +1,7 @@
 /* A guess, answered in the page as the package answers it, whose words the build left here.
    What is rarely written, a sum such as 2**5 or another unit, is left to Python. */
-import { create, pageData } from "./elements.js";
+import { create } from "./elements.js";
+import { pageData } from "./page_data.js";
 
 const GUESSES = pageData("guesses");
 const NUMBER = /^[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d[\d_]*)(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,2})?(?!\d)/i;

@@ -1,42 +1,27 @@
-/* A handle: one picture that one to three controls move. It moves at once, by pictures that
-   were drawn when the site was built; what none of them shows, Python draws. */
-import { makeDraggable } from "./drag.js";
-import { Interactive } from "./interactive.js";
+/* A handle's pictures that were drawn when the site was built: it moves at once. What none of
+   them shows, Python draws. */
+import { HandleFace } from "./face.js";
 import { python, waiting } from "./python.js";
 
 const NONE = { pieces: [], pictures: {} };
 const MARK = /<circle cx="([\d.-]+)" cy="([\d.-]+)"[^>]* data-moves="(\w+)"/g;
+export const narrow = () => matchMedia("(max-width: 600px)").matches;
 
-export class Handle extends Interactive {
-  small = true;
+/** A number as it's compared: `1,024` and `1024` are the same. */
+const plain = (written) => String(written).replaceAll(",", "").trim().toLowerCase();
+
+class Drawn {
   #pictures;
   #byPython;
 
-  constructor(section, place) {
-    super(section, `handle-${place}`);
-    const { layout, fields, stops, all } = JSON.parse(section.dataset.start);
-    this.all = all;
-    this.build(layout);
-    for (const field of this.fields) field.tell(fields[field.name]);
-    this.places = this.fields.map(({ name }) => stops[name].indexOf(fields[name].text));
-    this.stops = this.fields.map(({ name }) => stops[name]);
-    this.answer.append(...this.saved.querySelector(".live-answer").childNodes);
-    const near = new IntersectionObserver(([seen]) => {
-      if (!seen.isIntersecting) return;
-      near.disconnect();
-      this.#fetch();
-    });
-    near.observe(section);
-    makeDraggable(this);
+  constructor(word, name, { fields, stops, all }) {
+    Object.assign(this, { word, name, all });
+    this.names = Object.keys(stops);
+    this.stops = Object.values(stops);
+    this.places = this.names.map((name, at) => this.stops[at].indexOf(fields[name].text));
   }
 
-  /** Its few controls, one beside the other. */
-  rows() {
-    return this.fields.map((one) => one.box);
-  }
-
-  async answerTo(...deed) {
-    this.section.classList.add("live-touched");
+  async act(...deed) {
     if (!this.all) python.start().catch(() => {}); // it will be asked before long
     const answer = this.#byPython ? undefined : await this.#drawing(deed);
     if (answer) return answer;
@@ -47,62 +32,78 @@ export class Handle extends Interactive {
       this.#byPython = undefined; // the pictures that there are go on
       throw error;
     }
-    return await super.answerTo(...deed);
+    return await python.call("act", this.name, ...deed);
+  }
+
+  async marks(name) {
+    const at = this.names.indexOf(name);
+    const spots = await Promise.all(
+      this.stops[at].map(async (_, stop) => {
+        const html = (await this.#html(this.places.with(at, stop))) ?? "";
+        return [...html.matchAll(MARK)].filter((one) => one[3] === name);
+      }),
+    );
+    return spots.map((all) => all.map(([, x, y]) => [Number(x), Number(y)]));
   }
 
   /** The picture after this deed, where it was drawn. */
-  async #drawing(deed) {
-    const { pieces, pictures } = await this.#fetch();
-    const places = this.#placesAfter(...deed);
+  async #drawing([deed, name, what]) {
+    const at = this.names.indexOf(name);
+    const stop = deed === "slide" ? what : this.stops[at].findIndex((one) => plain(one) === plain(what));
+    const { pieces, pictures } = await this.fetch();
+    const places = this.places.with(at, stop); // -1 for what is no stop
     const parts = pictures[places.join()]?.map((at) => pieces[at]);
     if (!parts) return undefined;
     this.places = places;
     const fields = {};
-    for (const { name } of this.fields) fields[name] = JSON.parse(parts.shift());
+    for (const name of this.names) fields[name] = JSON.parse(parts.shift());
     return { fields, html: parts.join(""), status: "", old: false, set_all: [], take: [] };
   }
 
-  /** As if its slider had been moved. */
-  slide(name, stop) {
-    this.fields.find((one) => one.name === name).slider.value = stop;
-    this.act("slide", name, stop);
-  }
-
-  /** Where the marks of a control stand at each of its stops, the other controls as they are. */
-  async marks(name) {
-    const { pieces, pictures } = await this.#fetch();
-    const at = this.fields.findIndex((one) => one.name === name);
-    return this.stops[at].map((_, stop) => {
-      const parts = pictures[this.places.with(at, stop).join()] ?? [];
-      const html = parts.slice(this.fields.length).map((piece) => pieces[piece]).join("");
-      return [...html.matchAll(MARK)].filter((one) => one[3] === name).map(([, x, y]) => [Number(x), Number(y)]);
-    });
+  async #html(places) {
+    const { pieces, pictures } = await this.fetch();
+    return pictures[places.join()]?.slice(this.names.length).map((at) => pieces[at]).join("");
   }
 
   get file() {
-    const name = this.word.replace("handle:", "") + (this.narrow ? "-narrow" : "");
+    const name = this.word.replace("handle:", "") + (narrow() ? "-narrow" : "");
     return new URL(`../handles/${name}.json`, import.meta.url);
   }
 
-  #fetch() {
+  fetch() {
     this.#pictures ??= fetch(this.file)
       .then((answer) => answer.json())
       .catch(() => NONE);
     return this.#pictures;
   }
 
-  /** The places of the controls after a deed; -1 for what is no stop. */
-  #placesAfter(deed, name, what) {
-    const at = this.fields.findIndex((one) => one.name === name);
-    const place = deed === "slide" ? what : this.stops[at].indexOf(what);
-    return this.places.with(at, place);
-  }
-
   /** Python goes on from where the pictures ended. */
   async #handOver() {
-    waiting(this.status);
-    const begun = this.fields.map(({ name }, at) => [name, this.stops[at][this.places[at]]]);
-    await python.call("opened", this.word, "", this.narrow, this.name);
+    waiting(this.face.status);
+    const begun = this.names.map((name, at) => [name, this.stops[at][this.places[at]]]);
+    await python.call("opened", this.word, "", narrow(), this.name);
     for (const set of begun) await python.call("act", this.name, "write", ...set);
   }
+}
+
+/** Let a handle's saved picture move, and fetch the others when it comes near. */
+export function openHandle(section, place) {
+  const saved = section.parentElement.querySelector(".live-saved");
+  const start = JSON.parse(section.dataset.start);
+  const source = new Drawn(section.dataset.word, `handle-${place}`, start);
+  const face = new HandleFace(section, source.name, source);
+  source.face = face;
+  face.build(start.layout);
+  for (const field of face.fields) field.tell(start.fields[field.name]);
+  saved.hidden = true;
+  const first = saved.querySelector(".live-answer");
+  face.keepRoom(first.dataset.longest);
+  face.answer.append(...first.childNodes);
+  const near = new IntersectionObserver(([seen]) => {
+    if (!seen.isIntersecting) return;
+    near.disconnect();
+    source.fetch().then(({ longest }) => face.keepRoom(longest));
+  });
+  near.observe(section);
+  return source;
 }

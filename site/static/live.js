@@ -1,26 +1,25 @@
 /* What moves in the page, and what starts it, its guesses and exercises. Nothing of Python
    is fetched before somebody asks for what it alone can show. */
 import { contents } from "./contents.js";
-import { Handle } from "./handle.js";
+import { openHandle } from "./handle.js";
 import { AnswerForm } from "./forms.js";
-import { Panel } from "./panel.js";
+import { openPanel } from "./panel.js";
 import { suggestPlaces } from "./suggestions.js";
 import { Progress } from "./progress.js";
 import { addTooltips } from "./tooltips.js";
 
 for (const form of document.querySelectorAll(".live-form")) new AnswerForm(form);
 const handles = [...document.querySelectorAll(".live-handle")].map(
-  (section, at) => new Handle(section, at),
+  (section, at) => openHandle(section, at),
 );
 for (const section of document.querySelectorAll(".live-panel:not(.live-handle)")) {
-  const panel = new Panel(section);
   const address = location.search === "?present" ? "" : location.search.slice(1);
-  section.querySelector(".live-start").onclick = () => panel.start(address);
+  section.querySelector(".live-start").onclick = () => openPanel(section, address);
   const shared = new URLSearchParams(address);
   shared.delete("highlight");
   const [visit] = performance.getEntriesByType("navigation");
   if ([...shared].length && visit?.type === "navigate") {
-    panel.start(shared.toString()); // a link that somebody shared
+    openPanel(section, shared.toString()); // a link that somebody shared
     section.scrollIntoView();
   }
 }

@@ -1,71 +1,27 @@
-/* A panel: all controls of a chapter's question. Python draws it, once it is started. */
-import { button, create, show } from "./elements.js";
-import { Interactive } from "./interactive.js";
+/* A panel in a page: Python draws it in a worker, once it's started. */
+import { button } from "./elements.js";
+import { PanelFace } from "./face.js";
+import { narrow } from "./handle.js";
 import { python, waiting } from "./python.js";
 
-export class Panel extends Interactive {
-  constructor(section) {
-    super(section, section.dataset.word);
+class Kernel {
+  constructor(word) {
+    this.word = word;
   }
 
-  async start(address = "") {
-    const first = this.section.firstElementChild;
-    first.setAttribute("role", "status");
-    waiting(first);
-    try {
-      const answer = await python.call("opened", this.word, address, this.narrow);
-      this.build(answer.layout);
-      this.tell(answer);
-      const room = document.documentElement.classList.contains("present"); // the arrows go on there
-      (room ? this.answer : this.preset).focus({ preventScroll: true });
-      this.section.scrollIntoView({ block: "start" });
-    } catch (error) {
-      first.textContent = `It did not start: ${error.message} `;
-      first.append(button("Try again", () => this.start(address), false));
-    }
+  act(...deed) {
+    return python.call("act", this.word, ...deed);
   }
 
-  build(layout) {
-    this.presets = layout.presets;
-    super.build(layout);
-  }
-
-  /** What decides which fields there are, then sliders, then the others; few of them folded. */
-  rows() {
-    const boxes = (wanted) => this.fields.filter(wanted).map((one) => one.box);
-    const plain = (one) => !one.control.more && !one.control.lead;
-    const lead = boxes(({ control }) => control.lead && !control.more);
-    const sliders = boxes((one) => plain(one) && one.slider);
-    const others = create("div", { className: "live-row" });
-    others.append(...boxes((one) => plain(one) && !one.slider));
-    const more = create("div", { className: "live-row" });
-    more.append(...boxes((one) => one.control.more));
-    this.more = create("details", {}, create("summary", { textContent: "More" }), more);
-    return [this.#starts(lead), ...sliders, others, this.more];
-  }
-
-  /** Where to start from, and what decides which sliders there are. */
-  #starts(lead) {
-    const preset = create("select", { id: `${this.name}-preset` });
-    preset.append(...this.presets.map((one) => new Option(one, one)));
-    this.own = preset.lastElementChild; // it says that no preset is left, and can't be chosen
-    preset.addEventListener("change", () => this.act("choose", preset.value));
-    this.preset = preset;
-    const from = create("label", { htmlFor: preset.id, textContent: "Start from" });
+  buttons() {
     this.copy = button("Copy a link", () => this.#copyLink());
-    const starts = create("div", { className: "live-row" });
-    starts.append(create("div", { className: "live-field" }, from, preset));
-    starts.append(button("Reset", () => this.act("reset")), this.copy, ...lead);
-    return starts;
+    return [this.copy];
   }
 
-  tell(answer) {
-    super.tell(answer);
-    show(this.more, this.fields.some(({ control, box }) => control.more && !box.hidden));
-    this.own.disabled = answer.preset !== this.own.value;
-    this.preset.value = answer.preset;
-    if (document.querySelector(".present")) return; // its address says the scene
-    const search = answer.address ? `?${answer.address}` : location.pathname;
+  /** The address says what's set, but of a scene on a projector which one it is. */
+  shown({ address }) {
+    if (document.querySelector(".present")) return;
+    const search = address ? `?${address}` : location.pathname;
     history.replaceState(null, "", search + location.hash);
   }
 
@@ -77,5 +33,26 @@ export class Panel extends Interactive {
       this.copy.textContent = "It stands in the address above";
     }
     setTimeout(() => (this.copy.textContent = "Copy a link"), 2500);
+  }
+}
+
+/** Start Python, and show the panel in the place of the one that was saved. */
+export async function openPanel(section, address = "") {
+  const { word } = section.dataset;
+  const first = section.firstElementChild;
+  first.setAttribute("role", "status");
+  waiting(first);
+  try {
+    const answer = await python.call("opened", word, address, narrow());
+    const face = new PanelFace(section, word, new Kernel(word));
+    face.build(answer.layout);
+    section.parentElement.querySelector(".live-saved").hidden = true;
+    face.tell(answer);
+    const room = document.documentElement.classList.contains("present"); // the arrows go on there
+    (room ? face.answer : face.preset).focus({ preventScroll: true });
+    section.scrollIntoView({ block: "start" });
+  } catch (error) {
+    first.textContent = `It did not start: ${error.message} `;
+    first.append(button("Try again", () => openPanel(section, address), false));
   }
 }

@@ -1,5 +1,6 @@
 /* What the reader has done: kept in the browser, and shown in the list of chapters. */
-import { create, pageData } from "./elements.js";
+import { create } from "./elements.js";
+import { pageData } from "./page_data.js";
 import { current } from "./former.js";
 
 const COURSE = pageData("course");

@@ -34,10 +34,15 @@ export function makeDraggable(handle) {
     answer.setPointerCapture(event.pointerId);
     answer.classList.add("live-dragging");
     now.stops = (await handle.marks(name)).map((all) => all[order]);
+    if (now.last) move(now, now.last); // the pointer went on while they were asked for
   });
 
   answer.addEventListener("pointermove", (event) => {
-    if (!drag?.stops) return;
+    if (drag) move(drag, (drag.last = event));
+  });
+
+  function move(drag, event) {
+    if (!drag.stops) return;
     const [x, y] = [event.clientX - drag.aside[0], event.clientY - drag.aside[1]];
     const to = new DOMPoint(x, y).matrixTransform(drag.toScreen.inverse());
     const away = drag.stops.map((spot) => (spot ? Math.hypot(spot[0] - to.x, UPRIGHT * (spot[1] - to.y)) : Infinity));
@@ -45,7 +50,7 @@ export function makeDraggable(handle) {
     if (away[stop] === Infinity || stop === drag.stop) return;
     drag.stop = stop;
     handle.slide(drag.name, stop);
-  });
+  }
 
   for (const end of ["pointerup", "pointercancel"])
     answer.addEventListener(end, () => {

@@ -1,10 +1,6 @@
-/* Small helpers that the page's scripts share. */
+/* Small helpers that all scripts share. */
 
-/** What the build left in the page for the scripts, as data of this name. */
-export const pageData = (name) =>
-  JSON.parse(document.getElementById(`live-${name}`)?.textContent ?? "[]");
-
-/** An element with its properties and attributes, and what stands in it. */
+/** Create an element with its properties and attributes, and what's in it. */
 export function create(tag, about = {}, ...inside) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(about)) {
@@ -23,5 +19,5 @@ export const button = (text, act, plain = true) =>
     onclick: act,
   });
 
-/** An element is there, or hidden. */
+/** Show an element, or hide it. */
 export const show = (element, wanted) => element.toggleAttribute("hidden", !wanted);

@@ -1,7 +1,11 @@
-/* What is the same of a panel and a handle: fields that set something, and the picture and
-   words that answer. */
+/* What readers move: fields that set something, and the picture and words that answer.
+
+   A face asks its source: `act(...deed)` gives what's to be shown after a deed, and
+   `marks(control)` where the marks that move with a control are at each of its stops. In a
+   page the source is pictures that were drawn before, and Python in a worker; in a notebook
+   it's the kernel. */
+import { makeDraggable } from "./drag.js";
 import { button, create, show } from "./elements.js";
-import { python } from "./python.js";
 
 class Field {
   constructor(name, control, panel) {
@@ -101,20 +105,13 @@ class Field {
 }
 
 /** Fields and a picture that answers them. `name` is the page's own for it. */
-export class Interactive {
+class Face {
   busy = false;
   #next;
   #hush;
 
-  constructor(section, name) {
-    this.section = section;
-    this.word = section.dataset.word;
-    this.name = name;
-    this.saved = section.parentElement.querySelector(".live-saved");
-  }
-
-  get narrow() {
-    return matchMedia("(max-width: 600px)").matches;
+  constructor(section, name, source) {
+    Object.assign(this, { section, name, source });
   }
 
   /** Build the fields, and the places for messages and the picture. */
@@ -136,12 +133,12 @@ export class Interactive {
     picture.append(this.answer, this.advice, this.announcement);
     this.section.replaceChildren(this.controls, picture);
     this.section.classList.add("live-on");
-    this.saved.hidden = true;
   }
 
   /** Do it now, or when the last answer is there; of two that wait, the later. */
   async act(...deed) {
     this.#next = deed;
+    this.section.classList.add("live-touched");
     if (this.busy) return;
     this.busy = true;
     this.section.classList.add("live-busy");
@@ -150,18 +147,13 @@ export class Interactive {
       const now = this.#next;
       this.#next = undefined;
       try {
-        this.tell(await this.answerTo(...now));
+        this.tell(await this.source.act(...now));
       } catch (error) {
         this.status.textContent = error.message;
       }
     }
     this.busy = false;
     this.section.classList.remove("live-busy");
-  }
-
-  /** Ask what is to be shown after this deed. */
-  async answerTo(...deed) {
-    return await python.call("act", this.name, ...deed);
   }
 
   tell(answer) {
@@ -181,10 +173,87 @@ export class Interactive {
     const open = parts().map((one) => one.open);
     this.answer.innerHTML = html;
     parts().forEach((one, at) => (one.open = open[at] ?? false));
+    this.keepRoom(this.answer.querySelector(":scope > p")?.textContent);
     const { scrollWidth, clientWidth } = this.answer;
     this.answer.classList.toggle("live-wide", scrollWidth > clientWidth + 4);
     clearTimeout(this.#hush);
     const words = this.answer.querySelector("p")?.textContent ?? "";
     this.#hush = setTimeout(() => (this.announcement.textContent = words), 700);
+  }
+
+  /** Keep room for the longest sentence, so that nothing below it moves. */
+  keepRoom(longest) {
+    const { dataset } = this.answer;
+    if (longest?.length > (dataset.longest ?? "").length) dataset.longest = longest;
+  }
+}
+
+/** One picture that one to three controls move. */
+export class HandleFace extends Face {
+  small = true;
+
+  build(layout) {
+    super.build(layout);
+    makeDraggable(this);
+  }
+
+  /** Its few controls, side by side. */
+  rows() {
+    return this.fields.map((one) => one.box);
+  }
+
+  /** As if its slider had been moved. */
+  slide(name, stop) {
+    this.fields.find((one) => one.name === name).slider.value = stop;
+    this.act("slide", name, stop);
+  }
+
+  marks(name) {
+    return this.source.marks(name);
+  }
+}
+
+/** All controls of a chapter's question. */
+export class PanelFace extends Face {
+  build(layout) {
+    this.presets = layout.presets;
+    super.build(layout);
+  }
+
+  /** What decides which fields there are, then sliders, then the others; few of them folded. */
+  rows() {
+    const boxes = (wanted) => this.fields.filter(wanted).map((one) => one.box);
+    const plain = (one) => !one.control.more && !one.control.lead;
+    const lead = boxes(({ control }) => control.lead && !control.more);
+    const sliders = boxes((one) => plain(one) && one.slider);
+    const others = create("div", { className: "live-row" });
+    others.append(...boxes((one) => plain(one) && !one.slider));
+    const more = create("div", { className: "live-row" });
+    more.append(...boxes((one) => one.control.more));
+    this.more = create("details", {}, create("summary", { textContent: "More" }), more);
+    return [this.#starts(lead), ...sliders, others, this.more];
+  }
+
+  /** Where to start from, and what decides which sliders there are. */
+  #starts(lead) {
+    const preset = create("select", { id: `${this.name}-preset` });
+    preset.append(...this.presets.map((one) => new Option(one, one)));
+    this.own = preset.lastElementChild; // it says that no preset is left, and can't be chosen
+    preset.addEventListener("change", () => this.act("choose", preset.value));
+    this.preset = preset;
+    const from = create("label", { htmlFor: preset.id, textContent: "Start from" });
+    const starts = create("div", { className: "live-row" });
+    starts.append(create("div", { className: "live-field" }, from, preset));
+    starts.append(button("Reset", () => this.act("reset")));
+    starts.append(...(this.source.buttons?.() ?? []), ...lead);
+    return starts;
+  }
+
+  tell(answer) {
+    super.tell(answer);
+    show(this.more, this.fields.some(({ control, box }) => control.more && !box.hidden));
+    this.own.disabled = answer.preset !== this.own.value;
+    this.preset.value = answer.preset;
+    this.source.shown?.(answer);
   }
 }
