@@ -8,21 +8,18 @@ that it runs in the browser too.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from llmtrain_course.kit.panel import Control, FieldState, Handle, Panel, pace, warning
-from llmtrain_course.kit.state import OWN, State
+from llmtrain_course.kit import protocol
+from llmtrain_course.kit.panel import Control, Panel
+from llmtrain_course.kit.protocol import JSON, layout
+from llmtrain_course.kit.state import State
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers.checks import choice, show
 
 LONGEST_ADDRESS = 8000
 """Characters of a link: with more, some servers and mail programs cut it."""
-
-JSON = dict[str, Any]
-"""An object as the page's script gets it."""
 
 PANELS_AND_HANDLES: dict[str, Panel] = {
     **PANELS,
@@ -49,81 +46,13 @@ def opened(word: str, address: str = "", narrow: bool = False, name: str = "") -
 def act(name: str, deed: str, *details: Any) -> str:
     """Do what somebody did, and say what the panel shows now."""
     state = _STATES[choice("name", name, _STATES)]
-    _DEEDS[choice("deed", deed, _DEEDS)](state, *details)
+    protocol.act(state, deed, *details)
     return json.dumps(view(state))
 
 
-def _slide(state: State, name: str, place: int) -> None:
-    state.write(name, state.panel.controls[name].stops[place])
-
-
-def _choose(state: State, preset: str) -> None:
-    state.set(**state.panel.presets[choice("preset", preset, state.panel.presets)])
-
-
-_DEEDS: Mapping[str, Callable[..., None]] = {
-    "write": lambda state, name, written: state.write(name, written),
-    "slide": _slide,
-    "choose": _choose,
-    "reset": lambda state: state.reset(),
-    "set_all": lambda state, at: state.set_all(**state.offers[at][1]),
-    "take": lambda state, at: state.take(**state.advice[at][1]),
-}
-"""What people do in a page, by its name."""
-
-
-def layout(panel: Panel) -> JSON:
-    """The controls and presets, as plain data."""
-    controls = {
-        name: {
-            "label": control.label,
-            "help": control.help,
-            "kind": control.kind,
-            "unit": control.unit,
-            "more": control.more,
-            "lead": control.lead,
-            "lines": control.lines,
-            "stops": len(control.stops),
-            "longest": control.longest,
-            "play": control.play,
-            "options": [str(option) for option in control.options],
-        }
-        for name, control in panel.controls.items()
-    }
-    presets = [*panel.presets, OWN] if len(panel.presets) > 1 else []
-    small = isinstance(panel, Handle)
-    return {"title": panel.title, "controls": controls, "presets": presets, "small": small}
-
-
 def view(state: State, problem: str = "") -> JSON:
-    """Return what a page shows of a panel now; a problem of the page comes first."""
-    problem = problem or state.problem
-    applies, setting = state.panel.visible_controls(state.values), state.panel.setting(state.values)
-    fields = {
-        name: {**_field(control.field_state(state.values[name], setting)), "shown": name in applies}
-        for name, control in state.panel.controls.items()
-        if name not in state.problems
-    }
-    return {
-        "fields": fields,
-        "unread": [*state.problems],
-        "preset": state.preset,
-        "html": state.html,
-        "old": state.old,
-        "status": warning(problem) if problem else "",
-        "set_all": [label for label, _ in state.offers],
-        "take": [label for label, _ in state.advice],
-        "address": address(state),
-    }
-
-
-def _field(field: FieldState) -> dict[str, str | bool | int]:
-    """Return a field: its text, what was understood, the place of its slider."""
-    text = field.text if isinstance(field.text, bool) else str(field.text)
-    entry: dict[str, str | bool | int] = {"text": text, "echo": escape(field.echo)}
-    if field.place is not None:
-        entry |= {"stop": str(field.place), "last": field.last, "pace": pace(field.last)}
-    return entry
+    """Return what a page shows of a panel now, with the part of its link."""
+    return {**protocol.view(state, problem), "address": address(state)}
 
 
 def address(state: State) -> str:

@@ -37,9 +37,11 @@ COURSE = "llmtrain-helpers"
 PACKAGES = ["llmtrain_course", "research"]
 
 FETCHED = {
+    "anywidget": ["ipywidgets", "psygnal", "typing-extensions"],
     "comm": [],
     "ipywidgets": ["comm", "ipython", "jupyterlab-widgets", "widgetsnbextension"],
     "jupyterlab-widgets": [],
+    "psygnal": [],
 }
 """What Pyodide's distribution lacks, in the installed version, and what it needs."""
 
@@ -51,7 +53,7 @@ SHIPPED = {
 }
 """What comes with JupyterLite's kernel, and what it needs."""
 
-OWN = {**FETCHED, **SHIPPED, COURSE: ["ipywidgets", "termcolor"]}
+OWN = {**FETCHED, **SHIPPED, COURSE: ["anywidget", "termcolor"]}
 OWN[COURSE] += COMPILED if BASE else []
 PLACE = "<!-- lab -->"
 LINK = ' Or <a href="lab/index.html">JupyterLab in this browser</a>.'
@@ -162,8 +164,9 @@ def fetch(packages: dict[str, Lock], names: set[str]) -> None:
     subprocess.run([*pip, "wheel", *to, str(ROOT)], check=True)
     [wheel] = WHEELS.glob("llmtrain_helpers-*.whl")
     with ZipFile(wheel, "a", ZIP_DEFLATED) as archive:  # the wheel has the formulas alone
-        for path in sorted(x for name in PACKAGES for x in (ROOT / name).rglob("*.py")):
-            archive.write(path, path.relative_to(ROOT))
+        for path in sorted(x for name in PACKAGES for x in (ROOT / name).rglob("*.*")):
+            if path.suffix in {".py", ".js", ".css"}:
+                archive.write(path, path.relative_to(ROOT))
     for name in SHIPPED:
         wheels = LAB.glob(f"extensions/**/pypi/{name.replace('-', '_')}-*.whl")
         shutil.copy(max(wheels), WHEELS)

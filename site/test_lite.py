@@ -133,7 +133,7 @@ def test_formulas_and_a_panel_run_with_no_other_host(page: Page, asked: list[str
     source += f"print(units.duration(training_seconds{own}))"
     assert units.duration(training_seconds(*own)) in run(page, source)
     run(page, "duration_panel()")
-    page.locator(".llmtrain-panel .noUi-handle").first.focus()
+    page.locator(".live-panel input[type=range]").first.focus()
     page.keyboard.press("ArrowRight")
     state = State(PANELS["duration"])
     stops = state.panel.controls["tokens"].stops

@@ -4,7 +4,7 @@
 
 Runs axe-core, which `make site` installs, on all pages or those named, and prints a line for
 each rule that is broken inside the notebook's outputs and panels. JupyterLab's own chrome is
-left out, and so are the handles of ipywidgets' sliders, which have no name (upstream).
+left out.
 """
 
 from __future__ import annotations
@@ -20,16 +20,14 @@ from tools.notebooks import chapters
 
 AXE = Path(__file__).parents[1] / "site/node_modules/axe-core/axe.min.js"
 
-PLACES = [".llmtrain-panel", ".jp-OutputArea-output", ".jp-MarkdownOutput"]
-UPSTREAM = {"aria-input-field-name": ".noUi-handle"}
-"""Rules that the widgets' own parts break, and which parts."""
+PLACES = [".live-panel", ".jp-OutputArea-output", ".jp-MarkdownOutput"]
 
 RUN = """
 async places => {
     const result = await axe.run({include: places.filter(
         place => document.querySelector(place)).map(place => [place])});
     return result.violations.flatMap(rule => rule.nodes.map(
-        node => [rule.id, rule.help, node.target.join(' '), node.html.slice(0, 120)]));
+        node => [rule.id, rule.help, node.html.slice(0, 120)]));
 }
 """
 
@@ -54,16 +52,10 @@ def main() -> None:
 def report(name: str, state: str, page: lab.Page) -> None:
     """Print what is broken on this page."""
     page.add_script_tag(path=AXE)
-    violations = [row for row in page.evaluate(RUN, PLACES) if not upstream(*row)]
+    violations = page.evaluate(RUN, PLACES)
     print(f"{name}, {state}: {len(violations)} violations")
-    for rule in sorted({(row[0], row[1], row[3]) for row in violations})[:20]:
+    for rule in sorted({tuple(row) for row in violations})[:20]:
         print("   ", *rule, sep=" | ")
-
-
-def upstream(rule: str, _help: str, target: str, html: str) -> bool:
-    """Whether this is the widgets' own."""
-    part = UPSTREAM.get(rule, "")
-    return bool(part) and (part in target or part.strip(".") in html)
 
 
 if __name__ == "__main__":

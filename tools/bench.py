@@ -156,9 +156,8 @@ def test_a_frontier(benchmark) -> None:
 
 def stepper(panel: Panel, name: str) -> Callable[[], None]:
     """A function that steps one control of a panel."""
-    control = panel.controls[name]
 
     def step() -> None:
-        control.value = control.value % 900 + 16
+        panel.act("write", name, panel.values()[name] % 900 + 16)
 
     return step

@@ -200,12 +200,12 @@ class Control:
 
 
 def pace(last: int) -> int:
-    """Milliseconds from one stop to the next while a control plays: time to read, and an end.
+    """Milliseconds from one stop to the next while a control plays, with an end in sight.
 
-    >>> pace(8), pace(14), pace(126)
-    (2200, 1428, 158)
+    >>> pace(8), pace(126)
+    (700, 158)
     """
-    return min(2200, 20_000 // max(last, 1))
+    return min(700, 20_000 // max(last, 1))
 
 
 class FieldState(NamedTuple):

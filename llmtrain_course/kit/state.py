@@ -1,7 +1,7 @@
 """What somebody has set in a panel, and what it answers: the same for every face.
 
-The standard library alone. A face (`notebook`, `page`) draws a `State`, and hands on
-what people do: write into a field, move a slider, take an offer.
+The standard library alone. A face draws a `State`, and hands on what people do: write into
+a field, move a slider, take an offer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class State:
     """
 
     def __init__(self, panel: Panel) -> None:
-        self.panel = panel
+        self.panel = self._wide = panel
         self.values: dict[str, Value] = {}
         self.problems: dict[str, str] = {}  # of fields that could not be read
         self.html = self.problem = self._impossible = ""
@@ -66,6 +66,11 @@ class State:
     def reset(self) -> None:
         """Back to the preset that was there last."""
         self.set(**self.panel.presets[self._last_preset])
+
+    def draw_for(self, narrow: bool) -> None:
+        """Draw as for a phone, or as for a page; the comparison stays."""
+        self.panel = self._wide.on_telephone if narrow else self._wide
+        self.refresh()
 
     @property
     def preset(self) -> str:

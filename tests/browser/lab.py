@@ -169,7 +169,7 @@ def run_panel(page: Page) -> None:
     """Run all cells, and wait until the panel shows its picture."""
     page.locator(".lm-MenuBar-itemLabel", has_text="Run").click()
     page.locator(".lm-Menu-itemLabel:text-is('Run All Cells')").click()
-    page.wait_for_selector(".llmtrain-panel .llmtrain-answer p", timeout=120_000)
+    page.wait_for_selector(".live-panel .live-answer p", timeout=120_000)
     page.wait_for_function(
         """() => document.querySelector('.jp-Notebook-ExecutionIndicator')
             .getAttribute('data-status') === 'idle'""",

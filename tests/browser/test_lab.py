@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
@@ -18,7 +19,7 @@ from playwright.sync_api import expect
 
 from llmtrain_course.kit.panel import Values
 from llmtrain_course.measure import torch_missing
-from llmtrain_course.panels import PANELS
+from llmtrain_course.panels import HANDLES, PANELS
 from tests.paths import ROOT
 from tools import glossary
 from tools.lab import FIRST
@@ -27,7 +28,7 @@ from tools.notebooks import chapters
 from . import lab
 
 ARTIFACTS = ROOT / "artifacts"
-PANEL = ".llmtrain-panel:not(.llmtrain-handle)"
+PANEL = ".live-panel:not(.live-handle)"
 """A page's panel; its handles are small ones."""
 
 FULL = os.environ.get("WALK") == "full"
@@ -111,16 +112,16 @@ def a_slider_redraws_while_it_moves(page: lab.Page, panel: lab.Locator, word: st
     """Arrow keys on the first slider: the answer changes, field and echo with it."""
     control = next(c for c in PANELS[word].controls.values() if c.stops)
     field, before = panel.get_by_label(control.label, exact=True), answer(page)
-    slider = panel.locator(".noUi-handle").first
+    slider = panel.locator("input[type=range]").first
     slider.focus()
     for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft", "ArrowLeft"):
         page.keyboard.press(key)
         page.wait_for_timeout(60)
     page.wait_for_function(
-        f"old => document.querySelector('{PANEL} .llmtrain-answer').innerHTML != old", arg=before
+        f"old => document.querySelector('{PANEL} .live-answer').innerHTML != old", arg=before
     )
     # keys still on their way would write over what is typed next
-    place = round(float(slider.get_attribute("aria-valuenow") or "nan"))
+    place = int(slider.input_value())
     expect(field).to_have_value(control.typed(control.stops[place]), timeout=20_000)
 
 
@@ -131,19 +132,17 @@ def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> Non
     field.fill("a lot")
     page.keyboard.press("Tab")
     page.wait_for_function(
-        f"() => document.querySelector('{PANEL} .llmtrain-status')"
-        ".innerText.includes('is no number')"
+        f"() => document.querySelector('{PANEL} .live-status').innerText.includes('is no number')"
     )
-    status = panel.locator(".llmtrain-status").inner_text()
+    status = panel.locator(".live-status").inner_text()
     assert control.label in status
     assert "It stays " in status
-    assert panel.locator(".llmtrain-old").count() == 0
+    assert panel.locator(".live-old").count() == 0
     stop = control.stops[len(control.stops) // 2]
     field.fill(f"{stop:g}")
     page.keyboard.press("Tab")
     page.wait_for_function(
-        f"() => !document.querySelector('{PANEL} .llmtrain-status')"
-        ".innerText.includes('is no number')"
+        f"() => !document.querySelector('{PANEL} .live-status').innerText.includes('is no number')"
     )
 
 
@@ -158,7 +157,7 @@ def test_an_offer_is_taken_by_a_click(page: lab.Page, address: str) -> None:
     wanted = offer.inner_text().partition(": ")[2]
     offer.click()
     page.wait_for_function(
-        f"() => !document.querySelector('{PANEL} .llmtrain-status').innerText.trim()"
+        f"() => !document.querySelector('{PANEL} .live-status').innerText.trim()"
     )
     assert panel.get_by_label("GPUs", exact=True).input_value() == wanted
 
@@ -173,16 +172,16 @@ def test_a_config_json_is_pasted_into_parameters(page: lab.Page, address: str) -
     text.fill('{\n  "model_type": "llama",\n  "num_hidden_layers": 3\n}')
     page.keyboard.press("Tab")
     page.wait_for_function(
-        f"() => document.querySelector('{PANEL} .llmtrain-answer').innerHTML"
+        f"() => document.querySelector('{PANEL} .live-answer').innerHTML"
         ".includes('3 layers, from first to last')"
     )
     text.fill('{"model_type": "gemma3", "text_config": {}}')
     page.keyboard.press("Tab")
     page.wait_for_function(
-        f"() => document.querySelector('{PANEL} .llmtrain-status').innerText"
+        f"() => document.querySelector('{PANEL} .live-status').innerText"
         ".includes('in text_config is unknown')"
     )
-    assert panel.locator(".llmtrain-old").count() == 1
+    assert panel.locator(".live-old").count() == 1
     assert "3 layers, from first to last" in answer(page)
 
 
@@ -211,23 +210,39 @@ def images_shown(page: lab.Page) -> set[str]:
     return set(images)
 
 
-def test_a_handle_is_moved_by_keyboard_and_played(tmp_path: Path) -> None:
-    """Beside its picture in a wide window, above it in a narrow one; nothing else follows."""
-    cell = nbformat.v4.new_code_cell('from llmtrain_course.panels import handle\nhandle("ring")')
-    again = nbformat.v4.new_code_cell('handle("ring")')
-    with lab.jupyterlab(tmp_path / "lab") as served, lab.chromium() as browser:
-        path = tmp_path / "lab" / "notebooks" / "handles.ipynb"
+@contextmanager
+def notebook_of(folder: Path, *sources: str, slow: float = 1) -> Iterator[lab.Page]:
+    """A notebook with these cells in a JupyterLab, on a processor that many times slower."""
+    path = folder / "lab" / "notebooks" / "faces.ipynb"
+    with lab.jupyterlab(folder / "lab") as address, lab.chromium() as browser:
+        cells = [nbformat.v4.new_code_cell(source) for source in sources]
         kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-        nbformat.write(nbformat.v4.new_notebook(cells=[cell, again], metadata=kernel), path)
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
         page = browser.new_page(viewport={"width": 1366, "height": 768})
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
-        lab.open_notebook(page, served, "handles.ipynb")
+        lab.open_notebook(page, address, path.name)
+        if slow > 1:
+            page.context.new_cdp_session(page).send(
+                "Emulation.setCPUThrottlingRate", {"rate": slow}
+            )
         lab.run_panel(page)
-        ring, other = page.locator(".llmtrain-handle").all()
-        untouched = other.locator(".llmtrain-answer").inner_html()
+        yield page
+        assert not errors
 
-        first, second = ring.locator(".noUi-handle").all()
+
+RING = 'from llmtrain_course import handle\nring = handle("ring")\nring'
+PRICE = 'from llmtrain_course import handle\nprice = handle("size_price")\nprice'
+
+
+def test_a_handle_is_moved_by_keyboard_and_played(tmp_path: Path) -> None:
+    """Beside its picture in a wide window, above it in a narrow one; no other follows."""
+    with notebook_of(tmp_path, RING, 'handle("ring")') as page:
+        expect(page.locator(".live-handle.live-on")).to_have_count(2)
+        ring, other = page.locator(".live-handle").all()
+        untouched = other.locator(".live-answer").inner_html()
+
+        first, second = ring.locator("input[type=range]").all()
         first.focus()
         page.keyboard.press("ArrowRight")
         expect(ring.get_by_text("turn 3 of 30")).to_be_visible(timeout=20_000)
@@ -256,19 +271,108 @@ def test_a_handle_is_moved_by_keyboard_and_played(tmp_path: Path) -> None:
         )
         expect(ring.get_by_role("button", name="Play")).to_be_visible(timeout=20_000)
 
-        assert other.locator(".llmtrain-answer").inner_html() == untouched
+        assert other.locator(".live-answer").inner_html() == untouched
         assert beside(ring)
         assert ring.bounding_box()["height"] < 600  # picture and controls in one window
         page.set_viewport_size({"width": 800, "height": 768})
-        page.wait_for_function("() => document.querySelector('.llmtrain-handle').clientWidth < 700")
+        page.wait_for_function("() => document.querySelector('.live-handle').clientWidth < 700")
         assert not beside(ring)
         assert ring.bounding_box()["height"] < 660
-        assert not errors
+
+
+def test_a_mark_is_dragged_and_a_second_view_follows(tmp_path: Path) -> None:
+    """And after the page is loaded again the kernel's state is still there."""
+    with notebook_of(tmp_path, PRICE, "price") as page:
+        expect(page.locator(".live-handle.live-on")).to_have_count(2)
+        one, two = page.locator(".live-handle").all()
+        field, same = (view.get_by_label("Size", exact=True) for view in (one, two))
+        expect(field).to_have_value("1")
+        mark = one.locator("[data-moves]").first.bounding_box()
+        x, y = mark["x"] + mark["width"] / 2, mark["y"] + mark["height"] / 2
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x - 120, y, steps=5)
+        page.mouse.up()
+        expect(field).not_to_have_value("1", timeout=20_000)
+        dragged = field.input_value()
+        assert float(dragged) < 1
+        expect(same).to_have_value(dragged)
+        page.keyboard.press("Control+s")
+        page.wait_for_timeout(1500)
+        page.reload()
+        lab.wait_until_idle(page)
+        again = page.locator(".live-handle.live-on").first.get_by_label("Size", exact=True)
+        expect(again).to_have_value(dragged, timeout=20_000)
+        page.locator(".live-handle input[type=range]").first.focus()
+        page.keyboard.press("ArrowRight")
+        expect(again).not_to_have_value(dragged, timeout=20_000)
+
+
+def test_keys_in_a_face_are_the_faces_and_with_ctrl_they_are_labs(tmp_path: Path) -> None:
+    """A letter in a list adds no cell; what's saved has no widget's state."""
+    with notebook_of(
+        tmp_path, "from llmtrain_course.panels import plan_panel\nplan_panel()"
+    ) as page:
+        panel = page.locator(PANEL)
+        for place in ("select", "input[type=range]", "button"):
+            panel.locator(place).first.focus()
+            for key in "abxdd":
+                page.keyboard.press(key)
+        page.wait_for_timeout(500)
+        assert page.locator(".jp-Cell").count() == 1
+        panel.locator("input[type=range]").first.focus()
+        page.keyboard.press("Control+s")
+        page.wait_for_timeout(1500)
+        notebook = nbformat.read(tmp_path / "lab" / "notebooks" / "faces.ipynb", 4)
+        assert "widgets" not in notebook.metadata
+        [output] = notebook.cells[0].outputs
+        assert "<img" in output.data["text/html"]
+
+
+def test_who_moves_a_face_without_a_kernel_is_told(tmp_path: Path) -> None:
+    with notebook_of(tmp_path, PRICE) as page:
+        page.locator(".lm-MenuBar-itemLabel", has_text="Kernel").click()
+        page.locator(".lm-Menu-itemLabel:text-is('Restart Kernel…')").click()
+        page.locator(".jp-Dialog button:has-text('Restart')").click()
+        page.wait_for_timeout(3000)
+        page.locator(".live-handle input[type=range]").first.focus()
+        page.keyboard.press("ArrowRight")
+        status = page.locator(".live-handle .live-status")
+        expect(status).to_contain_text("run this cell again", timeout=20_000)
+        expect(page.locator(".live-handle .live-answer svg")).to_be_visible()
+
+
+def test_every_face_moves_in_a_browser_that_is_twenty_times_slower(tmp_path: Path) -> None:
+    """anywidget drops all messages of a face that takes over two seconds to start."""
+    names = [*HANDLES][::5]
+    cells = [f'from llmtrain_course import handle\nhandle("{name}")' for name in names]
+    with notebook_of(tmp_path, *cells, slow=20) as page:
+        faces = page.locator(".live-handle.live-on")
+        expect(faces).to_have_count(len(names), timeout=120_000)
+        for face in faces.all():
+            before = face.locator(".live-answer").inner_html()
+            control = face.locator("input[type=range], select, input[type=checkbox]").first
+            kind = control.evaluate("one => one.type")
+            if kind == "range":
+                place, last = int(control.input_value()), int(control.get_attribute("max") or 0)
+                control.fill(str(place + 1 if place < last else place - 1))
+            elif kind == "checkbox":
+                control.click()
+            else:
+                control.select_option(
+                    index=1 if control.evaluate("it => it.selectedIndex") == 0 else 0
+                )
+            page.wait_for_function(
+                "([face, before]) => face.querySelector('.live-answer').innerHTML !== before",
+                arg=[face.element_handle(), before],
+                timeout=60_000,
+            )
 
 
 def beside(panel: lab.Locator) -> bool:
     """Whether a panel's controls stand beside its picture."""
-    controls, picture = panel.locator(".noUi-handle").first, panel.locator("svg").first
+    controls = panel.locator("input[type=range]").first
+    picture = panel.locator(".live-answer svg").first
     return controls.bounding_box()["x"] + 20 < picture.bounding_box()["x"]
 
 
@@ -277,7 +381,7 @@ def _refused(word: str, values: Values) -> bool:
 
 
 def answer(page: lab.Page) -> str:
-    return page.locator(f"{PANEL} .llmtrain-answer").inner_html()
+    return page.locator(f"{PANEL} .live-answer").inner_html()
 
 
 def picture(place: lab.Locator | lab.Page, request: pytest.FixtureRequest, kind: str) -> None:

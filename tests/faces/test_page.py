@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ import pytest
 
 from llmtrain_course import cells, page
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
+from llmtrain_course.kit.panel import pace
 from llmtrain_course.kit.state import State
-from llmtrain_course.panels import HANDLES, PANELS, handle, in_notebook
+from llmtrain_course.panels import HANDLES, PANELS
 from tests.faces.kernel import restart
 from tests.faces.svg import pictures
 from tools.notebooks import chapters
@@ -48,56 +49,70 @@ def test_a_panel_outlives_any_text_in_a_field_or_a_link(text: str) -> None:
 
 
 @every_panel
-def test_page_and_notebook_show_the_same(word: str) -> None:
-    """After each of the same deeds: fields, picture, refusal, offers, advice."""
-    notebook, page_state = in_notebook(word), opened(word)
-    agree(notebook, page_state)
+def test_a_page_shows_what_its_state_says_after_each_deed(word: str) -> None:
+    """Fields, picture, refusal, offers, advice."""
+    state, answer = State(PANELS[word]), opened(word)
+    agree(state, answer)
     for name, control in PANELS[word].controls.items():
         if control.kind != "number":
             continue
         if control.stops:
-            page_state = act(word, "slide", name, len(control.stops) - 1)
-            notebook.controls[name].slider.value = len(control.stops) - 1
-            agree(notebook, page_state)
+            state.write(name, control.stops[-1])
+            agree(state, act(word, "slide", name, len(control.stops) - 1))
         for written in ("97", "a lot", "1e300"):
-            page_state = act(word, "write", name, written)
-            notebook.controls[name].input.value = written
-            agree(notebook, page_state)
-        if page_state["set_all"]:
-            page_state = act(word, "set_all", 0)
-            notebook.offers.children[0].click()
-            agree(notebook, page_state)
-        page_state = act(word, "reset")
-        notebook.reset.click()
-        agree(notebook, page_state)
-    for preset in PANELS[word].presets:
-        page_state = act(word, "choose", preset)
-        notebook.set(**PANELS[word].presets[preset])
-        agree(notebook, page_state)
-        if page_state["take"]:
-            page_state = act(word, "take", 0)
-            notebook.advice.children[0].click()
-            agree(notebook, page_state)
+            state.write(name, written)
+            answer = act(word, "write", name, written)
+            agree(state, answer)
+        if answer["set_all"]:
+            state.set_all(**state.offers[0][1])
+            agree(state, act(word, "set_all", 0))
+        state.reset()
+        agree(state, act(word, "reset"))
+    for preset, values in PANELS[word].presets.items():
+        state.set(**values)
+        answer = act(word, "choose", preset)
+        agree(state, answer)
+        if answer["take"]:
+            state.take(**state.advice[0][1])
+            agree(state, act(word, "take", 0))
 
 
 @pytest.mark.parametrize("name", HANDLES)
-def test_page_and_notebook_show_the_same_of_a_handle(name: str) -> None:
-    """At every stop, and after what cannot be read; nothing of it stands in the address."""
-    small, page_state = handle(name), opened(f"handle:{name}")
-    layout = page_state["layout"]
-    assert (layout["presets"], layout["small"]) == ([], True)
-    agree(small, page_state)
+def test_a_page_shows_what_a_handles_state_says_at_every_stop(name: str) -> None:
+    """And after what can't be read; nothing of it is in the address."""
+    state, answer = State(HANDLES[name]), opened(f"handle:{name}")
+    assert (answer["layout"]["presets"], answer["layout"]["small"]) == ([], True)
     for key, control in HANDLES[name].controls.items():
-        assert layout["controls"][key]["play"] == control.play
-        for place in range(small.controls[key].slider.max + 1 if control.stops else 0):
-            page_state = act(f"handle:{name}", "slide", key, place)
-            small.controls[key].slider.value = place
-            agree(small, page_state)
+        assert answer["layout"]["controls"][key]["play"] == control.play
+        for place, stop in enumerate(control.stops):
+            state.write(key, stop)
+            agree(state, act(f"handle:{name}", "slide", key, place))
         others = control.options or (False, True)
         for written in ("5", "a lot", "1e300") if control.stops else others:
-            page_state = act(f"handle:{name}", "write", key, written)
-            small.controls[key].input.value = written
-            agree(small, page_state)
+            state.write(key, written)
+            agree(state, act(f"handle:{name}", "write", key, written))
+
+
+def agree(state: State, answer: dict[str, Any]) -> None:
+    panel, setting = state.panel, state.panel.setting(state.values)
+    assert (answer["html"], answer["old"], answer["preset"]) == (
+        state.html,
+        state.old,
+        state.preset,
+    )
+    assert bool(answer["status"]) == bool(state.problem)
+    assert escape(state.problem) in answer["status"]
+    assert answer["set_all"] == [label for label, _ in state.offers]
+    assert answer["take"] == [label for label, _ in state.advice]
+    assert {*answer["fields"]} == {*panel.controls} - {*state.problems}
+    for name, field in answer["fields"].items():
+        control = panel.controls[name]
+        expected = control.field_state(state.values[name], setting)
+        assert str(field["text"]) == str(expected.text)
+        assert field["shown"] == (name in panel.visible_controls(state.values))
+        if expected.place is not None:
+            assert (field["stop"], field["last"]) == (str(expected.place), expected.last)
+            assert field["pace"] == pace(expected.last) <= 700
 
 
 def test_a_page_may_have_a_handle_twice_and_each_has_its_own_state() -> None:
@@ -108,27 +123,6 @@ def test_a_page_may_have_a_handle_twice_and_each_has_its_own_state() -> None:
     assert act("two", "slide", "turn", 4)["fields"]["gpus"]["text"] == "8"
     with pytest.raises(ValueError, match="word='handle:rings' is unknown, did you mean"):
         page.opened("handle:rings")
-
-
-def agree(notebook: Any, page_state: dict[str, Any]) -> None:
-    assert page_state["html"] == notebook.html
-    assert f'<div role="status">{page_state["status"]}</div>' in (
-        notebook.status.value or '<div role="status"></div>'
-    )
-    assert page_state["old"] == ("llmtrain-old" in notebook.output._dom_classes)
-    assert page_state["preset"] == notebook.preset.value
-    offers = [button.description for button in notebook.offers.children]
-    advice = [button.description for button in notebook.advice.children]
-    assert (page_state["set_all"], page_state["take"]) == (offers, advice)
-    for name, field in page_state["fields"].items():
-        widget = notebook.controls[name]
-        assert str(field["text"]) == str(widget.input.value)
-        layout = widget.box.layout
-        assert field["shown"] == (layout.display != "none" and layout.visibility != "hidden")
-        if "stop" in field:
-            assert field["stop"] == str(widget.slider.value)
-            assert field["last"] == widget.slider.max
-            assert not widget.play or field["pace"] == widget.play.interval
 
 
 @every_panel

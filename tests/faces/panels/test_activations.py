@@ -53,9 +53,9 @@ def test_each_panel_still_says_something_else() -> None:
 )
 def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
     panel = activations_panel()
-    before = panel.html + panel.status.value
-    panel.controls[control].value = value
-    html = panel.status.value + panel.html
+    before = panel.html + panel.answer["status"]
+    panel.act("write", control, value)
+    html = panel.answer["status"] + panel.html
     assert html != before
     assert re.search(text, html)
 

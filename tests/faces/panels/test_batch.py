@@ -33,8 +33,8 @@ from tests.faces.svg import pictures
 def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
     panel = batch_panel()
     assert "<b>65.5 thousand tokens</b> a step: 16 sequences" in panel.html
-    panel.controls[control].value = value
-    assert text in panel.status.value + panel.html
+    panel.act("write", control, value)
+    assert text in panel.answer["status"] + panel.html
 
 
 @pytest.mark.parametrize("name", PANELS["batch"].presets)
@@ -57,9 +57,9 @@ def test_what_does_not_divide_is_drawn_and_no_older_preset() -> None:
     assert sum(x.words.endswith(": left over") for x in grid.of_kind("rect")) == 4
     assert "100 GPUs = TP 8 × PP 1 × DP 12 + 4 left over" in panel.html
     assert "A1" in panel.html
-    panel.controls["num_gpus"].value = 104
+    panel.act("write", "num_gpus", 104)
     assert "from 13 replicas" in panel.html
-    assert panel.status.value == ""
+    assert panel.answer["status"] == ""
 
 
 def test_the_405b_says_that_its_waiting_is_of_a_plain_schedule() -> None:

@@ -15,8 +15,8 @@ import pytest
 from llmtrain_course import panels
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.panel import Control, Panel
-from llmtrain_course.kit.state import State
-from llmtrain_course.kit.widget import OWN, NotebookPanel
+from llmtrain_course.kit.state import OWN, State
+from llmtrain_course.kit.widget import NotebookPanel
 from llmtrain_course.panels import HANDLES, PANELS, in_notebook
 from llmtrain_helpers import units
 from tests.panel_code import code_of, value_of
@@ -314,45 +314,52 @@ GPUS = Control("GPUs", "All of them.", most=10**6, stops=(8, 16, 32))
 
 def test_a_slider_moves_the_field_and_redraws() -> None:
     panel = made(num_gpus=GPUS)
-    field = panel.controls["num_gpus"]
-    field.slider.value = 1
-    assert (field.value, field.input.value, field.echo.value) == (16, "16", "")
+    panel.act("slide", "num_gpus", 1)
+    field = panel.answer["fields"]["num_gpus"]
+    assert (panel.values(), field["text"], field["echo"]) == ({"num_gpus": 16}, "16", "")
     assert panel.html == "<b>{'num_gpus': 16}</b> before {'num_gpus': 8}"
-    assert panel.preset.value == OWN
-    panel.reset.click()
+    assert panel.state.preset == OWN
+    panel.act("reset")
     assert panel.values() == {"num_gpus": 8}
-    assert panel.preset.value == "first"
+    assert panel.state.preset == "first"
 
 
 def test_what_is_typed_stays_as_it_is_and_the_slider_goes_near() -> None:
     panel = made(num_gpus=GPUS)
-    field = panel.controls["num_gpus"]
-    field.input.value = "1k"
-    assert field.value == 1000
-    assert field.input.value == "1,000"
-    assert field.slider.value == 2
+    panel.act("write", "num_gpus", "1k")
+    field = panel.answer["fields"]["num_gpus"]
+    assert (panel.values(), field["text"], field["stop"]) == ({"num_gpus": 1000}, "1,000", "2")
     assert "1000" in panel.html
+
+
+def test_arriving_at_a_preset_by_hand_keeps_the_comparison() -> None:
+    panel = made(num_gpus=GPUS)
+    panel.act("slide", "num_gpus", 2)
+    assert panel.state.preset == "a"
+    assert panel.html == "<b>{'num_gpus': 32}</b> before {'num_gpus': 8}"
 
 
 def test_reset_goes_back_to_the_preset_that_was_chosen() -> None:
     panel = in_notebook("measure")
-    panel.reset.click()
-    assert panel.preset.value == "A small micro-batch"
-    panel.preset.value = "A slow link"
-    panel.controls["accumulation"].value = 8
-    assert panel.preset.value == OWN
-    panel.reset.click()
-    assert panel.preset.value == "A slow link"
+    panel.act("reset")
+    assert panel.state.preset == "A small micro-batch"
+    panel.act("choose", "A slow link")
+    panel.act("write", "accumulation", 8)
+    assert panel.state.preset == OWN
+    panel.act("reset")
+    assert panel.state.preset == "A slow link"
     assert "dashed" not in panel.html
 
 
 def test_that_controls_were_changed_is_said_while_it_is_so_and_is_no_choice() -> None:
     panel = made(num_gpus=GPUS)
-    assert panel.preset.options == ("first", "a", "b")
-    panel.controls["num_gpus"].value = 16
-    assert (panel.preset.value, panel.preset.options[-1]) == ("changed by you", "changed by you")
-    panel.preset.value = "a"
-    assert (panel.values(), panel.preset.options) == ({"num_gpus": 32}, ("first", "a", "b"))
+    assert panel.about["presets"] == ["first", "a", "b", OWN]
+    panel.act("write", "num_gpus", 16)
+    assert panel.answer["preset"] == OWN == "changed by you"
+    panel.act("choose", "a")
+    assert (panel.values(), panel.answer["preset"]) == ({"num_gpus": 32}, "a")
+    with pytest.raises(ValueError, match="preset='changed by you' is unknown"):
+        panel.act("choose", OWN)
 
 
 def test_mending_a_refusal_keeps_the_comparison() -> None:
@@ -368,17 +375,17 @@ def test_mending_a_refusal_keeps_the_comparison() -> None:
 
 def test_what_cannot_be_read_is_told_and_stays_as_it_was() -> None:
     panel = made(num_gpus=GPUS)
-    field, before = panel.controls["num_gpus"], panel.html
-    field.input.value = "a lot"
-    assert "GPUs: &#x27;a lot&#x27; is no number" in panel.status.value
-    assert "It stays 8." in panel.status.value
-    assert 'role="status"' in panel.status.value
+    before = panel.html
+    panel.act("write", "num_gpus", "a lot")
+    assert "GPUs: &#x27;a lot&#x27; is no number" in panel.answer["status"]
+    assert "It stays 8." in panel.answer["status"]
     assert panel.html == before
-    assert "llmtrain-old" not in panel.output._dom_classes
-    assert field.value == 8
-    field.input.value = "16"
-    assert panel.status.value == ""
-    assert "llmtrain-old" not in panel.output._dom_classes
+    assert not panel.state.old
+    assert panel.values() == {"num_gpus": 8}
+    assert panel.answer["unread"] == ["num_gpus"]  # what was written stays in its field
+    panel.act("write", "num_gpus", "16")
+    assert (panel.answer["status"], panel.answer["unread"]) == ("", [])
+    assert not panel.state.old
 
 
 def test_a_bad_field_does_not_stop_the_others() -> None:
@@ -413,13 +420,13 @@ def test_a_refusal_has_buttons_that_mend_it() -> None:
         return "a picture"
 
     panel = made(even, num_gpus=GPUS)
-    panel.controls["num_gpus"].input.value = "100"
-    assert "GPUs 100 is not divisible by 8." in panel.status.value
-    offered = [button.description for button in panel.offers.children]
+    panel.act("write", "num_gpus", "100")
+    assert "GPUs 100 is not divisible by 8." in panel.answer["status"]
+    offered = panel.answer["set_all"]
     assert offered == ["GPUs: 96", "GPUs: 104"]
-    panel.offers.children[0].click()
+    panel.act("set_all", 0)
     assert panel.values() == {"num_gpus": 96}
-    assert not panel.offers.children
+    assert not panel.answer["set_all"]
     assert panel.html == "a picture"
 
 
@@ -430,27 +437,25 @@ def test_advice_stands_behind_the_picture_and_keeps_what_was_before() -> None:
         return common.Answer(f"{n} before {before and before.num_gpus}", offers=offers)
 
     panel = made(fewer, num_gpus=GPUS)
-    assert not panel.advice.children
+    assert not panel.answer["take"]
     panel.set(num_gpus=16)
     assert panel.html == "16 before None"
-    [button] = panel.advice.children
-    assert button.description == "half: 8"
-    assert not panel.offers.children
-    button.click()
+    assert (panel.answer["take"], panel.answer["set_all"]) == (["half: 8"], [])
+    panel.act("take", 0)
     assert panel.html == "8 before 16"
-    assert not panel.advice.children
+    assert not panel.answer["take"]
     panel.set(num_gpus=16)
-    panel.controls["num_gpus"].input.value = "a lot"
-    assert len(panel.advice.children) == 1  # the picture is still that of 16
+    panel.act("write", "num_gpus", "a lot")
+    assert len(panel.answer["take"]) == 1  # the picture is still that of 16
     assert "<ol><li>half: 16</li></ol>" in panel.static_html()  # its last preset has 32
 
 
 def test_controls_that_do_not_apply_are_gone() -> None:
     other = Control("Other", "For many.", stops=(1, 2), applies=lambda x: x.num_gpus > 8)
     panel = made(num_gpus=GPUS, other=other)
-    assert panel.controls["other"].box.layout.display == "none"
-    panel.controls["num_gpus"].value = 16
-    assert panel.controls["other"].box.layout.display is None
+    assert not panel.answer["fields"]["other"]["shown"]
+    panel.act("write", "num_gpus", 16)
+    assert panel.answer["fields"]["other"]["shown"]
 
 
 @every_panel
@@ -463,9 +468,8 @@ def test_the_notebook_shows_the_panel_and_leaves_it_for_a_page(word: str) -> Non
     assert data["text/plain"] == f"Panel: {PANELS[word].title}"
     assert data["text/html"] == PANELS[word].static_html()
     for name, preset in panel.presets.items():
-        panel.preset.value = name
+        panel.act("choose", name)
         assert panel.values() == dict(preset)
-    assert all(field.input.tooltip for field in panel.controls.values())
 
 
 # --- tables

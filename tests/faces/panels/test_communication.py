@@ -34,8 +34,8 @@ PLAN = plan_run(LLAMA, published.accelerator("H100"), 64, 1e12, 256, **SPLIT)
 def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
     panel = communication_panel()
     assert "A step takes <b>46 s</b>, <b>31 %</b> of it sending" in panel.html
-    panel.controls[control].value = units.read(value) if value == "4k" else value
-    assert text in panel.status.value + panel.html
+    panel.act("write", control, units.read(value) if value == "4k" else value)
+    assert text in panel.answer["status"] + panel.html
 
 
 def test_experts_pieces_and_gradients_are_asked_for_where_there_are_any() -> None:

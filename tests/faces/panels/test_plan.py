@@ -18,11 +18,11 @@ from tests.plan.cases import H100, plan_of
 
 
 def text_of(panel) -> str:
-    return unescape(panel.status.value + panel.html)
+    return unescape(panel.answer["status"] + panel.html)
 
 
 def offers_of(panel) -> list[str]:
-    return [button.description for button in panel.advice.children]
+    return panel.answer["take"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
     panel = plan_panel()
     before = text_of(panel)
     assert "26.4 days" in before
-    panel.controls[control].value = value
+    panel.act("write", control, value)
     assert text_of(panel) != before
     assert text in text_of(panel)
 
@@ -68,25 +68,25 @@ def test_the_panel_plans_a_model_of_ones_own(tmp_path) -> None:
     path = tmp_path / "config.json"
     path.write_text('{"model_type": "llama", "num_hidden_layers": 16}', "utf-8")
     panel = plan_panel()
-    panel.controls["config"].value = str(path)
+    panel.act("write", "config", str(path))
     assert "3,500,281,856" in text_of(panel)
     assert f"read_config({str(path)!r}" in text_of(panel)
 
 
 def test_the_panel_escapes_what_is_typed() -> None:
     panel = plan_panel()
-    panel.controls["config"].value = "<img src=x>"
-    assert "<img" not in panel.status.value + panel.html
+    panel.act("write", "config", "<img src=x>")
+    assert "<img" not in panel.answer["status"] + panel.html
 
 
 def test_the_panels_advice_is_taken_by_a_click_and_held_against_before() -> None:
     panel = plan_panel()
-    panel.preset.value = "70B on 8 H100"
-    [offer] = panel.advice.children
-    assert offer.description.startswith("ZeRO stage 3 and GPUs 16: saves 69.5 GB")
-    assert "sends 6.77 TB more a step, takes 2,400 days" in offer.description
+    panel.act("choose", "70B on 8 H100")
+    [offer] = panel.answer["take"]
+    assert offer.startswith("ZeRO stage 3 and GPUs 16: saves 69.5 GB")
+    assert "sends 6.77 TB more a step, takes 2,400 days" in offer
     assert "at the lowest price. Then it fits:" in text_of(panel)
-    offer.click()
+    panel.act("take", 0)
     assert (panel.values()["num_gpus"], panel.values()["zero_stage"]) == (16, 3)
     assert "<b>fits</b>," in text_of(panel)
     assert "(dashed: 4,800 days)" in text_of(panel)
@@ -101,7 +101,7 @@ def test_the_panel_prices_what_it_advises() -> None:
     assert "% GPU-hours, sends" in first
     assert re.match(r"Micro-batch 1: saves \d+ GB .* \+0.329 % GPU-hours, sends", second)
     assert "each takes those before it, too. Then it fits" in text_of(panel)
-    panel.advice.children[1].click()  # both changes
+    panel.act("take", 1)  # both changes
     values = panel.values()
     assert (values["zero_stage"], values["micro_batch_size"]) == (2, 1)
     panel.set(num_gpus=8)
@@ -119,15 +119,15 @@ def test_advice_is_there_too_where_it_is_tight_or_late() -> None:
     assert tokens == "Tokens 760B: in time, 95 for each parameter"
     assert gpus == "GPUs 128: 20 days, the same GPU-hours if the network keeps up"
     assert "It fits. To end in time:" in text_of(panel)
-    panel.advice.children[0].click()
+    panel.act("take", 0)
     assert panel.values()["tokens"] == 76 * 10**10
     assert "30 days: in time" in text_of(panel)
     assert offers_of(panel) == []
     assert "It fits, and there is time: no advice." in text_of(panel)
-    panel.preset.value = "A 7B, not all sharded"
+    panel.act("choose", "A 7B, not all sharded")
     assert "<b>tight</b>, with 3.82 GB free, where 5.10 GB should stay so." in text_of(panel)
     assert offers_of(panel)[0].startswith("ZeRO stage 2: saves 13.6 GB")
-    panel.preset.value = "8B on 64 H100"
+    panel.act("choose", "8B on 64 H100")
     panel.set(tokens=10**16)
     assert offers_of(panel)[0].startswith("Tokens 760B: in time")
     assert len(offers_of(panel)) == 1  # no number of GPUs is offered that is not enough

@@ -84,5 +84,5 @@ def test_every_stop_and_every_chip_can_be_drawn() -> None:
 
 def test_the_notebooks_panel_begins_with_the_default() -> None:
     panel = start_here_panel()
-    assert panel.preset.value == "Eight A100 for a month"
+    assert panel.state.preset == "Eight A100 for a month"
     assert "47 billion tokens" in panel.html
