@@ -184,7 +184,7 @@ class Needs:
         ways = layout.tensor_parallel * layout.pipeline_parallel * self.run.context_parallel
         several = self.run.global_batch_size * ways > self.run.num_gpus * b
         bounds = [self.states[_of_states(layout)]]
-        for other in self.similar[_of_one(layout)]:
+        for other in self.similar[layout._replace(micro_batch_size=1)]:
             if b < other.run.micro_batch_size:
                 share = b / other.run.micro_batch_size
                 bounds.append(other.states + share * (other.needed - other.states))
@@ -197,7 +197,7 @@ class Needs:
         if layout not in self.counted:
             self.counted[layout] = counted = self._count(layout)
             if counted is not None:
-                self.similar[_of_one(layout)].append(counted)
+                self.similar[layout._replace(micro_batch_size=1)].append(counted)
                 self.states[_of_states(layout)] = counted.states
         counted = self.counted[layout]
         return math.inf if counted is None else counted.needed
@@ -217,11 +217,6 @@ class Needs:
         memory, reserve = memory_per_gpu(run), reserve_bytes(run)
         states = memory.weights + memory.main_weights + memory.optimizer
         return Counted(run, memory, float(states + reserve), float(memory.total + reserve))
-
-
-def _of_one(layout: Layout) -> Layout:
-    """A layout with one sequence at once."""
-    return layout._replace(micro_batch_size=1)
 
 
 def _of_states(layout: Layout) -> Layout:
