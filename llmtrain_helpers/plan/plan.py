@@ -28,13 +28,7 @@ from llmtrain_helpers.checks import (
 )
 from llmtrain_helpers.communication import Traffic, step_traffic
 from llmtrain_helpers.deprecated import OldName
-from llmtrain_helpers.duration import (
-    energy,
-    gpu_hours,
-    iterations,
-    tokens_in_time,
-    training_interval,
-)
+from llmtrain_helpers.duration import energy, gpu_hours, iterations, tokens_in_time
 from llmtrain_helpers.finetune import RECOMPUTED, tuned_flops
 from llmtrain_helpers.flops import EveryRecompute, FlopCount, count_flops
 from llmtrain_helpers.memory import Memory
@@ -259,17 +253,6 @@ class Plan:
             return False
         share = self.flops.total / self.seconds_per_iteration.likely
         return anywhere(share / (self.split.num_gpus * self.run.peak) > most)
-
-    @property
-    def rough(self) -> Interval:
-        """Seconds by 6TP/(nX) and the shares of whole published runs, stops in them.
-
-        What chapters 00, 03 and 10 say where no split is known yet.
-        """
-        if self.run.tuning is not None:  # no run of 6TP, and others' are its kind's own
-            return self.seconds
-        size = self.run.tokens, self.parameters.active
-        return training_interval(*size, self.split.num_gpus, self.run.peak)
 
     @property
     def throughput(self) -> Result:

@@ -15,7 +15,7 @@ from llmtrain_course.plan.formulas import rounded_down, share_of_peak
 from llmtrain_course.plan.handles import Setting, plan_of_month, planned
 from llmtrain_course.plan.pictures import answers
 from llmtrain_helpers import advise, plan_run, published, units
-from llmtrain_helpers.duration import UTILIZATIONS
+from llmtrain_helpers.duration import UTILIZATIONS, training_interval
 from llmtrain_helpers.plan.memory import RESERVES
 from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.results import Interval
@@ -180,7 +180,9 @@ def test_the_slow_end_is_less_than_the_slowest_step_with_the_worst_overhead() ->
 
 def test_what_the_page_says_of_03s_promise() -> None:
     """25 % of the peak for the same run, beside the plan's own slow end."""
-    rough = plan_of(accelerator=H100, zero_stage=3).rough.times(1 / units.DAY)
+    plan = plan_of(accelerator=H100, zero_stage=3)
+    size = plan.run.tokens, plan.parameters.active, plan.split.num_gpus, plan.run.peak
+    rough = training_interval(*size).times(1 / units.DAY)
     assert UTILIZATIONS[0] == 0.25
     sentence = f"25 % of the peak, read off whole runs, which would be {rough.greatest:.0f} days"
     assert sentence in words("08_plan")
