@@ -90,13 +90,51 @@ def with_handles(page: Page, address: str, *names: str) -> Locator:
 def test_a_handle_moves_at_once_and_without_python(page: Page, address: str) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    handles = with_handles(page, address, "ring", "attention_square")
+    handles = with_handles(page, address, "ring", "attention_square", "gpus_and_days")
     expect(handles.nth(0).locator("svg:visible")).to_have_count(1)
     handles.nth(0).get_by_label("Turn, slider").press("ArrowRight")
     expect(handles.nth(0).get_by_text("turn 4 of 14")).to_be_visible()
     handles.nth(1).get_by_label("Causal: no token looks ahead").check()
     expect(handles.nth(1).get_by_text("136 of 256 pairs")).to_be_visible()
+    field = handles.nth(2).get_by_label("GPUs", exact=True)
+    field.fill("4096")  # a stop, which is written 4,096
+    field.press("Tab")
+    expect(handles.nth(2).locator("p b", has_text="17.5 days")).to_be_visible()
+    expect(field).to_have_value("4,096")
     assert not [url for url in asked if "pyodide" in url]
+
+
+HEIGHTS = """async ([live, most]) => {
+    const heights = [];
+    for (const slider of live.querySelectorAll("input[type=range]")) {
+        const [first, last] = [Number(slider.value), Number(slider.max)];
+        const step = Math.max(1, Math.floor(last / most));
+        for (let stop = 0; stop <= last; stop += step) {
+            slider.value = stop;
+            slider.dispatchEvent(new Event("input"));
+            while (live.classList.contains("live-busy")) await new Promise(requestAnimationFrame);
+            heights.push(live.getBoundingClientRect().height);
+        }
+        slider.value = first;
+        slider.dispatchEvent(new Event("input"));
+        while (live.classList.contains("live-busy")) await new Promise(requestAnimationFrame);
+    }
+    return heights;
+}"""
+
+
+def test_nothing_below_a_handle_moves_while_its_sliders_do(page: Page, address: str) -> None:
+    """On a phone: its picture keeps its canvas, and there's room for its longest sentence."""
+    page.set_viewport_size(TELEPHONE)
+    jumps = {}
+    for live, name in zip(with_handles(page, address, *HANDLES).all(), HANDLES, strict=True):
+        live.scroll_into_view_if_needed()
+        expect(live.locator(".live-answer[data-longest]")).to_have_count(1)
+        page.wait_for_timeout(100)  # its pictures have come, and with them its longest sentence
+        if heights := page.evaluate(HEIGHTS, [live.element_handle(), 5]):
+            jumps[name] = max(heights) - min(heights)
+    assert len(jumps) > 40
+    assert {name: by for name, by in jumps.items() if by > 1} == {}
 
 
 def test_each_handle_has_a_state_of_its_own_and_leaves_the_address_alone(
@@ -248,18 +286,9 @@ def test_on_a_telephone_picture_and_slider_are_seen_together(
 
 
 DRAGGED = {
-    "gpus_and_days": "num_gpus",
-    "promise": "percent",
-    "batch_cost": "batch",
-    "stalled_sum": "ones",
-    "step_memory": "moment",
-    "four_gpus": "now",
-    "message": "size",
-    "failure": "lost",
-    "save_interval": "minutes",
-    "loss_terms": "size",
-    "size_price": "share",
-    "one_step": "moment",
+    name: control
+    for name, handle in HANDLES.items()
+    for control in re.findall(r'data-moves="(\w+)"', handle.answer(handle.default).html)
 }
 """The handles in whose pictures one drags a mark, and the control that it moves."""
 
@@ -295,16 +324,6 @@ def drawn_at(live: Locator, slider: Locator, stop: int) -> tuple[float, float]:
     slider.fill(str(stop))
     expect(live).not_to_have_class(re.compile("live-busy"))
     return middle(live.locator("[data-moves]:visible").first)
-
-
-def test_every_mark_names_a_control_of_its_handle() -> None:
-    moves = {
-        name: {*re.findall(r'data-moves="(\w+)"', handle.answer(handle.default).html)}
-        for name, handle in HANDLES.items()
-    }
-    assert {name: controls for name, controls in moves.items() if controls} == {
-        name: {control} for name, control in DRAGGED.items()
-    }
 
 
 def test_a_finger_drags_a_mark_and_the_page_stays(browser: Browser, address: str) -> None:

@@ -17,8 +17,8 @@ IMPORTED = re.compile(r'^import \{ (.*?) \} from "\./(\w+)\.js";$', re.M)
 
 DRAGGED = {
     name: control
-    for name, handle in HANDLES.items()
-    for control in {*re.findall(r'data-moves="(\w+)"', handle.render())}
+    for name, it in HANDLES.items()
+    for control in {*re.findall(r'data-moves="(\w+)"', it.render())}
 }
 """The handles in whose pictures somebody drags a mark, and the control that it moves."""
 
@@ -101,6 +101,12 @@ def test_what_cannot_be_done_is_replied_and_nothing_changes(
     assert reply["id"] == "view-1"
     assert problem in reply["error"]
     assert front.panel.answer == before
+
+
+def test_readers_drag_a_dozen_handles_and_each_mark_names_a_control_of_its_own() -> None:
+    assert len(DRAGGED) >= 12
+    for name, it in HANDLES.items():
+        assert {*re.findall(r'data-moves="(\w+)"', it.render())} <= {*it.controls}, name
 
 
 @pytest.mark.parametrize(("name", "control"), DRAGGED.items())
