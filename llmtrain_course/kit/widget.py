@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import anywidget
 import traitlets
@@ -44,8 +45,13 @@ class NotebookPanel(anywidget.AnyWidget):
 
     def __init__(self, panel: Panel) -> None:
         self.panel, self.state = panel, State(panel)
-        super().__init__(about=protocol.layout(panel), answer=protocol.view(self.state))
-        self.address = self.model_id
+        address = uuid4().hex  # from the first message on: a later one may be lost
+        super().__init__(
+            model_id=address,
+            address=address,
+            about=protocol.layout(panel),
+            answer=protocol.view(self.state),
+        )
         self.on_msg(self._receive)
 
     def act(self, *deed: Any) -> None:

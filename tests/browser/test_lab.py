@@ -228,8 +228,11 @@ def notebook_of(folder: Path, *sources: str, slow: float = 1) -> Iterator[lab.Pa
             )
         lab.run_panel(page)
         yield page
-        assert not errors
+        assert not [error for error in errors if LATE not in error]
 
+
+LATE = "[anywidget] Failed to initialize model"
+"""What anywidget says after two seconds, when its own way for messages ends."""
 
 RING = 'from llmtrain_course import handle\nring = handle("ring")\nring'
 PRICE = 'from llmtrain_course import handle\nprice = handle("size_price")\nprice'

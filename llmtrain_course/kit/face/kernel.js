@@ -73,6 +73,7 @@ function keepKeys(element) {
 }
 
 async function render({ model, el }) {
+  await takeMessages(model); // before anything can be asked
   const about = model.get("about");
   const kinds = about.small ? "live-panel live-handle" : "live-panel";
   const section = create("section", { className: kinds });
@@ -85,7 +86,6 @@ async function render({ model, el }) {
   face.tell(model.get("answer"));
   model.on("change:answer", () => source.answered(model.get("answer")));
   model.on("msg:custom", (reply) => source.replied(reply));
-  await takeMessages(model);
   let narrow = false;
   const seen = new ResizeObserver(([{ contentRect: { width } }]) => {
     if (!width || width < NARROW === narrow) return;
