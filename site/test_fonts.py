@@ -85,12 +85,12 @@ def test_a_page_that_is_not_there_looks_like_the_others(page: Page, address: str
     assert "Eight GPUs" in page.inner_text("h1")
 
 
-@pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("width", [390, 1366])
+@pytest.mark.parametrize("name", [*PAGES, "notebooks/start_here.html"])
+@pytest.mark.parametrize("width", [390, 1280, 1366])
 def test_nothing_moves_when_the_typefaces_come(
     page: Page, address: str, name: str, width: int
 ) -> None:
-    """They come half a second late, and hardly a line breaks anew."""
+    """They come half a second late, and no title breaks anew (at 1280 px 00's would)."""
     page.set_viewport_size({"width": width, "height": 768})
 
     def late(route: Route) -> None:
@@ -103,7 +103,7 @@ def test_nothing_moves_when_the_typefaces_come(
     page.wait_for_load_state("networkidle")
     page.evaluate("document.fonts.ready")
     painted(page)
-    assert page.evaluate("moved") < 0.03
+    assert page.evaluate("moved") < 0.01
 
 
 def test_a_chapters_head_has_the_picture_of_its_card() -> None:
