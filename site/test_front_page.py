@@ -156,7 +156,8 @@ def test_a_guess_names_the_model_it_asks_about_and_moves_no_slider(page: Page) -
 
 def test_the_line_rises_once_and_a_hand_stops_it(browser: Browser, address: str) -> None:
     page = browser.new_page(viewport={"width": 1366, "height": 768})
-    page.clock.install()
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)  # however slow the machine, it stands until the first look
     page.goto(f"{address}/index.html")
     tokens, line = page.locator("#tokens"), page.locator("#line")
     first = float(line.get_attribute("y1"))
