@@ -183,7 +183,9 @@ class Control:
             echo = f"of {self.write(end)}"
         on_slider = self.stops and (value or self.stops[0] <= 0)
         place = self.nearest_stop(value) if on_slider else None
-        return FieldState(text, "" if echo == f"= {text}" else echo, place, last)
+        unit_in_label = self.unit in self.label.lower().split()
+        repeats = echo == f"= {text}" or (unit_in_label and echo == f"= {text} {self.unit}")
+        return FieldState(text, "" if repeats else echo, place, last)
 
     @property
     def longest(self) -> int:
