@@ -294,7 +294,7 @@ def _timeline_of(passes: int) -> Timeline:
 def passes(passes: int = 1, previous: Any = None) -> Shown:
     """Memory through two steps whose sequences go through at once or one after another."""
     timeline = _timeline_of(passes)
-    before = (_timeline_of(previous.passes), 0) if previous else None
+    before = (_timeline_of(previous.passes if previous else passes), 0)
     caption = f"{units.plural(passes, 'pass')} of {units.plural(_BATCH // passes, 'sequence')}"
     peak = units.gigabytes(timeline.peak.total)
     picture = memory_of_steps(timeline, passes=passes, before=before)

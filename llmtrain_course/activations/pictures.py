@@ -123,10 +123,11 @@ def memory_of_steps(
     marks: list[Mark] = [*_stack(points, labels), *_over(points, memory), _NEXT_STEP]
     if memory:
         marks += _line_of(memory, chip)
-    if old and before:
+    if before:
         outline = [(x, sum(sizes.values())) for x, sizes in old]
-        marks.append(Path(outline, width=2, dash="6 4", name="dashed: the start"))
-        if before[1] != memory and before[1]:
+        start = Path(outline, width=2, dash="6 4", name="dashed: the start", hidden=not old)
+        marks.append(start)
+        if old and before[1] != memory and before[1]:
             marks.append(Rule(before[1], "y", dash="6 4"))
     when = f"(step {peak.step}, {MOMENTS[peak.mark]}): {units.gigabytes(peak.total)}"
     top = 1.24 * most
@@ -186,7 +187,7 @@ def _steps(timeline: Timeline, passes: int) -> Scale:
     if timeline.moments[-1].micro_batch == 1:
         forward, loss, backward = _ONE.values()
         names = {forward / 2: "forward", (forward + loss) / 2: "loss"}
-        names |= {(loss + backward) / 2: "backward\nstep {}", (backward + 1) / 2: "update"}
+        names |= {(loss + backward) / 2: "backward", (backward + 1) / 2: "update\nstep {}"}
     else:  # the first pass and the last one
         first, last = _TWO[0]["first layer"], _TWO[1]["first layer"]
         names = {first / 2: "pass 1"}
@@ -264,8 +265,9 @@ def _stack(points: Sequence[StepPoint], labels: Mapping[str, str]) -> Iterator[A
             middle = [(low + up) / 2 for low, up in zip(area.lower, area.upper, strict=True)]
             parts = [replace(area, upper=middle), replace(area, lower=middle)]
         empty = area.name == "main weights" and not any(layers[area.name])
+        name, longest = "" if empty else labels[area.name], f"{title} 88.8 GB"
         for part in parts:
-            yield replace(part, title=title, name="" if empty else labels[area.name], edge=True)
+            yield replace(part, title=title, name=name, longest=longest, edge=True)
 
 
 def _over(points: Sequence[StepPoint], memory: float) -> Iterator[Area]:

@@ -79,11 +79,12 @@ class Plane:
 class Mark:
     """Something on a plane. A `hidden` one isn't drawn, but the key keeps its place.
 
-    With a `name` it has an entry in the key.
+    With a `name` it has an entry in the key, with room for its `longest` in all settings.
     """
 
     name: str = field(default="", kw_only=True)
     hidden: bool = field(default=False, kw_only=True)
+    longest: str = field(default="", kw_only=True)
 
     def svg(self, plane: Plane) -> str:
         """Draw it."""
@@ -556,7 +557,7 @@ class Chart(Picture):
         svg += self._labels(plane, Box(plane.left, plane.top - 14, end, plane.bottom), level)
         if at_ends:
             svg += _line_ends(ends, plane)
-        swatches = [mark.swatch() for mark in self.marks if mark.name]
+        swatches = [m.swatch()._replace(longest=m.longest) for m in self.marks if m.name]
         if ends and not at_ends:
             swatches += [mark.swatch()._replace(label=", ".join(mark.end)) for mark in ends]
         drawn, bottom = key(swatches, left, bottom + 8, inner)

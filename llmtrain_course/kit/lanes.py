@@ -46,8 +46,9 @@ _EDGED = 4
 class Span:
     """A stretch of a lane from `start` to `end`, with a `label` in it, or the first that fits.
 
-    With a `name` it has an entry in the key. `previous` is a dashed outline of what was. An
-    `edge` keeps it apart from the next: a light line, or around a pale one its own colour. A
+    With a `name` it has an entry in the key, with room for its `longest` in all settings.
+    `previous` is a dashed outline of what was. An `edge` keeps it apart from the next: a light
+    line, or around a pale one its own colour. A
     `rise` below 1 is the share of the lane's height that it has, from below, so that it differs
     in more than its colour; a label that finds no room in it stands above it. A label in the
     page's own `ink`, as one on a hatched stretch needs, has a rim. `slants` are lines of that
@@ -73,6 +74,7 @@ class Span:
     slants: str = ""
     tight: bool = False
     lanes: int = 1
+    longest: str = ""
 
     def draw(
         self, left: float, right: float, top: float, height: float, uprights: Sequence[float] = ()
@@ -106,11 +108,12 @@ class Span:
 
     def swatch(self) -> Swatch:
         """A patch of it."""
+        drawn = patch(self.color, self.name, self.opacity, self.hidden, self.slants)
         if self.previous:
-            return Swatch(lambda x, y: ghost(x + 2, y, 14, 14), self.name, self.hidden)
-        if self.hatch or self.edge or self.rise < 1:
-            return Swatch(self._patch, self.name, self.hidden)
-        return patch(self.color, self.name, self.opacity, self.hidden, self.slants)
+            drawn = drawn._replace(draw=lambda x, y: ghost(x + 2, y, 14, 14))
+        elif self.hatch or self.edge or self.rise < 1:
+            drawn = drawn._replace(draw=self._patch)
+        return drawn._replace(longest=self.longest)
 
     def _edged(self) -> Style:
         """How it looks with its edge."""

@@ -115,12 +115,11 @@ def _spent(plan: Plan, axis: Scale) -> Iterator[Span]:
     if plan.measured:
         parts = [("steps", plan.days_of_steps.likely, 1.0), ("overhead", latest, 0.4)]
     else:
-        span = plan.days
-        parts = [("at least", span.least, 1.0), ("likely", span.likely, 0.62)]
-        parts.append(("at most", latest, 0.32))
-    for word, end, opacity in parts:
-        title, beyond = f"{word}: to {format_days(end)}", start >= axis.high
-        yield Span(start, end, BLUE, title=title, name=word, opacity=opacity, hidden=beyond)
+        parts = [("at least", plan.days.least, 1.0), ("likely", plan.days.likely, 0.62)]
+    for word, end, opacity in [*parts, ("at most", latest, 0.32)]:
+        title, hidden = f"{word}: to {format_days(end)}", start >= min(end, axis.high)
+        span = Span(start, end, BLUE, title=title, name=word, opacity=opacity, hidden=hidden)
+        yield replace(span, longest="overhead")
         start = end
 
 
