@@ -18,18 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.browser import lab
 from tools.notebooks import chapters
 
-AXE = Path(__file__).parents[1] / "site/node_modules/axe-core/axe.min.js"
-
 PLACES = [".live-panel", ".jp-OutputArea-output", ".jp-MarkdownOutput"]
-
-RUN = """
-async places => {
-    const result = await axe.run({include: places.filter(
-        place => document.querySelector(place)).map(place => [place])});
-    return result.violations.flatMap(rule => rule.nodes.map(
-        node => [rule.id, rule.help, node.html.slice(0, 120)]));
-}
-"""
 
 
 def main() -> None:
@@ -51,10 +40,9 @@ def main() -> None:
 
 def report(name: str, state: str, page: lab.Page) -> None:
     """Print what is broken on this page."""
-    page.add_script_tag(path=AXE)
-    violations = page.evaluate(RUN, PLACES)
-    print(f"{name}, {state}: {len(violations)} violations")
-    for rule in sorted({tuple(row) for row in violations})[:20]:
+    violations, measured = lab.axe(page, *PLACES)
+    print(f"{name}, {state}: {len(violations)} violations, contrast of {measured} texts measured")
+    for rule in sorted(set(violations))[:20]:
         print("   ", *rule, sep=" | ")
 
 

@@ -23,6 +23,9 @@ from tools import lab as make_lab
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
+AXE = ROOT / "site" / "node_modules" / "axe-core" / "axe.min.js"
+"""What finds what a screen reader can't use; `make site` installs it."""
+
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -151,6 +154,46 @@ def tall(page: Page) -> None:
     high = page.evaluate("() => document.querySelector('.jp-WindowedPanel-outer').scrollHeight")
     page.set_viewport_size({"width": size["width"], "height": high + 120})
     page.wait_for_timeout(1000)
+
+
+def axe(page: Page, *places: str) -> tuple[list[tuple[str, ...]], int]:
+    """Return what axe-core finds in these places, and on how many texts it measured a contrast.
+
+    All folds are opened. axe counts as hidden what JupyterLab's body clips, which has no
+    height, and what's below the window.
+    """
+    page.evaluate(
+        """places => {
+            document.body.style.height = "100vh";
+            for (const place of document.querySelectorAll(places.join()))
+                for (const fold of place.querySelectorAll("details")) fold.open = true;
+        }""",
+        places,
+    )
+    tall(page)
+    page.evaluate(AXE.read_text("utf-8"))
+    violations, measured = page.evaluate(
+        """async places => {
+            const include = places.filter(one => document.querySelector(one)).map(one => [one]);
+            const { violations, passes } = await axe.run({ include });
+            const contrast = passes.find(rule => rule.id === "color-contrast")?.nodes ?? [];
+            return [
+                violations.flatMap(rule => rule.nodes.map(
+                    node => [rule.id, rule.help, node.html.slice(0, 120)])),
+                contrast.filter(node => node.any[0].data.contrastRatio).length,
+            ];
+        }""",
+        places,
+    )
+    return [tuple(row) for row in violations], measured
+
+
+def choose_theme(page: Page, theme: str) -> None:
+    """Choose a theme in JupyterLab's menu."""
+    page.locator(".lm-MenuBar-itemLabel", has_text="Settings").click()
+    page.locator(".lm-Menu-itemLabel:text-is('Theme')").hover()
+    page.locator(f".lm-Menu-itemLabel:text-is('{theme}')").click()
+    page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
 
 
 def run_all(page: Page, last: str) -> None:

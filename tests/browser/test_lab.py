@@ -231,6 +231,9 @@ def notebook_of(folder: Path, *sources: str, slow: float = 1) -> Iterator[lab.Pa
         assert not [error for error in errors if LATE not in error]
 
 
+KINDS = ["ring", "gradients", "size_price", "attention_square"]
+"""Handles with every kind of control."""
+
 LATE = "[anywidget] Failed to initialize model"
 """What anywidget says after two seconds, when its own way for messages ends."""
 
@@ -330,6 +333,27 @@ def test_keys_in_a_face_are_the_faces_and_with_ctrl_they_are_labs(tmp_path: Path
         assert "widgets" not in notebook.metadata
         [output] = notebook.cells[0].outputs
         assert "<img" in output.data["text/html"]
+
+
+@pytest.mark.skipif(not lab.AXE.exists(), reason="make site installs axe-core")
+def test_axe_finds_nothing_in_a_face_in_any_theme(tmp_path: Path) -> None:
+    """Lists, flags, fields, sliders and Play, a refusal, and all folds open."""
+    cells = [f'from llmtrain_course import handle\nhandle("{name}")' for name in KINDS]
+    cells += [
+        f"from llmtrain_course.panels import {word}_panel\n{word}_panel()"
+        for word in ("start_here", "precision", "plan")
+    ]
+    with notebook_of(tmp_path, *cells) as page:
+        expect(page.locator(".live-panel.live-on")).to_have_count(len(cells))
+        refused = page.locator(PANEL).last.locator("input[type=text]").first
+        refused.fill("a lot")
+        refused.blur()
+        expect(page.locator(PANEL).last.locator(".live-status")).to_contain_text("is no number")
+        for theme in ("Light", "Dark", "Dark High Contrast"):
+            lab.choose_theme(page, f"JupyterLab {theme}")
+            violations, measured = lab.axe(page, ".live-panel")
+            assert not violations, theme
+            assert measured > 100, theme
 
 
 def test_who_moves_a_face_without_a_kernel_is_told(tmp_path: Path) -> None:
