@@ -211,14 +211,16 @@ def images_shown(page: lab.Page) -> set[str]:
 
 
 @contextmanager
-def notebook_of(folder: Path, *sources: str, slow: float = 1) -> Iterator[lab.Page]:
+def notebook_of(
+    folder: Path, *sources: str, slow: float = 1, touch: bool = False
+) -> Iterator[lab.Page]:
     """A notebook with these cells in a JupyterLab, on a processor that many times slower."""
     path = folder / "lab" / "notebooks" / "faces.ipynb"
     with lab.jupyterlab(folder / "lab") as address, lab.chromium() as browser:
         cells = [nbformat.v4.new_code_cell(source) for source in sources]
         kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
         nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
-        page = browser.new_page(viewport={"width": 1366, "height": 768})
+        page = browser.new_page(viewport={"width": 1366, "height": 768}, has_touch=touch)
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         lab.open_notebook(page, address, path.name)
@@ -293,8 +295,7 @@ def test_a_mark_is_dragged_and_a_second_view_follows(tmp_path: Path) -> None:
         one, two = page.locator(".live-handle").all()
         field, same = (view.get_by_label("Size", exact=True) for view in (one, two))
         expect(field).to_have_value("1")
-        mark = one.locator("[data-moves]").first.bounding_box()
-        x, y = mark["x"] + mark["width"] / 2, mark["y"] + mark["height"] / 2
+        x, y = center(one.locator("[data-moves]").first)
         page.mouse.move(x, y)
         page.mouse.down()
         page.mouse.move(x - 120, y, steps=5)
@@ -312,6 +313,55 @@ def test_a_mark_is_dragged_and_a_second_view_follows(tmp_path: Path) -> None:
         page.locator(".live-handle input[type=range]").first.focus()
         page.keyboard.press("ArrowRight")
         expect(again).not_to_have_value(dragged, timeout=20_000)
+
+
+def test_a_finger_drags_a_mark_and_scrolls_the_page_elsewhere(tmp_path: Path) -> None:
+    """Upwards too; below the mark is the page's. A tap plays."""
+    with notebook_of(tmp_path, PRICE, RING, touch=True) as page:
+        price, ring = page.locator(".live-handle.live-on").all()
+        field = price.get_by_label("Size", exact=True)
+        expect(field).to_have_value("1")
+        x, y = center(price.locator("[data-moves]").first)
+        swipe(page, x, y, -6, -14)
+        expect(field).not_to_have_value("1", timeout=20_000)
+        assert float(field.input_value()) < 1
+        assert page.evaluate(SCROLLED) == 0
+        dragged = field.input_value()
+        swipe(page, x, y - 150, -6, -14)
+        page.wait_for_function(f"() => {SCROLLED} > 50")
+        expect(field).to_have_value(dragged)
+
+        turn = ring.get_by_label("Turn", exact=True)
+        first = turn.input_value()
+        ring.get_by_role("button", name="Play").tap()
+        expect(turn).not_to_have_value(first, timeout=20_000)
+        ring.get_by_role("button", name="Pause").tap()
+
+
+SCROLLED = "document.querySelector('.jp-WindowedPanel-outer').scrollTop"
+"""How far the notebook is scrolled, in pixels."""
+
+
+def center(place: lab.Locator) -> tuple[float, float]:
+    """The middle of something in the window."""
+    box = place.bounding_box()
+    assert box
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def swipe(page: lab.Page, x: float, y: float, right: float, down: float) -> None:
+    """A finger's way from there, in ten steps of that many pixels."""
+    finger = page.context.new_cdp_session(page)
+
+    def touch(kind: str, *points: tuple[float, float]) -> None:
+        places = [{"x": x, "y": y} for x, y in points]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": places})
+        page.wait_for_timeout(40)
+
+    touch("touchStart", (x, y))
+    for step in range(1, 11):
+        touch("touchMove", (x + right * step, y + down * step))
+    touch("touchEnd")
 
 
 def test_keys_in_a_face_are_the_faces_and_with_ctrl_they_are_labs(tmp_path: Path) -> None:

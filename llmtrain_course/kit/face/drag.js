@@ -22,6 +22,9 @@ export function makeDraggable(handle) {
     return nearest && distance(nearest, event) < REACH ? nearest : undefined;
   };
 
+  const keepPage = (event) => near(event.targetTouches[0]) && event.preventDefault(); // it would scroll
+  answer.addEventListener("touchstart", keepPage, { passive: false });
+
   answer.addEventListener("pointerdown", async (event) => {
     const mark = near(event);
     if (!mark || event.button) return;
