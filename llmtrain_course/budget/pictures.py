@@ -297,7 +297,7 @@ def tokens_each(laws: Mapping[str, float], models: Sequence[Mapping[str, Any]]) 
     lanes = [
         Lane(
             "",
-            [Point(ratio, GREEN, f"{name}: {units.digits(ratio, 2)}", name)],
+            [Point(ratio, GREEN, f"{_brief(name)}: {units.digits(ratio, 2)}", name)],
             group="what laws call best, at Chinchilla's work",
             height=12,
         )
@@ -319,6 +319,11 @@ def tokens_each(laws: Mapping[str, float], models: Sequence[Mapping[str, Any]]) 
         f"Tokens for each parameter. Laws: {best}. {len(models)} released models: {low} to {high}."
     )
     return Bars(x, lanes, words, [Limit(20, "20", "4 4", width=1.5, bold=True)])
+
+
+def _brief(law: str) -> str:
+    """A law's name without what the axis says."""
+    return law.removesuffix(" tokens a parameter")
 
 
 # --- memory of ways to train

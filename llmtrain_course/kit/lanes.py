@@ -322,6 +322,7 @@ class Lanes(Picture):
         placed = in_rows([(at(x.value), x.label, x.bold) for x in labels], left, left + inner)
         knob = 14 * any(limit.moves for limit in self.limits)
         rows, first, stretches = "", 0.0, list[tuple[float, float]]()
+        crossed = list[str]()
         for group, lanes in groupby(self.lanes, lambda lane: lane.group):
             if group:
                 drawn, y = paragraph(left, y + (6 if rows else 0), group, inner, USUAL, True)
@@ -330,7 +331,7 @@ class Lanes(Picture):
                 y += rows_high(placed) + (6 if placed else 0) + knob
             begun, first = y, first or y
             for lane in lanes:
-                drawn, y = self._lane(lane, left, left + inner, y, at, own_row, begin)
+                drawn, y = self._lane(lane, left, left + inner, y, at, own_row, begin, crossed)
                 rows += drawn
                 if own_row:  # a line would cross the names
                     bottom = y - self.gap
@@ -352,6 +353,7 @@ class Lanes(Picture):
                 x = at(limit.value)
                 svg += "".join(line(x, up, x, low, **style) for up, low in stretches)
                 svg += grip(x, first - 9, limit.moves) if limit.moves else ""
+        svg += "".join(crossed)
         svg += "".join(
             label.draw(first - 9 - knob)
             for limit, label in zip(labels, placed, strict=True)
@@ -410,8 +412,12 @@ class Lanes(Picture):
         at: Callable[[float], float],
         own_row: bool,
         begin: float,
+        crossed: list[str],
     ) -> tuple[str, float]:
-        """One row: its name before it or above it, what's on it, its total."""
+        """One row: its name before it or above it, what's on it, its total.
+
+        Labels that a limit would cross are added to `crossed`, to be drawn over it.
+        """
         svg, look = "", Style(font_weight=700) if lane.bold else Style()
         height = lane.height or self.lane
         total: Style = {"font_weight": 700}
@@ -461,8 +467,9 @@ class Lanes(Picture):
             x = at(item.at)
             svg += item.draw(x, middle, height / 2)
             if item.label:
-                weight: Style = {"font_weight": 700} if item.bold else {}
-                svg += _beside_point(item, x, middle, right, weight)
+                label, over = _beside_point(item, x, middle, left, right, uprights)
+                svg += "" if over else label
+                crossed += [label] if over else []
                 last = max(last, x + item.size + 6 + text_width(item.label, SMALL, item.bold))
         svg += _cut(at(self.x.high), middle, height) if cut else ""
         if lane.piled:
@@ -508,12 +515,22 @@ def _cut(right: float, middle: float, height: float) -> str:
     return svg + text(right - 6, middle + 6, "→", 18, "end", "white", font_weight=700)
 
 
-def _beside_point(point: Point, x: float, middle: float, right: float, weight: Style) -> str:
-    """A point's label after it, or before it where that would leave the picture."""
-    away = point.size + 6
-    fits = x + away + text_width(point.label, SMALL, point.bold) <= right
-    place, anchor = (x + away, "start") if fits else (x - away, "end")
-    return text(place, middle + 5, point.label, SMALL, anchor, **weight)
+def _beside_point(
+    point: Point, x: float, middle: float, left: float, right: float, uprights: Sequence[float]
+) -> tuple[str, bool]:
+    """A point's label after it, or before it where there's more room and it needs that.
+
+    And whether an upright line crosses it: then it has a rim.
+    """
+    away, width = point.size + 6, text_width(point.label, SMALL, point.bold)
+    after, before = right - x - away, x - away - left
+    fits = width <= after or before < min(width, after)
+    begin = x + away if fits else x - away - width
+    crossed = any(begin - 3 < upright < begin + width + 3 for upright in uprights)
+    look: Style = {"font_weight": 700} if point.bold else {}
+    look |= HALO if crossed else {}
+    place, anchor = (begin, "start") if fits else (x - away, "end")
+    return text(place, middle + 5, point.label, SMALL, anchor, **look), crossed
 
 
 class Bars(Lanes):

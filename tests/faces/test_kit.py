@@ -466,6 +466,18 @@ def test_a_limit_crosses_no_name_that_stands_above_its_lane() -> None:
         assert not any(line.overlaps(box) for box in seen.of_kind("text"))
 
 
+def test_a_points_label_lies_over_a_limit_and_where_it_has_more_room() -> None:
+    label = "a label that fits on neither side of it"
+    for at in (4, 6):
+        lanes = [Lane("", [Point(at, label=label)])]
+        seen = drawn(Bars(Scale(0, 10), lanes, "", [Limit(5, "now", "5 4")]), 340)
+        [dot], words = seen.of_kind("circle"), seen.text(label)
+        assert words.left > dot.right if at < 5 else words.right < dot.left
+        svg = Bars(Scale(0, 10), lanes, "", [Limit(5, "now", "5 4")]).drawing(340).body
+        assert svg.index("stroke-dasharray") < svg.index(label)
+        assert "paint-order" in svg[svg.rindex("<text", 0, svg.index(label)) : svg.index(label)]
+
+
 def test_labels_of_ticks_break_where_they_would_touch_and_none_is_left_out() -> None:
     names = {i: f"{i} GB\nlayer {i} again" for i in range(4)}
     x = Scale(-0.5, 3.5, ticks=names, wrap=True)
