@@ -14,8 +14,8 @@ _PYTORCH += ("timing", "training")
 NEED_IT = [
     *(f"llmtrain_course/measure/{name}.py" for name in _PYTORCH),
     "tests/ground_truth/*.py",
-    "notebooks/11_measure.ipynb",
-    "notebooks/evidence/11_measure.ipynb",
+    "notebooks/12_measure.ipynb",
+    "notebooks/evidence/12_measure.ipynb",
 ]
 MISSING = torch_missing()
 MOVED = ["llmtrain_helpers/exercises.py", "llmtrain_helpers/panels.py"]

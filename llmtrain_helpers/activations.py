@@ -465,7 +465,7 @@ def step_timeline(
     Returns a `Timeline` of `Moment`s in bytes, six a step (four more with each further
     micro-batch).
 
-    Source: measured on PyTorch models, see notebook 11.
+    Source: measured on PyTorch models, see notebook 12.
 
     >>> gpt2 = Transformer.gpt(12, 768, 12, 50257, 1024)
     >>> peak = step_timeline(gpt2, 8, "bf16", recompute="none").peak

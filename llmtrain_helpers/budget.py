@@ -1,4 +1,4 @@
-"""Chapter 10: what to train at all. Beside notebooks/10_budget.ipynb.
+"""Chapter 11: what to train at all. Beside notebooks/11_budget.ipynb.
 
 GPUs, days and money turned into a model and its text: every shape of a shelf with its
 best split, the tokens that the days allow, and the loss that a law expects of it. The

@@ -1,4 +1,4 @@
-"""Chapter 09: from the machines' days to the calendar's. Beside 09_calendar.ipynb.
+"""Chapter 10: from the machines' days to the calendar's. Beside 10_calendar.ipynb.
 
 Sources: Young, CACM 17(9), 1974, page 530, and Daly, Future Generation Computer Systems
 22(3), 2006, page 303, for how often to save; Kokolis et al. (arXiv 2410.21680) for

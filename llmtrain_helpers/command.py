@@ -1,6 +1,6 @@
 """A plan in a terminal: `python -m llmtrain_helpers plan`, and the names that it knows.
 
-Beside notebooks/08_plan.ipynb and 10_budget.ipynb. It reads options, asks `best_split` for
+Beside notebooks/09_plan.ipynb and 11_budget.ipynb. It reads options, asks `best_split` for
 what was left open, and prints the plan's report; each number is that of a formula.
 """
 

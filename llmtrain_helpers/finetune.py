@@ -1,8 +1,8 @@
-"""Chapter 12: what it takes to adapt a model: FLOPs and memory of a `Tuning`.
+"""Chapter 13: what it takes to adapt a model: FLOPs and memory of a `Tuning`.
 
-Beside notebooks/12_finetune.ipynb. Sources: Hu et al. (arXiv 2106.09685) for LoRA, Dettmers et
+Beside notebooks/13_finetune.ipynb. Sources: Hu et al. (arXiv 2106.09685) for LoRA, Dettmers et
 al. (arXiv 2305.14314) for 4 bits; what Hugging Face's transformers and PEFT compute and
-keep was counted with PyTorch. What learns is in `tuning`; LoRA at a glance, for notebook 10,
+keep was counted with PyTorch. What learns is in `tuning`; LoRA at a glance, for notebook 11,
 ends it.
 """
 

@@ -1,6 +1,6 @@
 """Laws of loss: what N parameters reach on D tokens, and how work is best divided.
 
-Beside notebooks/10_budget.ipynb; work is C = 6ND.
+Beside notebooks/11_budget.ipynb; work is C = 6ND.
 Sources: Hoffmann et al. (arXiv 2203.15556), Besiroglu et al. (arXiv 2404.10102), and
 those of each law in `LAWS`, which a test holds to data/scaling_laws.csv.
 """

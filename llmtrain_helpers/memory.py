@@ -3,7 +3,7 @@
 A step is fullest at one of four moments: while the loss is differentiated, where backward
 enters the last layer, where it leaves the first, and at the update. Between the two in the
 middle memory changes in a straight line (each layer frees its activations and leaves its
-gradients), so the ends are enough. Shared by chapters 06, 08 and 12.
+gradients), so the ends are enough. Shared by chapters 06, 09 and 13.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a model is adapted: `Tuning`, and what learns under it. Shared by chapters 08 and 12.
+"""How a model is adapted: `Tuning`, and what learns under it. Shared by chapters 09 and 13.
 
 Sources: Hu et al. (arXiv 2106.09685), section 4, for LoRA; Dettmers et al. (arXiv
 2305.14314), section 3, for 4 bits; what Hugging Face's transformers and PEFT do was

@@ -1,6 +1,6 @@
 """What share of the peak others reached, and how far an interval of it can be trusted.
 
-Beside notebooks/03_duration.ipynb and 08_plan.ipynb. `measured_steps` and `whole_runs`
+Beside notebooks/03_duration.ipynb and 09_plan.ipynb. `measured_steps` and `whole_runs`
 bring the tables of data/ to one form; `spread` makes an interval of them; `coverage`
 judges each team by an interval that its own figures had no part in. The constants of
 `duration` and `plan` are held to these by a test. `python -m research utilizations`

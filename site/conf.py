@@ -56,7 +56,7 @@ html_theme_options = {
 
 
 class Pages(StandaloneHTMLBuilder):
-    """A chapter's page goes by its word: the notebook 08_plan is the page plan.html."""
+    """A chapter's page goes by its word: the notebook 10_plan is the page plan.html."""
 
     def get_target_uri(self, docname, typ=None):
         """Return the address that links to a page have."""

@@ -50,20 +50,20 @@ HERE: dict[str, dict[str, str]] = {
         "S": "the loss scale",
     },
     "07": {"S": "bytes of a message", "W": "bytes a second", "t": "GPUs that share a matrix"},
-    "08": {"m": "micro-batches in a step"},
-    "09": {
+    "09": {"m": "micro-batches in a step"},
+    "10": {
         "M, τ": "seconds between stops, between writes",
         "δ, R": "seconds of a write, of a restart",
         "g": "GPUs in a node",
         "r": "stops of a node a day",
     },
-    "10": {
+    "11": {
         "N, D": "parameters and tokens, elsewhere P and T",
         "A, B, E, α, β": "a law of the loss",
         "U, R": "what is new, and how often it is read again",
     },
-    "11": {"m, k, n": "the sides of a product's matrices"},
-    "12": {"m, n": "the sides of a matrix", "r": "an adapter's rank", "T": "tokens at once"},
+    "12": {"m, k, n": "the sides of a product's matrices"},
+    "13": {"m, n": "the sides of a matrix", "r": "an adapter's rank", "T": "tokens at once"},
 }
 """What a letter means in one chapter alone."""
 

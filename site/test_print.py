@@ -197,7 +197,7 @@ def test_page_and_pages_keep_their_capital_and_their_s() -> None:
 
 # --- the formula sheet
 
-SAYS_ITSELF = {"05": {"x"}, "09": {"G"}, "10": {"e"}}
+SAYS_ITSELF = {"05": {"x"}, "10": {"G"}, "11": {"e"}}
 """Letters that their own row explains, and the base of logarithms."""
 
 

@@ -1,7 +1,7 @@
 """Thirty kernels at once: how long a notebook takes in each, and how much memory.
 
     python teaching/thirty_kernels.py
-    python teaching/thirty_kernels.py --kernels 10 notebooks/08_plan.ipynb
+    python teaching/thirty_kernels.py --kernels 10 notebooks/09_plan.ipynb
 
 Run it on the machine that a workshop is to use, in the course's environment. It starts
 so many kernels at the same moment, runs every cell in each, prints, and ends them all.

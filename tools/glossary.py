@@ -35,7 +35,7 @@ def entries() -> dict[str, str]:
 def tooltip(entry: str) -> str:
     """The first sentence of an entry, as plain text.
 
-    >>> tooltip("A **stage**, its $h$ (or two): $2(d-1)/d$ of it. ZeRO has some too. [08](x.ipynb)")
+    >>> tooltip("A **stage**, its $h$ (or two): $2(d-1)/d$ of it. ZeRO has some too. [09](x.ipynb)")
     'A stage, its h.'
     """
     text = re.split(r" In formulas and code: | \[\d\d\]\(", entry)[0]

@@ -6,7 +6,7 @@ Two runs give identical bytes: a picture of this machine's times, shown by a lin
 ends in `# live`, stays as it is as long as its words do. `make regenerate CHECK=1`
 writes nothing, and tells which committed notebooks are stale (the bytes of pictures
 aside, which depend on the machine's libraries: their text twins are compared). Without
-PyTorch, notebook 11 and its evidence are left out. Before that, links to the glossary get
+PyTorch, notebook 12 and its evidence are left out. Before that, links to the glossary get
 their tooltips (see tools/glossary.py), in all notebooks.
 """
 
@@ -36,7 +36,7 @@ METADATA = {
 }
 
 
-NEED_TORCH = [NOTEBOOKS / f"{place}11_measure.ipynb" for place in ("", "evidence/")]
+NEED_TORCH = [NOTEBOOKS / f"{place}12_measure.ipynb" for place in ("", "evidence/")]
 
 
 def run(path: Path) -> str:

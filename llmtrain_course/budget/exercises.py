@@ -1,4 +1,4 @@
-"""Exercises of chapter 10: a size for a budget, for use, repeated text, your run."""
+"""Exercises of chapter 11: a size for a budget, for use, repeated text, your run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The panel and the handles of chapter 10: what days and money can train."""
+"""The panel and the handles of chapter 11: what days and money can train."""
 
 from __future__ import annotations
 

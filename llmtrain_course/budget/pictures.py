@@ -1,4 +1,4 @@
-"""Pictures of chapter 10: one budget's many models, prices of other sizes, laws."""
+"""Pictures of chapter 11: one budget's many models, prices of other sizes, laws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exercises of chapter 09: stops and what they cost, what to mend first, spares."""
+"""Exercises of chapter 10: stops and what they cost, what to mend first, spares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The panel of chapter 09: what stops make of the machines' days."""
+"""The panel of chapter 10: what stops make of the machines' days."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ _SEED = 1
 
 @cache
 def _planned() -> Plan:
-    """The 8B of chapter 08, on a trillion tokens and 64 H100."""
+    """The 8B of chapter 09, on a trillion tokens and 64 H100."""
     llama, h100 = architecture("Llama-3.1-8B", 8192), accelerator("H100")
     return plan_run(llama, h100, 64, 1e12, 512, recompute="none", zero_stage=3)
 
@@ -352,5 +352,5 @@ def dates(
     cost = units.duration(run.lost + run.restarting) if run.stops else "nothing"
     caption = f"Done on <b>{end:%A}, {end.day} {end:%B}</b>, {when}. "
     caption += f"{units.plural(run.stops, 'failure')} cost {cost}."
-    promised = round(float(plan.first_run.greatest))  # by chapter 08
+    promised = round(float(plan.first_run.greatest))  # by chapter 09
     return ByHand(partial(dated_run, whole, _START, _THERE, promised)), caption

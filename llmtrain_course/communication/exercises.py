@@ -260,7 +260,7 @@ class OwnSplit(Exercise):
             )
         software = units.seconds(plan.seconds_per_iteration.likely)
         return True, (
-            f"right: {summary}; {close}. With what software usually loses, which page 08 "
+            f"right: {summary}; {close}. With what software usually loses, which page 09 "
             f"counts too, it is {software}."
         )
 

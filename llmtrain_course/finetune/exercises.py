@@ -1,4 +1,4 @@
-"""Exercises of chapter 12: hours, what makes it fit, a plan in 4 bits, the own run adapted."""
+"""Exercises of chapter 13: hours, what makes it fit, a plan in 4 bits, the own run adapted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The panel of chapter 12: whether a model fits on a card when it is adapted, and how long."""
+"""The panel of chapter 13: whether a model fits on a card when it is adapted, and how long."""
 
 from __future__ import annotations
 

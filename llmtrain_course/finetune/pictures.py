@@ -1,4 +1,4 @@
-"""Pictures of chapter 12: a weight's bytes, what a layer keeps, the loss, speed, packing."""
+"""Pictures of chapter 13: a weight's bytes, what a layer keeps, the loss, speed, packing."""
 
 from __future__ import annotations
 

@@ -11,11 +11,14 @@ import re
 
 CHAPTERS = (
     *("start_here", "parameters", "flops", "duration", "batch", "precision", "activations"),
-    *("communication", "plan", "calendar", "budget", "measure", "finetune"),
+    *("communication", "parallelism", "plan", "calendar", "budget", "measure", "finetune"),
 )
 """The chapters' words, in the order of their pages."""
 
-NUMBERED = CHAPTERS
+NUMBERED = (
+    *("start_here", "parameters", "flops", "duration", "batch", "precision", "activations"),
+    *("communication", "plan", "calendar", "budget", "measure", "finetune"),
+)
 """The chapter that each number stood for in an id. This doesn't change any more: a
 chapter that gets another number keeps the ids it had."""
 
@@ -66,7 +69,7 @@ def page_of(chapter: str) -> str:
     """Return the name of a chapter's notebook, without its ending.
 
     >>> page_of("plan")
-    '08_plan'
+    '09_plan'
     """
     return f"{CHAPTERS.index(chapter):02}_{chapter}"
 

@@ -1,4 +1,4 @@
-"""Chapter 11: the formulas, held against PyTorch. Beside notebooks/11_measure.ipynb.
+"""Chapter 12: the formulas, held against PyTorch. Beside notebooks/12_measure.ipynb.
 
 Each function returns what the formula returns that it checks, so that confronting is
 `formula == measured`. All need PyTorch, which the rest of the course does without:

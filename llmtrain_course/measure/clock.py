@@ -1,7 +1,7 @@
 """A step by the clock: times that can be trusted, and a clock that is simulated.
 
 `timed` measures; `StepClock` says what a step of known parts takes, and what it waits
-for. Needs no PyTorch. Sources: the formulas are sums, written out in notebook 11; the
+for. Needs no PyTorch. Sources: the formulas are sums, written out in notebook 12; the
 advice on warm-up, repeats and medians is that of `torch.utils.benchmark`.
 """
 

@@ -1,4 +1,4 @@
-"""Exercises of chapter 11: a predicted step, what a step waits for, your own test."""
+"""Exercises of chapter 12: a predicted step, what a step waits for, your own test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of chapter 11: times of this machine, so that no number is in their words."""
+"""Figures of chapter 12: times of this machine, so that no number is in their words."""
 
 from __future__ import annotations
 

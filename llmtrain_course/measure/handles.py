@@ -1,4 +1,4 @@
-"""Chapter 11: the panel of a step on a simulated clock; handles of what was recorded."""
+"""Chapter 12: the panel of a step on a simulated clock; handles of what was recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of chapter 11: products, steps predicted and measured, memory, a clock, a trace."""
+"""Pictures of chapter 12: products, steps predicted and measured, memory, a clock, a trace."""
 
 from __future__ import annotations
 

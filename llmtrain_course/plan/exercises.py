@@ -1,4 +1,4 @@
-"""Exercises of chapter 08: memory, a measured step, a busy pipeline, a way to fit, a run."""
+"""Exercises of chapter 09: memory, a measured step, a busy pipeline, a way to fit, a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of chapter 08: plans against runs, and sweeps as maps."""
+"""Figures of chapter 09: plans against runs, and sweeps as maps."""
 
 from __future__ import annotations
 

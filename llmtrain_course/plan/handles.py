@@ -1,4 +1,4 @@
-"""Chapter 08: the panel of a whole plan with its offers; a month, a promise."""
+"""Chapter 09: the panel of a whole plan with its offers; a month, a promise."""
 
 from __future__ import annotations
 

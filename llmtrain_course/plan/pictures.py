@@ -1,4 +1,4 @@
-"""Pictures of chapter 08: days and bytes against what there is, and what may be promised."""
+"""Pictures of chapter 09: days and bytes against what there is, and what may be promised."""
 
 from __future__ import annotations
 

@@ -333,16 +333,16 @@ STOPS = (
     ("05", "Precision", "what does a parameter", "weigh?"),
     ("06", "Activations", "what must a step", "remember?"),
     ("07", "Communication", "what do GPUs tell", "each other?"),
-    ("08", "Plan", "will it fit, and how long", "will it take?"),
-    ("09", "Calendar", "when is it really", "done?"),
-    ("10", "Budget", "what should you", "train?"),
-    ("11", "Measure", "is it true on", "this machine?"),
-    ("12", "Fine-tuning", "what does it take", "to adapt a model?"),
+    ("09", "Plan", "will it fit, and how long", "will it take?"),
+    ("10", "Calendar", "when is it really", "done?"),
+    ("11", "Budget", "what should you", "train?"),
+    ("12", "Measure", "is it true on", "this machine?"),
+    ("13", "Fine-tuning", "what does it take", "to adapt a model?"),
 )
 """The chapters in the order in which they are walked, each with its question in two lines;
 the last one stands beside the course, below the chapter that it follows."""
 
-BESIDE, NEEDS = "12", ("it stands beside the course", "and needs 06 and 08 only")
+BESIDE, NEEDS = "13", ("it stands beside the course", "and needs 06 and 09 only")
 
 
 def course_map(done: Mapping[str, tuple[int, int]]) -> Drawing:

@@ -1,4 +1,4 @@
-"""What to change in a plan. Beside notebooks/08_plan.ipynb.
+"""What to change in a plan. Beside notebooks/09_plan.ipynb.
 
 `advise` finds the cheapest changes that make a plan fit, `fewest_gpus` the least that
 it fits on. Sources: those of `plan`.

@@ -1,4 +1,4 @@
-"""What a GPU holds under a split. Beside notebooks/08_plan.ipynb.
+"""What a GPU holds under a split. Beside notebooks/09_plan.ipynb.
 
 Sources: Narayanan et al. (arXiv 2104.04473), section 2.2, for the micro-batches in
 flight; Korthikanti et al. (arXiv 2205.05198), section 4.2.3, with interleaved stages;

@@ -1,4 +1,4 @@
-"""How fast others' steps and runs were. Beside notebooks/08_plan.ipynb.
+"""How fast others' steps and runs were. Beside notebooks/09_plan.ipynb.
 
 A step's seconds: at a given rate, at a measured step's pace, or over the shares of the
 peak that others reached, which the split shifts. A run's are its steps' times the stops.

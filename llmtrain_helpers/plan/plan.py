@@ -1,4 +1,4 @@
-"""Chapter 08: the whole plan of a run. Beside notebooks/08_plan.ipynb.
+"""Chapter 09: the whole plan of a run. Beside notebooks/09_plan.ipynb.
 
 Sources: those of the chapters before; Narayanan et al. (arXiv 2104.04473), section 2.2,
 for the pipeline's bubble, interleaved or not. Its seconds are those of `pace`.

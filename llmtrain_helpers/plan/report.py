@@ -1,6 +1,6 @@
 """A plan as one page to take to whoever pays: each number, and what it rests on.
 
-Beside notebooks/10_budget.ipynb; `Plan.report` calls it. The sources are those of the
+Beside notebooks/11_budget.ipynb; `Plan.report` calls it. The sources are those of the
 formulas, and of what others reached (`plan.UTILIZATIONS`, `plan.STOPS`).
 """
 
@@ -280,7 +280,7 @@ def _what_learns(model: Transformer, tuning: Tuning) -> Line:
             f"LoRA of rank {tuning.rank} on {', '.join(targeted(model, tuning))}; the rest {frozen}"
         )
     learning = tuned_parameters(model, tuning).learning
-    return Line("what learns", units.exact(learning), "exact", how, "notebook 12")
+    return Line("what learns", units.exact(learning), "exact", how, "notebook 13")
 
 
 def sharded(run: Run) -> str:
@@ -311,10 +311,10 @@ def _machine(plan: Plan) -> list[Line]:
     bytes_of = f"recipe {run.bytes_of.name}"
     if run.bytes_of.name == "fp32":
         bytes_of += ", activations in 4 bytes too (FSDP's mixed precision is amp)"
-    sources = "notebooks 05, 06, 08; reserve from measured peaks"
+    sources = "notebooks 05, 06, 09; reserve from measured peaks"
     if run.tuning is not None:
         bytes_of = _recipe(plan, run.tuning) if run.tuning.is_full else run.tuning.method
-        sources = "notebook 12; reserve from measured peaks"
+        sources = "notebook 13; reserve from measured peaks"
     how = f"peak at the {plan.phase}, {run.loss} loss, {run.update}, {bytes_of}"
     if (run.recompute, run.attention) == ("selective", "flash"):
         how += ", and selective recomputation saves nothing: flash attention stores no scores"
@@ -356,7 +356,7 @@ def _step(plan: Plan) -> list[Line]:
     if run.utilizations is not None:
         source = rests_on(plan)
     else:
-        source = "your step" if plan.measured else f"{plan.shares.evidence} (notebook 08)"
+        source = "your step" if plan.measured else f"{plan.shares.evidence} (notebook 09)"
     tokens = units.count(run.global_batch_size * run.model.sequence_length)
     seconds = partial(units.duration, significant=digits)
     share = f"{_share(plan, plan.step_mfu)}, without overhead{_offload(plan)}"
@@ -391,7 +391,7 @@ def _time(plan: Plan) -> list[Line]:
     source = rests_on(plan)
     if plan.measured:
         assumption = _own_speed(plan)
-        source = f"your step; {_of_stops(run)} (notebook 08)"
+        source = f"your step; {_of_stops(run)} (notebook 09)"
         if stops(run) == (1, 1, 1):
             source = "your rate, taken for the whole run"
     hours = days.times(gpu_hours(units.DAY, plan.split.num_gpus))

@@ -1,4 +1,4 @@
-"""The best split of given GPUs, by branch and bound. Beside notebooks/10_budget.ipynb.
+"""The best split of given GPUs, by branch and bound. Beside notebooks/11_budget.ipynb.
 
 Every layout has a bound: the least that its step can take, known without a plan of it. In
 the order of these bounds most layouts are never planned, because a plan that was already

@@ -1,4 +1,4 @@
-"""Seconds of a step part by part, and a measured step. Beside notebooks/08_plan.ipynb."""
+"""Seconds of a step part by part, and a measured step. Beside notebooks/09_plan.ipynb."""
 
 from __future__ import annotations
 

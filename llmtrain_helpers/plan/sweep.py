@@ -1,4 +1,4 @@
-"""Every plan that some choices make, in one call. Beside notebooks/08_plan.ipynb.
+"""Every plan that some choices make, in one call. Beside notebooks/09_plan.ipynb.
 
 Sources: those of `plan`.
 """

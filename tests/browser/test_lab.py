@@ -42,7 +42,7 @@ pytestmark = pytest.mark.skipif(
 PAGES = {
     path.stem.partition("_")[2]: path.name
     for path in chapters()
-    if path.stem.partition("_")[2] in PANELS and not (torch_missing() and path.stem == "11_measure")
+    if path.stem.partition("_")[2] in PANELS and not (torch_missing() and path.stem == "12_measure")
 }
 WALKED = [*PAGES] if FULL or REQUIRED else ["start_here", "communication", "plan"]
 THEMES = ["JupyterLab Light", "JupyterLab Dark"] if FULL else ["JupyterLab Light"]

@@ -117,52 +117,52 @@ def cases() -> Iterator[tuple[str, Case]]:
     kept = plan.promise(rough.calibrated(7.5), rough, others, 30)
     days = Axis("across", {"20": 20, "40": 40})
     for run in others[:-1]:  # the last one is beyond the scale
-        yield "08", (kept, f"{run.name}: ", [(days, run.days)])
-    yield "08", (kept, "your step", [(days, 7.5 * rough.iterations / DAY)])
+        yield "09", (kept, f"{run.name}: ", [(days, run.days)])
+    yield "09", (kept, "your step", [(days, 7.5 * rough.iterations / DAY)])
 
     hours = Axis("across", {"1 min": 1, "1 h": 60}, log)
     lost = Axis("down", {"0 %": 0, "80 %": 0.8})
     for minutes in (5, 15, 120):
         valley = calendar.valley(60 * minutes, 40, 10_045.7, 600)
         share = float(losses(60 * minutes, 40, 10_045.7, 600).total)
-        yield "09", (valley, "you", [(hours, minutes), (lost, share)])
+        yield "10", (valley, "you", [(hours, minutes), (lost, share)])
 
     sizes = Axis("across", {"1.0B": 1e9, "100B": 1e11}, log)
     ends = Axis("down", {"1.8": 1.8, "2.6": 2.6})
     for size in (1e9, 9.05e9, 5e10):
         terms = budget.stacked_terms(size, 1e22, 1e9)
         least = float(loss(size, tokens_for_size(size, 1e22)))
-        yield "10", (terms, "loss ", [(sizes, size), (ends, least)])
+        yield "11", (terms, "loss ", [(sizes, size), (ends, least)])
     dots = [Outcome(f"it{x}", 10**x, 1e9, 2.25 + x / 100, True) for x in (8, 9, 10, 11)]
     shapes = budget.loss_against_size(dots, 1e21)
     for dot in dots:
         right = Axis("across", {"100M": 1e8, "10B": 1e10}, log), dot.parameters
         up = Axis("down", {"2.2": 2.2, "2.4": 2.4}), dot.loss
-        yield "10", (shapes, f"{dot.name},", [right, up])
+        yield "11", (shapes, f"{dot.name},", [right, up])
     for share in (0.25, 0.5, 2, 4):
         price = float(over_training(share))
         right = Axis("across", {"1/8": 1 / 8, "8": 8}, log), share
         up = Axis("down", {"1": 1, "8": 8}, log), price
-        yield "10", (budget.price_of_size(share), f"{price:.2f} times", [right, up])
+        yield "11", (budget.price_of_size(share), f"{price:.2f} times", [right, up])
     rows = published.rows("tokens_per_parameter")
     read = budget.tokens_each({"mine": 20.0}, rows)
     each = Axis("across", {"1": 1, "1,000": 1000}, log)
-    yield "10", (read, "mine", [(each, 20)])
+    yield "11", (read, "mine", [(each, 20)])
     for row in rows[::9]:
-        yield "10", (read, str(row["name"]), [(each, float(row["tokens_per_parameter"]))])
+        yield "11", (read, str(row["name"]), [(each, float(row["tokens_per_parameter"]))])
 
     seconds = [row["seconds"] for row in published.rows("step_times") if row["series"] == 1]
     timed = measure.timed_steps(seconds, times(seconds[:20], 5))
     for taken in seconds[5:9]:
         title = f"{1e3 * taken:.1f} ms"
-        yield "11", (timed, title, [(Axis("down", {"0": 0, "80": 80}), 1e3 * taken)])
+        yield "12", (timed, title, [(Axis("down", {"0": 0, "80": 80}), 1e3 * taken)])
 
     ratios = speed_ratios("lora", "full")
     speeds = finetune.measured_speeds()
     faster = Axis("down", {"0.5": 0.5, "3": 3}, log)
     for ratio in ratios[::7]:
         title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f} times"
-        yield "12", (speeds, title, [(faster, ratio.times)])
+        yield "13", (speeds, title, [(faster, ratio.times)])
 
 
 CASES = [*cases()]

@@ -513,7 +513,7 @@ def test_a_card_without_an_end_takes_a_billion_tokens_at_the_most() -> None:
     assert longest_sequence(LLAMA, Tuning.lora(8), 1e13, "full") < 2**29
 
 
-# --- what the page of chapter 12 draws
+# --- what the page of chapter 13 draws
 
 
 def test_a_text_goes_into_the_first_row_with_room() -> None:

@@ -222,7 +222,7 @@ def test_solutions_are_in_step(path: Path) -> None:
 
 def test_the_page_of_measuring_runs_to_its_end_without_pytorch() -> None:
     """Two cells need it: each says so first, goes on, and leaves nothing that others use."""
-    [page] = [path for path in CHAPTERS if path.stem == "11_measure"]
+    [page] = [path for path in CHAPTERS if path.stem == "12_measure"]
     needing = [cell for cell in code_cells(page) if "require_torch" in cell.source]
     assert len(needing) == 2
     for cell in needing:

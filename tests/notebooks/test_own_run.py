@@ -38,8 +38,8 @@ def test_what_03_promises_and_what_the_plan_does() -> None:
     [
         ("03_duration", "own", ["47 billion", "34 billion"]),
         ("03_duration", "exercise-d-text", ["38 billion"]),
-        ("08_plan", "exercise-d-text", ["38 billion"]),
-        ("10_budget", "own", ["38 billion"]),
+        ("09_plan", "exercise-d-text", ["38 billion"]),
+        ("11_budget", "own", ["38 billion"]),
     ],
 )
 def test_a_page_leads_on_from_the_one_before(page: str, cell: str, sentences: list[str]) -> None:
@@ -49,6 +49,6 @@ def test_a_page_leads_on_from_the_one_before(page: str, cell: str, sentences: li
 
 def test_09_takes_the_days_of_computing_from_the_own_plan() -> None:
     """Not from the page's own `plan`, which reads a trillion tokens on 64 H100s."""
-    cell = pages.cell("09_calendar", "exercise-d")
+    cell = pages.cell("10_calendar", "exercise-d")
     assert "steps = calendar_days(mine.plan).computing.likely" in cell
     assert '"computing_days": steps' in cell

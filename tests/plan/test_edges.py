@@ -1,4 +1,4 @@
-"""Chapter 08, the edges of a plan: what holds at a limit, and which part decides.
+"""Chapter 09, the edges of a plan: what holds at a limit, and which part decides.
 
 No reserve is kept here: the edges are those of the memory itself.
 """

@@ -1,4 +1,4 @@
-"""Chapter 10's pictures: dots where their axes say, and curves as far as they're known."""
+"""Chapter 11's pictures: dots where their axes say, and curves as far as they're known."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Chapter 09's pictures: as long as their days, with each failure on its date."""
+"""Chapter 10's pictures: as long as their days, with each failure on its date."""
 
 import math
 from datetime import date, timedelta

@@ -1,4 +1,4 @@
-"""Chapter 12's pictures: their scales, and what they leave out."""
+"""Chapter 13's pictures: their scales, and what they leave out."""
 
 import pytest
 

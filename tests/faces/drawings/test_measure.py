@@ -1,4 +1,4 @@
-"""Chapter 11's pictures: a prediction and what was measured are on one scale."""
+"""Chapter 12's pictures: a prediction and what was measured are on one scale."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Chapter 08's pictures: as long as the days, the bytes and the turns of a plan."""
+"""Chapter 09's pictures: as long as the days, the bytes and the turns of a plan."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Chapter 10's exercises: what they say beside right and wrong, and its predictions."""
+"""Chapter 11's exercises: what they say beside right and wrong, and its predictions."""
 
 import pytest
 

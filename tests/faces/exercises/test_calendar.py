@@ -1,4 +1,4 @@
-"""Chapter 09's exercises: what they say beside right and wrong, and its predictions."""
+"""Chapter 10's exercises: what they say beside right and wrong, and its predictions."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Chapter 12's exercises: the own run, whatever it is, and what is said to a guess."""
+"""Chapter 13's exercises: the own run, whatever it is, and what is said to a guess."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Chapter 11's exercises: what they say beside right and wrong, and its predictions."""
+"""Chapter 12's exercises: what they say beside right and wrong, and its predictions."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Chapter 08's exercises: what they say beside right and wrong, and its predictions."""
+"""Chapter 09's exercises: what they say beside right and wrong, and its predictions."""
 
 import re
 
@@ -74,7 +74,7 @@ def test_the_prediction_says_what_is_not_shared_out() -> None:
 
 def test_the_line_of_08_is_the_plans_own_total() -> None:
     """The numbers in the page's cell, with the states that 16 GPUs share."""
-    page = cell("08_plan", "memory")
+    page = cell("09_plan", "memory")
     for number in (STATES // 16, KEPT, LOGITS, GATHERED):
         assert f"{number:_}" in page
     plan = _page_plan().replace(num_gpus=16)

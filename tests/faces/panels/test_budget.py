@@ -1,4 +1,4 @@
-"""Chapter 10's panel: what each control changes, and what it refuses."""
+"""Chapter 11's panel: what each control changes, and what it refuses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Chapter 09's panel: what each control changes, and what it refuses."""
+"""Chapter 10's panel: what each control changes, and what it refuses."""
 
 import re
 

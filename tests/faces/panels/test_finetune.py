@@ -1,4 +1,4 @@
-"""Chapter 12's panel and handles: what each control changes, and what the page says of them."""
+"""Chapter 13's panel and handles: what each control changes, and what the page says of them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Chapter 11's panel: what each control changes, and what it refuses."""
+"""Chapter 12's panel: what each control changes, and what it refuses."""
 
 import re
 from dataclasses import replace

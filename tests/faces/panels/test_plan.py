@@ -1,4 +1,4 @@
-"""Chapter 08's panel: what each control changes, and what it refuses."""
+"""Chapter 09's panel: what each control changes, and what it refuses."""
 
 import re
 from html import unescape

@@ -1,4 +1,4 @@
-"""What the page of chapter 10 states, computed anew."""
+"""What the page of chapter 11 states, computed anew."""
 
 import re
 from itertools import pairwise
@@ -24,10 +24,10 @@ def test_why_eighteen_twenty_and_twenty_one_tokens_agree() -> None:
     mine = frontier(A100, 8, 30, shelf(8192)).promised()
     work = mine.best.plan.total_flops
     example, chinchilla = (compute_optimal(C).tokens_per_parameter for C in (work, 5.76e23))
-    text = cell("10_budget", "own")
+    text = cell("11_budget", "own")
     assert f"It's {example:.0f} for the example" in text
     assert f"the same law came to {chinchilla:.0f} for Chinchilla" in text
-    assert "A later fit to the same runs came to 18 tokens" in words("10_budget")
+    assert "A later fit to the same runs came to 18 tokens" in words("11_budget")
     assert f"| {example:.0f} is best for this work |" in mine.best.plan.report("x").markdown
     many = [compute_optimal(10.0**k).tokens_per_parameter for k in range(20, 27)]
     assert many == sorted(many, reverse=True)
@@ -48,7 +48,7 @@ def test_the_last_answer_of_the_page() -> None:
     low, high = _strip(2 / 3 * C)
     assert (round(low, 1), round(high)) == (7.4, 34)
     assert low < 24 < high
-    assert "(now 7.4 to 34 billion)" in words("10_budget")
+    assert "(now 7.4 to 34 billion)" in words("11_budget")
 
 
 H100 = published.accelerator("H100 SXM")
@@ -65,7 +65,7 @@ def test_what_the_page_says_of_its_cases_is_so() -> None:
     best = min(x.loss.likely for x in served.points if x.fits)
     assert served.best.name == "9.0B"
     price = served.best.loss.likely - best
-    assert f"the wish costs {price:.3f} of loss" in words("evidence/10_budget")
+    assert f"the wish costs {price:.3f} of loss" in words("evidence/11_budget")
     small = frontier(A100, 8, 30, shelf(), serving_memory=24e9)
     assert small.best.name == "7.2B"
     columns = small.columns()
@@ -79,7 +79,7 @@ def test_embedding_and_head_of_llama_by_adam_in_place_of_muon() -> None:
 def test_what_the_evidence_says_of_the_splits_is_so() -> None:
     points = {x.name: x for x in frontier(H100, 64, 21, shelf()).points}
     reached = [round(100 * points[name].plan.mfu) for name in ("31B", "43B")]
-    text = words("evidence/10_budget")
+    text = words("evidence/11_budget")
     assert f"the 31B reaches {reached[0]} % of the peak, the 43B {reached[1]} %" in text
     halved = [name for name in points if points[name].plan.run.recompute == "alternate"]
     assert halved == ["100B", "130B", "220B"]

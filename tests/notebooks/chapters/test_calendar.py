@@ -1,4 +1,4 @@
-"""What the page of chapter 09 states, computed anew."""
+"""What the page of chapter 10 states, computed anew."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from llmtrain_helpers.units import HOUR
 from research.utilizations import stops
 from tests.pages import cell, cells, words
 
-PAGE = "09_calendar"
+PAGE = "10_calendar"
 
 
 def rows() -> dict[str, dict[str, Any]]:
@@ -35,13 +35,13 @@ def test_the_promise_is_later_than_all_that_the_calendar_adds() -> None:
     assert days.likely < plan.days.likely < days.greatest < promise
     likely, usual = round(days.likely), round(plan.days.likely)
     text, latest = words(PAGE), round(promise)
-    assert f"{likely} days here, when page 08 has {usual} as likely and promises {latest}" in text
+    assert f"{likely} days here, when page 09 has {usual} as likely and promises {latest}" in text
     assert (
-        f"Both start from {made.computing.likely:.0f} days of steps. Page 08 multiplies them by 1.3"
+        f"Both start from {made.computing.likely:.0f} days of steps. Page 09 multiplies them by 1.3"
         in text
     )
     assert "1.3, the overhead of seven whole runs" in text
-    assert f"promise the {latest} days of page 08" in text
+    assert f"promise the {latest} days of page 09" in text
     assert len(stops()) == 7
 
 
@@ -72,7 +72,7 @@ def test_half_or_double_the_best_interval_costs_less_than_three_points() -> None
     best = calendar.best_checkpoint_interval(40, M)
     half, least, double = (calendar.losses(k * best, 40, M, 1800).total for k in (0.5, 1, 2))
     assert [round(100 * (x - least), 1) for x in (half, double)] == [2.8, 2.9]
-    assert "costs less than three points" in words("09_calendar")
+    assert "costs less than three points" in words("10_calendar")
 
 
 def test_what_the_first_panel_assumes() -> None:

@@ -1,4 +1,4 @@
-"""What the page of chapter 12 states, computed anew."""
+"""What the page of chapter 13 states, computed anew."""
 
 import re
 from dataclasses import replace
@@ -27,7 +27,7 @@ from research.finetunes import speed_ratios
 from tests.pages import cell, cells, words
 
 LLAMA = published.architecture("Llama-3.1-8B", 4096)
-PAGE = "12_finetune"
+PAGE = "13_finetune"
 
 
 def test_bytes_of_a_weight() -> None:

@@ -1,4 +1,4 @@
-"""What the page of chapter 11 states, computed anew."""
+"""What the page of chapter 12 states, computed anew."""
 
 from llmtrain_course.measure.recorded import recorded_step
 from llmtrain_helpers import units
@@ -10,7 +10,7 @@ def test_the_share_of_the_peak_that_the_recorded_step_reached() -> None:
     step = recorded_step(256)
     share = units.share(step.ideal / step.total)
     text = f"{1000 * step.ideal:.0f} ms of {1000 * step.total:.0f} is {share}"
-    assert text in cell("11_measure", "step-seen")
+    assert text in cell("12_measure", "step-seen")
 
 
 def test_only_the_last_page_calls_itself_the_last() -> None:

@@ -1,4 +1,4 @@
-"""What the page of chapter 08 states, computed anew."""
+"""What the page of chapter 09 states, computed anew."""
 
 import re
 from dataclasses import replace
@@ -30,15 +30,15 @@ from tests.plan.cases import H100, plan_of
 def test_the_decision_of_the_page() -> None:
     plan = plan_of(accelerator=H100, zero_stage=3)
     tokens = rounded_down(plan.first_run_tokens(30))
-    assert f"{units.count(tokens, 2)} tokens, and a step measured" in words("08_plan")
+    assert f"{units.count(tokens, 2)} tokens, and a step measured" in words("09_plan")
     most = 30 * units.DAY / STOPS[2] / plan.replace(tokens=tokens).iterations
-    assert f"more than {most:.1f} seconds" in words("08_plan")
+    assert f"more than {most:.1f} seconds" in words("09_plan")
     worst, steps = units.share(STOPS[2] - 1), 30 / STOPS[2]
     sentence = f"the worst overhead, {worst}, thirty days have room for only {steps:.0f} days of"
-    assert sentence in words("08_plan")
+    assert sentence in words("09_plan")
     size = (plan.total_flops / (6 * 20)) ** 0.5
     assert 20e9 < size < 23e9
-    assert "some 20 billion parameters" in words("08_plan")
+    assert "some 20 billion parameters" in words("09_plan")
 
 
 def test_the_page_tells_what_a_plan_does_not_foresee() -> None:
@@ -53,7 +53,7 @@ def test_the_page_tells_what_a_plan_does_not_foresee() -> None:
         zero_stage=3,
     )
     assert made.days.greatest < 74 / 2
-    assert "[took just as many days](evidence/08_plan.ipynb) on twice as many" in words("08_plan")
+    assert "[took just as many days](evidence/09_plan.ipynb) on twice as many" in words("09_plan")
     rows = published.megatron_training_days().set_index("name")["days"]
     for n in (768, 1536):
         assert rows[f"ZeRO-3 174.6B on {n} GPUs"] == 74
@@ -65,8 +65,8 @@ def test_which_runs_the_page_says_were_slower_than_the_promise() -> None:
     assert sorted(late) == ["Llama 3.1 8B", "Llama 3.2 1B", "Pythia 70M"]
     uncertain = [run.name for run in others_days(plan) if not run.whole]
     assert (len(uncertain), set(late) - set(uncertain)) == (7, set())
-    assert "hours, and all of the slow ones are among them" in words("08_plan")
-    assert "three would have taken longer than 39 days" in words("08_plan")
+    assert "hours, and all of the slow ones are among them" in words("09_plan")
+    assert "three would have taken longer than 39 days" in words("09_plan")
     assert len(others_days(plan)) == 17
     teaching = (ROOT / "TEACHING.md").read_text("utf-8")
     assert "Only three of seventeen published runs would have broken it." in teaching
@@ -74,11 +74,11 @@ def test_which_runs_the_page_says_were_slower_than_the_promise() -> None:
     days = (plan.days.likely, plan.days.greatest)
     shares = [f"{round(x)} days {100 * share_of_peak(plan, x):.0f} %" for x in days]
     assert shares == ["26 days 33 %", "39 days 22 %"]
-    assert "in the likely 26 days, each GPU has to reach 33 % of its" in words("08_plan")
-    assert "counted as on page 03; 39 days mean 22 %." in words("08_plan")
+    assert "in the likely 26 days, each GPU has to reach 33 % of its" in words("09_plan")
+    assert "counted as on page 03; 39 days mean 22 %." in words("09_plan")
     counted = [f"{100 * plan.hfu * plan.days.likely / x:.0f} %" for x in days]
-    assert f"page 03 leaves out, these are {' and '.join(counted)}.)" in words("08_plan")
-    assert "at 22 % nobody on page 03 was late" in words("08_plan")
+    assert f"page 03 leaves out, these are {' and '.join(counted)}.)" in words("09_plan")
+    assert "at 22 % nobody on page 03 was late" in words("09_plan")
     assert min(round(share, 2) for share in shares_of_runs().values()) == 0.22
 
 
@@ -90,7 +90,7 @@ def test_which_runs_the_dots_are() -> None:
     deepseek = published.run("DeepSeek-V3")
     assert deepseek["active_parameters"] < deepseek["parameters"]
     assert dots - before == {*DOUBTFUL, "Falcon-40B", "Llama 3.2 1B"}
-    text = words("08_plan")
+    text = words("09_plan")
     assert "The dots are the fourteen runs of page [03](03_duration.ipynb) without Deep" in text
     assert "plus Falcon-40B, Llama 3.2 1B and the two that had a star there." in text
     assert len(DOUBTFUL) == 2
@@ -102,7 +102,7 @@ LARGE = Setting("Llama-3.1-70B", num_gpus=32, tensor_parallel=8, zero_stage=1, m
 
 def test_what_making_the_70b_fit_costs() -> None:
     """It needs far too much; the cheapest setting that fits is the one that `advise` finds."""
-    start, text = planned(LARGE), cell("08_plan", "panel-answers")
+    start, text = planned(LARGE), cell("09_plan", "panel-answers")
     assert start.memory.total > 1.4 * (start.card - start.reserve)
     assert "ZeRO 1 and two sequences at once in each group of eight that shares the" in text
     assert "it needs far more than a plan may fill" in text
@@ -135,7 +135,7 @@ def test_what_the_page_says_of_overhead() -> None:
     each = sorted(stops().values())
     assert (len(each), each[3]) == (7, pytest.approx(STOPS[1], rel=0.01))
     assert (each[0], each[-1]) == pytest.approx((STOPS[0], STOPS[2]), rel=0.01)
-    text = words("08_plan")
+    text = words("09_plan")
     assert f"took {low} to {high} % longer than their steps, {middle} % in the middle" in text
     steps = plan_of(accelerator=H100, zero_stage=3).days_of_steps
     assert f"So the likely days are {steps.likely:.0f} × {STOPS[1]}." in text
@@ -170,12 +170,12 @@ def test_the_slow_end_is_less_than_the_slowest_step_with_the_worst_overhead() ->
     days, steps = plan.days, plan.days_of_steps
     assert days.likely == pytest.approx(STOPS[1] * steps.likely)
     assert (round(days.greatest), round(STOPS[2] * steps.greatest)) == (39, 46)
-    assert "plan [combines the two](evidence/08_plan.ipynb) into 39." in words("08_plan")
+    assert "plan [combines the two](evidence/09_plan.ipynb) into 39." in words("09_plan")
     assert round(plan.calibrated(7.5).days.greatest) == 34
-    assert "With 7.5 seconds you promise 34 days." in words("08_plan")
+    assert "With 7.5 seconds you promise 34 days." in words("09_plan")
     sides = [log(x.greatest / x.likely) for x in (days, steps, Interval(*STOPS))]
     assert sides[0] == pytest.approx(hypot(*sides[1:]))
-    assert "as logarithms, add up like the sides of a right angle" in words("evidence/08_plan")
+    assert "as logarithms, add up like the sides of a right angle" in words("evidence/09_plan")
 
 
 def test_what_the_page_says_of_03s_promise() -> None:
@@ -185,13 +185,13 @@ def test_what_the_page_says_of_03s_promise() -> None:
     rough = training_interval(*size).times(1 / units.DAY)
     assert UTILIZATIONS[0] == 0.25
     sentence = f"25 % of the peak, read off whole runs, which would be {rough.greatest:.0f} days"
-    assert sentence in words("08_plan")
+    assert sentence in words("09_plan")
     named = plan_of(accelerator=H100, zero_stage=3, software="megatron-core")
-    assert f"(Name Megatron-Core, and it says {named.days.greatest:.0f}.)" in words("08_plan")
+    assert f"(Name Megatron-Core, and it says {named.days.greatest:.0f}.)" in words("09_plan")
 
 
 def test_the_reserve_that_the_page_tells() -> None:
-    text = cell("08_plan", "memory-seen")
+    text = cell("09_plan", "memory-seen")
     plan = plan_of(accelerator=H100, zero_stage=3)
     assert plan.reserve == RESERVES["several"] == 5.1e9
     assert "reserves those 5.1 GB (less on a single GPU)" in text
@@ -204,7 +204,7 @@ def test_the_reserve_that_the_page_tells() -> None:
 def test_the_bytes_that_the_page_types() -> None:
     plan = plan_of(accelerator=H100, zero_stage=3)
     card, holds = units.gigabytes(plan.card), units.gigabytes(plan.memory.total)
-    first = cell("08_plan", "predict")
+    first = cell("09_plan", "predict")
     assert f"An H100 has {card} of memory" in first
     assert f"Llama 3.1 8B needs {holds} on each" in first
     assert plan.card / 2**30 < 80
@@ -224,7 +224,7 @@ def test_how_far_the_page_trusts_the_order() -> None:
     assert near[-1] < 0.01
     assert round(worst, 2) == 0.43
     assert (ranked["first three"] < 0.01).all()
-    assert "within 1 % of the best six times, and once far slower" in words("08_plan")
+    assert "within 1 % of the best six times, and once far slower" in words("09_plan")
 
 
 def test_a_named_software_makes_a_step_less_uncertain() -> None:
@@ -238,7 +238,7 @@ def test_a_named_software_makes_a_step_less_uncertain() -> None:
 
 def test_a_first_run_is_as_slow_as_the_page_says() -> None:
     """The promise is the slow end of any run's days, and the picture's bar ends there."""
-    assert "Promise the slow end of the days" in words("08_plan")
+    assert "Promise the slow end of the days" in words("09_plan")
     for size in ("Llama-3.2-1B", "Llama-3.1-8B"):
         made = planned(Setting(size, num_gpus=64, tokens=10**12))
         assert made.first_run == made.days
@@ -252,7 +252,7 @@ def test_code_that_the_page_quotes_runs_where_it_stands() -> None:
     """Cells first, in order, then each call in the text below them."""
     namespace: dict[str, Any] = {}
     quoted = []
-    for one in cells("08_plan"):
+    for one in cells("09_plan"):
         source = "".join(one["source"])
         if one["cell_type"] == "markdown":
             for call in re.findall(r"`(\w+\(.*?\)[\w.()]*|\w+\.\w+\(.*?\))`", source):
@@ -270,4 +270,4 @@ def test_how_long_the_evidence_says_the_head_takes() -> None:
     shorter = plan.replace(model=replace(plan.run.model, layers=((many // 2, layer),))).step
     each = (plan.step.total - shorter.total) / (many // 2)
     text = f"take as long as {plan.step.head / each:.1f} layers"
-    assert text in cell("evidence/08_plan", "pipeline-reading")
+    assert text in cell("evidence/09_plan", "pipeline-reading")

@@ -1,4 +1,4 @@
-"""Chapter 10."""
+"""Chapter 11."""
 
 from math import log
 

@@ -1,4 +1,4 @@
-"""Chapter 09."""
+"""Chapter 10."""
 
 from tests.faces.exercises.answers.table import Answers
 

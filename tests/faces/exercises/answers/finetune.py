@@ -1,4 +1,4 @@
-"""Chapter 12."""
+"""Chapter 13."""
 
 from tests.faces.exercises.answers.table import Answers
 

@@ -1,4 +1,4 @@
-"""Chapter 11."""
+"""Chapter 12."""
 
 from dataclasses import replace
 from typing import Any

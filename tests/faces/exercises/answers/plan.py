@@ -1,4 +1,4 @@
-"""Chapter 08."""
+"""Chapter 09."""
 
 from llmtrain_helpers import plan_run, published
 from tests.faces.exercises.answers.table import Answers
