@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         flops_panel as flops_panel,
         handle as handle,
         measure_panel as measure_panel,
+        parallelism_panel as parallelism_panel,
         parameters_panel as parameters_panel,
         plan_panel as plan_panel,
         precision_panel as precision_panel,
@@ -44,7 +45,7 @@ _NAMES = {
     "panels": (
         "HANDLES PANELS activations_panel batch_panel budget_panel calendar_panel "
         "communication_panel duration_panel finetune_panel flops_panel handle measure_panel "
-        "parameters_panel plan_panel precision_panel start_here_panel"
+        "parallelism_panel parameters_panel plan_panel precision_panel start_here_panel"
     ),
 }
 """The public names, and the module of each."""

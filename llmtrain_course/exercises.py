@@ -30,6 +30,7 @@ from llmtrain_course.kit.exercise import (
 from llmtrain_course.kit.own_run import OwnRun, own_run
 from llmtrain_course.kit.saved import saved_answers
 from llmtrain_course.measure import exercises as measure
+from llmtrain_course.parallelism import exercises as parallelism
 from llmtrain_course.parameters import exercises as parameters
 from llmtrain_course.plan import exercises as plan
 from llmtrain_course.precision import exercises as precision
@@ -46,6 +47,7 @@ _CHAPTERS = [
     precision,
     activations,
     communication,
+    parallelism,
     plan,
     calendar,
     budget,

@@ -35,21 +35,21 @@ PANELS: dict[str, Panel] = {
     "batch": batch.PANEL,
     "precision": precision.PANEL,
     "activations": activations.PANEL,
-    "communication": parallelism.PANEL,
+    "parallelism": parallelism.PANEL,
     "plan": plan.PANEL,
     "calendar": calendar.PANEL,
     "budget": budget.PANEL,
     "measure": measure.PANEL,
     "finetune": finetune.PANEL,
 }
-"""Every panel, by its chapter's word."""
+"""Every panel, by its chapter's word; the chapter of communication has handles alone."""
 
 
 HANDLES: dict[str, Handle] = {
     name.lower(): it
     for chapter in (
         *(start_here, parameters, flops, duration, batch, precision, activations),
-        *(parallelism, communication, plan, calendar, budget, measure, finetune),
+        *(communication, parallelism, plan, calendar, budget, measure, finetune),
     )
     for name, it in vars(chapter).items()
     if isinstance(it, Handle)
@@ -110,8 +110,13 @@ def activations_panel() -> "NotebookPanel":
 
 
 def communication_panel() -> "NotebookPanel":
+    """The panel of `parallelism_panel`, under the name that it had on page 07."""
+    return parallelism_panel()
+
+
+def parallelism_panel() -> "NotebookPanel":
     """A split of GPUs in; who sends what to whom, how long, and what hides it, out."""
-    return in_notebook("communication")
+    return in_notebook("parallelism")
 
 
 def plan_panel() -> "NotebookPanel":

@@ -147,7 +147,8 @@ def _contents(root: Path) -> Iterator[tuple[str, list[str]]]:
     pages = {page: title for page, title in MORE.items() if [*root.glob(f"{page}.*")]}
     yield "Look up", [f"{title} </{page}>" for page, title in pages.items()]
     for title, folder in {"Worked answers": "solutions", "Evidence": "evidence"}.items():
-        yield (title, [f"{titles[name]} </notebooks/{folder}/{name}>" for name in titles])
+        names = [name for name in titles if (root / f"notebooks/{folder}/{name}.ipynb").exists()]
+        yield title, [f"{titles[name]} </notebooks/{folder}/{name}>" for name in names]
 
 
 def _title(path: Path) -> str:
@@ -201,7 +202,8 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
         if (id := str(form["data-id"]))
     }
     course = [*EXERCISES, *PREDICTIONS]
-    data = {"course": course, "numbered": ids.NUMBERED, "cells": sources, "guesses": guesses}
+    data = {"course": course, "cells": sources, "guesses": guesses}
+    data |= {"numbered": ids.NUMBERED, "renamed": ids.RENAMED}
     context["body"] = str(page) + "".join(_data(*one) for one in data.items())
 
 

@@ -71,7 +71,7 @@ GUESS, ASKED = "start_here-guess", "Llama 3.1 8B"
 LOOKUP = {"notebooks/glossary": "Glossary", REFERENCE: "The helpers", "data/README": "The data"}
 """The pages to look things up in, after the chapters."""
 
-NUMBER = {12: "twelve", 13: "thirteen"}[len(chapters())]
+NUMBER = {13: "thirteen", 14: "fourteen"}[len(chapters())]
 """How many chapters there are, in a word."""
 
 DESCRIPTION = (
@@ -247,6 +247,7 @@ def page_data(start: Setting) -> dict[str, Any]:
         "named": [names.index(name) for name in NAMED],
         "exercises": [*EXERCISES, *PREDICTIONS],
         "numbered": ids.NUMBERED,
+        "renamed": ids.RENAMED,
     }
 
 

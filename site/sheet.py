@@ -49,7 +49,8 @@ HERE: dict[str, dict[str, str]] = {
         "e, m": "how many bits each has",
         "S": "the loss scale",
     },
-    "07": {"S": "bytes of a message", "W": "bytes a second", "t": "GPUs that share a matrix"},
+    "07": {"S": "bytes of a message", "W": "bytes a second"},
+    "08": {"t": "GPUs that share a matrix"},
     "09": {"m": "micro-batches in a step"},
     "10": {
         "M, τ": "seconds between stops, between writes",

@@ -316,7 +316,7 @@ def apart(one: list[float], other: list[float]) -> bool:
 def test_the_buttons_go_on_where_one_is(page: Page) -> None:
     page.evaluate(
         """localStorage.llmtrain = JSON.stringify({
-            done: {"start_here-a": true, "communication-b": true}})"""
+            done: {"start_here-a": true, "communication-a": true}})"""
     )
     page.reload()
     for place in ("#start", "#door"):

@@ -174,4 +174,8 @@ def test_answers_kept_under_ids_with_a_number_are_still_there(page: Page, addres
     expect(form.locator(".live-verdict")).to_contain_text("you said 3")
     page.goto(f"{address}/index.html")
     expect(page.locator(".cards small").first).to_have_text(re.compile("1 of"))
-    assert page.evaluate("current(localStorage.llmtrain, data.exercises, data.numbered)") == kept
+    ids = "data.exercises, data.numbered, data.renamed"
+    assert page.evaluate(f"current(localStorage.llmtrain, {ids})") == kept
+    moved = """{"done": {"07-b": true, "communication-d": true, "communication-a": true}}"""
+    today = """{"done": {"parallelism-a": true, "parallelism-c": true, "communication-a": true}}"""
+    assert page.evaluate(f"text => current(text, {ids})", moved) == today

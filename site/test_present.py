@@ -68,7 +68,7 @@ EDGE = """() => Math.round(document.querySelector(".scene:not([hidden])")
 """Where the scene ends that is shown."""
 
 
-@pytest.mark.parametrize("number", [0, 7, 8, 12])
+@pytest.mark.parametrize("number", [0, 7, 8, 9, 13])
 def test_no_screen_runs_under_the_edge_of_a_projector(
     browser: Browser, address: str, number: int
 ) -> None:
@@ -87,7 +87,7 @@ def test_no_screen_runs_under_the_edge_of_a_projector(
 
 def test_a_panel_before_a_room_stands_beside_its_controls(browser: Browser, address: str) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 720})
-    page.goto(f"{address}/notebooks/{CHAPTERS[8]}.html?present#your-own-plan")
+    page.goto(f"{address}/notebooks/plan.html?present#your-own-plan")
     page.get_by_role("button", name="Start the panel").click()
     picture = page.locator(".live-on:visible svg.wt:visible").first
     picture.wait_for(timeout=60_000)
@@ -120,13 +120,13 @@ def test_a_room_sees_the_question_and_no_earlier_answer(page: Page, address: str
 
 
 def test_a_picture_that_needs_the_room_keeps_its_question(page: Page, address: str) -> None:
-    present(page, f"{address}/notebooks/{CHAPTERS[8]}.html?present#two-answers")
+    present(page, f"{address}/notebooks/plan.html?present#two-answers")
     expect(page.locator(".scene:visible > .scene-ask")).to_have_text("Do more GPUs help them?")
     expect(page.get_by_text("Here is the 8B on a trillion tokens.")).not_to_be_visible()
 
 
 def test_a_picture_that_code_draws_is_shown_without_its_code(page: Page, address: str) -> None:
-    present(page, f"{address}/notebooks/{CHAPTERS[10]}.html?present")
+    present(page, f"{address}/notebooks/budget.html?present")
     picture = page.locator(".scene > .live-source svg.wt").first
     for _ in range(page.locator(".scene").count()):
         if picture.is_visible():
@@ -137,7 +137,7 @@ def test_a_picture_that_code_draws_is_shown_without_its_code(page: Page, address
 
 
 def test_a_clicker_goes_on_after_a_hand_has_moved_a_slider(page: Page, address: str) -> None:
-    present(page, f"{address}/notebooks/{CHAPTERS[7]}.html?present")
+    present(page, f"{address}/notebooks/communication.html?present")
     place = page.locator(".scene-bar span")
     slider = page.locator(".scene:visible input[type=range]").first
     while not slider.is_visible():

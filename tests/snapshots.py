@@ -97,7 +97,7 @@ DRAWINGS: dict[str, dict[str, Callable[[], Drawing | Picture]]] = {
 
 def snapshot(chapter: str) -> str:
     """Return everything a chapter says outside its page: a block per thing, a line per text."""
-    blocks = [of_panel(chapter)]
+    blocks = [of_panel(chapter)] if chapter in PANELS else []
     blocks += [of_handle(name) for name in HANDLES if chapter_of(name) == chapter]
     blocks += [
         [f"# drawing {name}", draw().words] for name, draw in DRAWINGS.get(chapter, {}).items()
@@ -177,7 +177,7 @@ def read(html: str) -> Iterator[str]:
 def main() -> None:
     """Write the snapshots of all chapters anew."""
     WORDS.mkdir(exist_ok=True)
-    for chapter in PANELS:
+    for chapter in ids.CHAPTERS:
         (WORDS / f"{chapter}.txt").write_text(snapshot(chapter), "utf-8")
 
 

@@ -193,10 +193,9 @@ def _compare_with_published(tokens: float, replicas: int, parameters: float) -> 
 # --- the blank: BLOOM's batch
 
 
-def _bloom_batch(tensor_parallel: int = 4, pipeline_parallel: int = 12, passes: int = 128) -> int:
+def _bloom_batch(gpus_per_replica: int = 48, passes: int = 128) -> int:
     """Sequences of a step of BLOOM on 384 GPUs, with a micro-batch of 2."""
-    d = data_parallel_size(384, tensor_parallel, pipeline_parallel)
-    return int(global_batch_size(2, passes, d))
+    return int(global_batch_size(2, passes, data_parallel_size(384, gpus_per_replica)))
 
 
 EXERCISES: dict[str, Exercise] = {
@@ -209,12 +208,9 @@ EXERCISES: dict[str, Exercise] = {
             "A replica takes its micro-batch in every pass, and there are several replicas.",
         ),
         common_mistakes={
-            "this counts every GPU as a replica.": lambda: _bloom_batch(1, 1),
-            "TP cuts a replica too: the GPUs of a frame read the same sequences.": lambda: (
-                _bloom_batch(tensor_parallel=1)
-            ),
-            "PP cuts a replica too: all its stages see the same sequences.": lambda: _bloom_batch(
-                pipeline_parallel=1
+            "this counts every GPU as a replica.": lambda: _bloom_batch(1),
+            "this counts every node as a replica: one needs 48 GPUs, which are six nodes.": (
+                lambda: _bloom_batch(8)
             ),
             "this is one pass of each replica: an update has more of them.": lambda: _bloom_batch(
                 passes=1
@@ -277,15 +273,6 @@ EXERCISES: dict[str, Exercise] = {
 # --- predictions
 
 
-def _batch_with(tensor_parallel: int) -> Result:
-    return global_batch_size(2, 4, data_parallel_size(64, tensor_parallel))
-
-
-def _change() -> str:
-    ratio = _batch_with(4) / _batch_with(8)
-    return {2: "twice", 1: "the same", 0.5: "half"}[ratio]
-
-
 def _bloom_seconds() -> dict[str, float]:
     """The seconds of a step by its micro-batch, as BLOOM's engineers measured them."""
     tried = tried_micro_batches()
@@ -298,18 +285,6 @@ def _fastest() -> str:
 
 
 PREDICTIONS: dict[str, Prediction] = {
-    "batch-guess": Prediction(
-        truth=_change,
-        why=f"With TP 4 a replica takes 4 GPUs and not 8, so there are 16 replicas "
-        f"and not 8; the batch goes from {_batch_with(8)} to {_batch_with(4)} sequences.",
-        options={
-            "twice": "You counted replicas.",
-            "the same": "That would be so if every GPU read sequences of its own, or if you "
-            "kept the global batch. Here you keep the number of passes.",
-            "half": "You halved the batch with TP. But TP says how many GPUs hold a "
-            "copy, and smaller copies make more of them.",
-        },
-    ),
     "batch-bloom": Prediction(
         truth=_fastest,
         why="Try all four below, and watch which part of the bar shrinks and which grows.",
@@ -319,5 +294,5 @@ PREDICTIONS: dict[str, Prediction] = {
             "4": "Neither the smallest pass nor the largest.",
             "8": "It has the fewest passes. But each of them is long.",
         },
-    ),
+    )
 }

@@ -187,7 +187,7 @@ class Mesh(TypedDict):
 
 @dataclass(frozen=True)
 class Split:
-    """A model on GPUs, and how they share it: what the panels of 07 and 09 both set."""
+    """A model on GPUs, and how they share it: what the panels of 08 and 09 both set."""
 
     model: str = "Llama-3.1-8B"
     chip: str = "H100 SXM"

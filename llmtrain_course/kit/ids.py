@@ -1,8 +1,8 @@
 """The ids of exercises: a chapter's word and the exercise's own, as in plan-c.
 
-They used to begin with the chapter's number. Learners keep notebooks, and browsers keep
-answers, that name them so: `current` gives such an id its present form. Standard library
-only.
+They used to begin with the chapter's number, and some have moved to another chapter.
+Learners keep notebooks, and browsers keep answers, that have the old ids: `current` gives
+such an id its present form. Standard library only.
 """
 
 from __future__ import annotations
@@ -22,10 +22,18 @@ NUMBERED = (
 """The chapter that each number stood for in an id. This doesn't change any more: a
 chapter that gets another number keeps the ids it had."""
 
-_RENAMED = {"communication-e": "communication-c"}
-"""Exercises that have another letter now."""
+RENAMED = {
+    "communication-b": "parallelism-a",
+    "communication-c": "parallelism-b",
+    "communication-d": "parallelism-c",
+    "communication-e": "parallelism-b",
+    "communication-share": "parallelism-share",
+    "batch-guess": "parallelism-guess",
+}
+"""Exercises and guesses that have moved to another page or have another letter now."""
 
 _FORMER = re.compile(r"(?<![\w-])(\d\d)-([a-z]+)(?![\w-])")
+_MOVED = re.compile(rf"(?<![\w-])({'|'.join(RENAMED)})(?![\w-])")
 _ID = re.compile(r"([a-z_]+)-[a-z]+")
 
 
@@ -34,16 +42,24 @@ def current(text: str) -> str:
 
     >>> current('check("08-c", answer)')
     'check("plan-c", answer)'
+    >>> current("07-b and communication-b")
+    'parallelism-a and parallelism-a'
     """
-    return _FORMER.sub(_renamed, text)
+    return _MOVED.sub(lambda match: RENAMED[match[1]], with_words(text))
 
 
-def _renamed(former: re.Match[str]) -> str:
+def with_words(text: str) -> str:
+    """Replace numbers at the beginning of ids by their chapters' words, and nothing else.
+
+    >>> with_words("07-b and communication-b")
+    'communication-b and communication-b'
+    """
+    return _FORMER.sub(_with_word, text)
+
+
+def _with_word(former: re.Match[str]) -> str:
     number = int(former[1])
-    if number >= len(NUMBERED):
-        return former[0]
-    id = f"{NUMBERED[number]}-{former[2]}"
-    return _RENAMED.get(id, id)
+    return f"{NUMBERED[number]}-{former[2]}" if number < len(NUMBERED) else former[0]
 
 
 def chapter_of(id: str) -> str:

@@ -42,13 +42,19 @@ def saved_answers(folder: Path) -> set[str]:
 def answered_in(text: str, chapter: str) -> set[str]:
     """Return the ids in a page's saved verdicts; those of another chapter don't count.
 
+    An exercise that has moved counts on the page where it was, too.
+
     >>> answered_in('{"cells": [{"outputs": [{"text": ["✓ duration-a: right"]}]}]}', "duration")
     {'duration-a'}
     """
-    done = set[str]()
+    verdicts = set[str]()
     for cell in json.loads(text)["cells"]:
         for output in cell.get("outputs", []):
             output_text = output.get("data", {}).get("text/plain", output.get("text", ""))
             words = _COLOR.sub("", "".join(output_text))
-            done.update(map(ids.current, _VERDICT.findall(words)))
-    return {id for id in done if ids.chapter_of(id) == chapter}
+            verdicts.update(_VERDICT.findall(words))
+    return {
+        ids.current(id)
+        for id in verdicts
+        if chapter in (ids.chapter_of(ids.with_words(id)), ids.chapter_of(ids.current(id)))
+    }

@@ -1,1 +1,1 @@
-"""What the page on parallelism will show: splits, groups, pipelines."""
+"""How do you cut a model for many GPUs?"""

@@ -1,4 +1,4 @@
-"""Formulas that only pictures and exercises of parallelism use, on pages 04, 07 and 09."""
+"""Formulas that only pictures and exercises of parallelism use, on pages 04, 08 and 09."""
 
 from __future__ import annotations
 

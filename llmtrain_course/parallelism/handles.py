@@ -1,4 +1,4 @@
-"""The panel of who sends what to whom, and how long; handles of splits, groups and pipelines."""
+"""Chapter 08: the panel of who sends what to whom; handles of splits, groups, pipelines."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ _SETTINGS = {
         global_batch_size=512,
         sequence_length=2048,
     ),
-    "8B on 64 H100, of communication-b": Setting(
+    "8B on 64 H100, of parallelism-a": Setting(
         "Llama-3.1-8B", recompute="none", global_batch_size=512
     ),
-    "405B on 16,384 H100, of communication-c": Setting(
+    "405B on 16,384 H100, of parallelism-b": Setting(
         "Llama-3.1-405B", num_gpus=16384, global_batch_size=2048
     ),
     "A mixture of experts": Setting(

@@ -329,10 +329,11 @@ STOPS = (
     ("01", "Parameters", "how many are there,", "and where?"),
     ("02", "FLOPs", "how much work is there,", "how fast is it done?"),
     ("03", "Duration", "how many days,", "at what price?"),
-    ("04", "Batch", "how many texts at once,", "and on which GPUs?"),
+    ("04", "Batch", "how many texts", "in one step?"),
     ("05", "Precision", "what does a parameter", "weigh?"),
     ("06", "Activations", "what must a step", "remember?"),
     ("07", "Communication", "what do GPUs tell", "each other?"),
+    ("08", "Parallelism", "how do you cut a model", "for many GPUs?"),
     ("09", "Plan", "will it fit, and how long", "will it take?"),
     ("10", "Calendar", "when is it really", "done?"),
     ("11", "Budget", "what should you", "train?"),
@@ -358,7 +359,8 @@ def course_map(done: Mapping[str, tuple[int, int]]) -> Drawing:
             box, note = {**BOX, "stroke_dasharray": "6 4"}, f" ({' '.join(NEEDS)})"
             svg += arrow(x + 98, y - 15, x + 98, y - 1)
             svg += text(x + 210, y + 40, NEEDS[0], 14) + text(x + 210, y + 60, NEEDS[1], 14)
-        svg += arrow(x - 13, y + 44, x - 1, y + 44) if i % 4 else ""
+        follows = i % 4 and chapter != BESIDE
+        svg += arrow(x - 13, y + 44, x - 1, y + 44) if follows else ""
         svg += rect(x, y, 196, 88, fill if passed else "none", title, **box)
         svg += text(x + 10, y + 25, f"{chapter} {title}", 16, fill=ink, **BOLD)
         svg += text(x + 10, y + 50, first, 14, fill=ink)

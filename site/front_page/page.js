@@ -212,7 +212,8 @@ $("theme").addEventListener("click", () => {
 /* The guess is kept where the first page looks for it. */
 const kept = () => {
   try {
-    return JSON.parse(current(localStorage.llmtrain ?? "{}", data.exercises, data.numbered)) ?? {};
+    const kept = localStorage.llmtrain ?? "{}";
+    return JSON.parse(current(kept, data.exercises, data.numbered, data.renamed)) ?? {};
   } catch { return {}; }
 };
 const keep = (more) => {

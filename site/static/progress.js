@@ -5,6 +5,7 @@ import { current } from "./former.js";
 
 const COURSE = pageData("course");
 const NUMBERED = pageData("numbered"); // the chapter that each number stood for in an old id
+const RENAMED = pageData("renamed"); // exercises that have moved, by their old id
 
 /** Before a room nothing of earlier visits is shown, and nothing is kept. */
 const ROOM = new URLSearchParams(location.search).has("present");
@@ -17,7 +18,7 @@ export class Progress {
   static stored() {
     if (ROOM) return this.#room;
     try {
-      return current(localStorage.getItem(this.KEY) ?? "{}", COURSE, NUMBERED);
+      return current(localStorage.getItem(this.KEY) ?? "{}", COURSE, NUMBERED, RENAMED);
     } catch {
       return "{}"; // a private window may keep nothing
     }

@@ -44,7 +44,7 @@ PAGES = {
     for path in chapters()
     if path.stem.partition("_")[2] in PANELS and not (torch_missing() and path.stem == "12_measure")
 }
-WALKED = [*PAGES] if FULL or REQUIRED else ["start_here", "communication", "plan"]
+WALKED = [*PAGES] if FULL or REQUIRED else ["start_here", "parallelism", "plan"]
 THEMES = ["JupyterLab Light", "JupyterLab Dark"] if FULL else ["JupyterLab Light"]
 WIDTHS = [1280, 800] if FULL else [1280]
 
@@ -147,11 +147,11 @@ def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> Non
 
 
 def test_an_offer_is_taken_by_a_click(page: lab.Page, address: str) -> None:
-    lab.open_notebook(page, address, PAGES["communication"])
+    lab.open_notebook(page, address, PAGES["parallelism"])
     lab.run_panel(page)
     panel = page.locator(PANEL)
-    presets = PANELS["communication"].presets.items()
-    refused = next(name for name, values in presets if _refused("communication", values))
+    presets = PANELS["parallelism"].presets.items()
+    refused = next(name for name, values in presets if _refused("parallelism", values))
     panel.get_by_label("Start from", exact=True).select_option(refused)
     offer = panel.get_by_role("button", name="GPUs:").first
     wanted = offer.inner_text().partition(": ")[2]

@@ -15,8 +15,6 @@ from llmtrain_course.batch.pictures import (
 )
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.kit.layout import PAGE, PHONE
-from llmtrain_course.parallelism.formulas import pipeline_schedule
-from llmtrain_course.parallelism.four_gpus import step_on_four_gpus
 from llmtrain_course.parallelism.grid import gpus_in_nodes
 from llmtrain_course.parallelism.places import Layout
 from llmtrain_helpers import data_parallel_size
@@ -38,7 +36,7 @@ def test_every_layout_gives_each_place_its_tensor_group(t, p, c, d, over) -> Non
     assert all(place and place[1] == 0 for place in places[: layout.of_a_stage])
 
 
-def test_gpus_and_replicas_are_numbered_as_in_07() -> None:
+def test_gpus_and_replicas_are_numbered_as_in_08() -> None:
     """Its `_place`: tensor, context, replica, stage."""
     layout = Layout(64, 2, 4, 2)
     for gpu in range(64):
@@ -52,7 +50,7 @@ def test_gpus_and_replicas_are_numbered_as_in_07() -> None:
 )
 @pytest.mark.parametrize("width", [680, 360])
 def test_each_gpu_that_is_drawn_is_in_its_place(layout: Layout, width: int) -> None:
-    """Tensor first, then the replicas, the stages last: as in 07's drawing."""
+    """Tensor first, then the replicas, the stages last: as in 08's drawing."""
     picture = drawn(gpus_in_nodes(layout), width)
     gpus = picture.titled("GPU ")
     for gpu in gpus:
@@ -98,52 +96,6 @@ def test_words_on_shades_can_be_read(stages: int) -> None:
     for gpu in gpus:
         [ink] = {x.fill for x in picture.of_kind("text") if x.overlaps(gpu)}
         assert contrast(gpu.fill, ink) >= 4.5
-
-
-# --- four GPUs
-
-
-@pytest.mark.parametrize(("stages", "passes", "ticks"), [(1, 2, 8), (2, 4, 4), (4, 8, 2)])
-@pytest.mark.parametrize("part", [0, 0.4, 1])
-def test_a_turn_is_as_long_as_its_time_and_what_is_done_is_filled(
-    stages, passes, ticks, part
-) -> None:
-    schedule = pipeline_schedule(stages, passes, ticks, 2 * ticks)
-    now = part * schedule.end
-    picture = drawn(step_on_four_gpus(schedule, 4 // stages, 1, now))
-    unit = picture.unit("0", "90", "across")
-    turns = picture.titled("forward ") + picture.titled("backward ")
-    starts = sorted(turn.start for turn in schedule.turns for _ in range(4 // stages))
-    places = [(turn.left - picture.text("0").across) / unit for turn in turns]
-    assert sorted(places) == pytest.approx(starts, abs=0.05)
-    for turn in turns:
-        long = ticks * (1 if turn.words.startswith("forward") else 2)
-        assert turn.width == pytest.approx(unit * long, abs=0.2)
-    assert len(turns) == 4 * 2 * passes
-    done = {(x.left, x.top): x for x in picture.of_kind("rect") if not x.words and x.opacity == 1}
-    end = picture.text("0").across + unit * now
-    for turn in turns:
-        filled = done.get((turn.left, turn.top))
-        assert bool(filled) == (turn.left < end - 1)
-        assert not filled or filled.right == pytest.approx(min(turn.right, end), abs=0.2)
-    assert bool(picture.titled("average")) == (stages < 4)
-
-
-def test_the_hill_is_as_high_as_the_micro_batch() -> None:
-    """A replica's activations, of which a stage keeps its part of several micro-batches."""
-
-    def highest(stages: int, passes: int, micro: int) -> float:
-        schedule = pipeline_schedule(stages, passes)
-        picture = drawn(step_on_four_gpus(schedule, 4 // stages, micro, schedule.end))
-        [hill] = picture.of_kind("polygon")
-        low, high = (
-            next(x.down for x in picture.of_kind("text") if x.words == n and x.right < hill.left)
-            for n in ("1", "4")
-        )
-        return hill.height / ((low - high) / 3)
-
-    for stages, passes, micro in ((1, 4, 1), (2, 8, 1), (4, 16, 1), (1, 1, 4), (4, 4, 4)):
-        assert highest(stages, passes, micro) == pytest.approx(micro, rel=0.005)
 
 
 # --- an epoch, a measured step, what a batch costs, a stage's time

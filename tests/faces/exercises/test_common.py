@@ -66,7 +66,7 @@ ASKED_AGAIN = [
     "flops-c",
     "batch-b",
     "precision-c",
-    "communication-b",
+    "parallelism-a",
     "plan-c",
     "measure-b",
     "finetune-b",

@@ -120,7 +120,7 @@ machine; the panels here had 220,000 before they read each model once."""
 
 @pytest.mark.parametrize(
     ("word", "left_out"),
-    [("finetune", ()), ("communication", ()), ("budget", ("money", "days", "chip"))],
+    [("finetune", ()), ("parallelism", ()), ("budget", ("money", "days", "chip"))],
 )
 def test_a_stop_that_was_there_before_is_drawn_in_few_calls(word: str, left_out) -> None:
     """A third of each control's; on other GPUs page 11 searches for splits, once for each."""
@@ -363,7 +363,7 @@ def test_that_controls_were_changed_is_said_while_it_is_so_and_is_no_choice() ->
 
 
 def test_mending_a_refusal_keeps_the_comparison() -> None:
-    state = State(PANELS["communication"])
+    state = State(PANELS["parallelism"])
     state.write("tensor_parallel", "4")
     state.write("tensor_parallel", "3")
     assert state.problem

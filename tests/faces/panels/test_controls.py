@@ -61,7 +61,7 @@ FIELDS = {
         Micro-batch: 1 to 1M at a time; 9 stops, 1 2 4 to 256
         Passes a step: 1 to 1,000 in a row; 9 stops, 1 2 4 to 256
     """,
-    "communication": """
+    "parallelism": """
         Tensor parallel: 1 to 1,000; 5 stops, 1 2 4 to 16
         Pipeline stages: 1 to 1,000; 6 stops, 1 2 4 to 32
         GPUs: 1 to 1M; 12 stops, 8 16 32 to 16,384

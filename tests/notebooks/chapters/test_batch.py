@@ -12,13 +12,6 @@ def test_some_runs_raise_their_batch_and_most_do_not() -> None:
     assert runs.loc["Llama 3.1 405B", columns[:2]].tolist() == [4e6, 16e6]
 
 
-def test_a_gpus_memory_was_that_of_the_micro_batch() -> None:
-    sweeps = published.bloom_sweeps().set_index("name").loc["line 775":"line 777"]
-    assert sweeps["micro_batch_size"].tolist() == [4, 4, 6]
-    assert sweeps["global_batch_size"].tolist() == [1568, 2048, 2016]
-    assert (sweeps["memory_bytes"] / 1e9).tolist() == [56, 55, 66]
-
-
 def test_in_a_small_model_two_sequences_take_hardly_longer_than_one() -> None:
     small = published.vtrain_a100_single_node().query(
         "num_layers == 12 and hidden_size == 1024 and num_gpus == 2"

@@ -10,6 +10,7 @@ from tests.faces.exercises.answers import (
     finetune,
     flops,
     measure,
+    parallelism,
     parameters,
     plan,
     precision,
@@ -18,7 +19,7 @@ from tests.faces.exercises.answers import (
 from tests.faces.exercises.answers.table import Answers
 
 CHAPTERS = [start_here, parameters, flops, duration, batch, precision, activations]
-CHAPTERS += [communication, plan, calendar, budget, measure, finetune]
+CHAPTERS += [communication, parallelism, plan, calendar, budget, measure, finetune]
 
 ANSWERS: dict[str, Answers] = {
     id: answers for chapter in CHAPTERS for id, answers in chapter.ANSWERS.items()

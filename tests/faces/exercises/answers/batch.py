@@ -12,8 +12,7 @@ ANSWERS = {
         right=[384 // 48 * 128 * 2, 2048.0],
         common_mistakes=[
             (98_304, "every GPU as a replica"),
-            (8192, "TP cuts a replica too"),
-            (24_576, "PP cuts a replica too"),
+            (12_288, "every node as a replica"),
             (16, "one pass of each"),
             (256, "one replica's part"),
             (8, "these are the replicas"),

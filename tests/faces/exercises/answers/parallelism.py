@@ -1,0 +1,73 @@
+"""Chapter 08."""
+
+from tests.faces.exercises.answers.table import Answers
+
+MINE = {"model": "Llama-3.1-8B", "gpus": 8, "chip": "H100", "batch": 64}
+MINE |= {"sequence": 8192, "recompute": "full", "tensor": 1, "pipeline": 1, "zero": 3}
+
+
+ANSWERS = {
+    "parallelism-a": Answers(
+        right=["TP 1, ZeRO 3", "tp 1, zero 3"],
+        replies=[("tp 1, zero 3", "8,192 tokens a pass")],
+        common_mistakes=[
+            ("TP 2, ZeRO 1", "wait for each other"),
+            ("TP 8, ZeRO 1", "too small for eight"),
+            ("PP 4, ZeRO 1", "stages wait"),
+        ],
+    ),
+    "parallelism-b": Answers(
+        right=["There are 2,048 sequences, so eight GPUs must share each: TP 8 and stages."],
+        replies=[("Take TP 8 inside each node, and then cut layers into stages.", "Llama 3")],
+        common_mistakes=[(8, "in words")],
+        unanswered=["no", "TP TP TP TP TP TP TP TP TP"],
+    ),
+    "parallelism-c": Answers(
+        right=[
+            MINE | change
+            for change in (
+                {},
+                {"zero": 1},
+                {"chip": "A100"},
+                {"sequence": "8192", "batch": "64"},
+                {"gpus": 64, "batch": 512, "recompute": "none"},
+                {"model": "Llama-3.1-70B", "gpus": 64, "batch": 256},
+                {"recompute": "none", "pipeline": 2},
+                {"recompute": "none", "tensor": 2, "zero": 1},
+                {"tensor": 2},
+                {"zero": "ZeRO 3"},
+                {"zero": "3"},
+            )
+        ],
+        common_mistakes=[
+            *(
+                (MINE | change, reply)
+                for change, reply in [
+                    ({"tensor": 8, "zero": 1}, "longer than another split that fits"),
+                    ({"tensor": 8}, "above all by the sums of tensor parallelism"),
+                    ({"tensor": 8, "recompute": "none", "gpus": 64}, "above all by the sums"),
+                    (
+                        {"tensor": 8, "model": "Llama-3.2-1B", "sequence": 1024},
+                        "above all by launching",
+                    ),
+                    ({"pipeline": 8, "zero": 1, "batch": 8}, "above all by stages that wait"),
+                    (
+                        {"recompute": "none", "gpus": 6, "batch": 48},
+                        "leaves no reserve: most of it activations",
+                    ),
+                    ({"zero": 0}, "GB and has 85.5 GB: most of it optimizer"),
+                    ({"gpus": 12, "tensor": 8}, "do not divide 12"),
+                    ({"batch": 100}, "8 replicas do not share 100"),
+                    ({"chip": "RTX 4090"}, "links of RTX 4090 are not known"),
+                    ({"model": "Llama-3.1-405B"}, "no usual split"),
+                    ({"tensor": "two"}, "is no number"),
+                    ({"model": "Llama-9"}, "Llama-9"),
+                    ({"zero": 4}, "zero_stage=4"),
+                ]
+            ),
+            ({"model": "gpt2"}, "leaves out chip"),
+            (64, "is no dict"),
+        ],
+        unanswered=[MINE | {"zero": None}],
+    ),
+}
