@@ -174,6 +174,18 @@ def test_what_a_page_defines_leads_into_the_glossary(path: Path) -> None:
     assert bare - linked == set()
 
 
+@pytest.mark.parametrize(
+    ("page", "most"), [("04_batch", 8), ("07_communication", 8), ("08_parallelism", 10)]
+)
+def test_a_page_introduces_few_terms(page: str, most: int) -> None:
+    """Those that no page before it has linked to the glossary."""
+    links = {
+        path.stem: set(re.findall(r"glossary\.ipynb#([^)\s]+)", prose(path))) for path in CHAPTERS
+    }
+    earlier = set().union(*(links[stem] for stem in links if stem < page))
+    assert 0 < len(links[page] - earlier) <= most
+
+
 # --- tooltips
 
 
