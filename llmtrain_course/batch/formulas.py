@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from math import sqrt
+from random import Random
 
 from llmtrain_helpers.batch import data_parallel_size
 from llmtrain_helpers.checks import (
@@ -147,3 +150,34 @@ def pipeline_seconds(
     3.96
     """
     return (micro_batches + pipeline_parallel - 1) * seconds_per_pass
+
+
+# --- a noisy gradient
+
+NOISE_SCALE, TRIED = 8, 40
+"""Sequences at which a mean misses by the gradient's own length, and batches that are tried.
+Both are the picture's choice: a real gradient has as many directions as the model has
+parameters, and its noise scale is thousands of sequences."""
+
+
+def miss(batch: float) -> float:
+    """Return how far a batch's gradient misses, in lengths of the gradient: √(noise scale / B)."""
+    return sqrt(NOISE_SCALE / batch)
+
+
+@cache
+def mean_gradients(batch: int) -> list[tuple[float, float]]:
+    """Draw the gradients of batches: means over `batch` sequences, in two directions.
+
+    Each sequence's gradient is the true one, (1, 0), and normal noise whose variance in both
+    directions together is the noise scale. A larger batch has the smaller one's sequences
+    and more, so its mean moves on from there. Source: McCandlish et al., arXiv 1812.06162,
+    section 2.
+    """
+    means = []
+    for tried in range(TRIED):
+        random = Random(tried)
+        noise = [(random.gauss(0, 1), random.gauss(0, 1)) for _ in range(batch)]
+        x, y = (sqrt(NOISE_SCALE / 2) * sum(side) / batch for side in zip(*noise, strict=True))
+        means.append((1 + x, y))
+    return means

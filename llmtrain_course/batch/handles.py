@@ -20,6 +20,7 @@ from llmtrain_course.batch.pictures import (
     Step,
     batch_cost_curve,
     epoch_rows,
+    noisy_gradients,
     stage_time,
     step_by_micro_batch,
 )
@@ -254,6 +255,29 @@ def micro_batches(micro_batch: int = 1) -> Shown:
         f"fixed parts and {units.digits(waits, 2)} s of waiting."
     )
     return step_by_micro_batch(bloom_steps(), step.micro_batch, memory_of("A100-80")), caption
+
+
+@handle(
+    "Forty batches, forty gradients",
+    batch=slider(
+        "Batch",
+        "Sequences whose gradients are averaged before an update.",
+        tuple(2**k for k in range(9)),
+        unit="sequences",
+        play=True,
+    ),
+    book=({"batch": 1}, {"batch": 32}),
+)
+def gradient_noise(batch: int = 1, previous: Any = None) -> Shown:
+    """How far the mean of a batch misses the gradient of all sequences."""
+    size = units.digits(formulas.miss(batch), 2)
+    picture = noisy_gradients(batch, previous.batch if previous else 0)
+    back = sum(x < 0 for x, _ in formulas.mean_gradients(batch))
+    ways = f"{back} of {formulas.TRIED} point" if back else "none points"
+    return picture, (
+        f"With {units.plural(batch, 'sequence')}, a batch's gradient usually misses the true one "
+        f"by <b>{size}× its length</b>, and {ways} the other way."
+    )
 
 
 @handle(

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from llmtrain_course.batch.formulas import BatchCost
+from llmtrain_course.batch.formulas import TRIED, BatchCost, mean_gradients, miss
 from llmtrain_course.kit.chart import Chart, Column, Dot, Mark, Note, Path, Rule
-from llmtrain_course.kit.drawing import COLORS, GREY, Drawing, circle, rect, text
+from llmtrain_course.kit.drawing import (
+    COLORS,
+    GREY,
+    Drawing,
+    Style,
+    arrow,
+    circle,
+    line,
+    rect,
+    text,
+)
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, Point, Span
 from llmtrain_course.kit.layout import (
     BESIDE,
@@ -18,9 +29,12 @@ from llmtrain_course.kit.layout import (
     SMALL,
     USUAL,
     Below,
+    Diagram,
     Fact,
+    Facts,
     NextTo,
     Picture,
+    grip,
     paragraph,
     text_width,
 )
@@ -152,6 +166,77 @@ def _memory(step: Step, place: int, chosen: int) -> Column:
 
 def _gigabytes(memory: float) -> str:
     return units.edited(memory, units.gigabytes)
+
+
+# --- a noisy gradient
+
+_DASHED: Style = {"stroke": INK, "stroke_width": 2, "stroke_dasharray": "5 4"}
+_FORWARD, _BACK = COLORS["weights"], COLORS["gradients"]
+
+
+def noisy_gradients(batch: int, previous: int = 0) -> Picture:
+    """Gradients of batches as arrows from one point, around the gradient of all sequences.
+
+    A dashed circle is as large as their usual miss; a pale one is what it was before.
+    """
+    tips = mean_gradients(batch)
+    back, usual = sum(x < 0 for x, _ in tips), units.digits(miss(batch), 2)
+    facts = [
+        Fact("sequences in a batch", f"{batch:,}", bold=True),
+        Fact("gradient of all sequences", draw=lambda x, y: _true_gradient(x, y + 7, 18)),
+        Fact("gradient of one batch", draw=lambda x, y: _gradient(x, y + 7, 14, 0)),
+        Fact(
+            "points the other way",
+            f"{back} of {TRIED}",
+            draw=lambda x, y: _gradient(x + 18, y + 7, -14, 0),
+        ),
+        Fact(
+            "usual miss",
+            f"{usual} × as long",
+            bold=True,
+            rule=True,
+            draw=lambda x, y: circle(x + 9, y + 7, 8, "none", **_DASHED),
+        ),
+    ]
+    words = (
+        f"The gradients of {TRIED} batches of {units.plural(batch, 'sequence')}, arrows from one "
+        f"point. They usually miss the gradient of all sequences by {usual} times its length, "
+        f"and {back} of them point the other way."
+    )
+    return NextTo(Diagram(partial(_arrows, tips, batch, previous)), Facts(facts), words)
+
+
+def _arrows(
+    tips: Sequence[tuple[float, float]],
+    batch: int,
+    previous: int,
+    left: float,
+    top: float,
+    width: float,
+) -> tuple[str, float]:
+    """Draw the arrows on a plane with room for single sequences, and tell where it ends."""
+    xs, ys = zip(*mean_gradients(1), strict=True)
+    low, high, deep = min(xs), max(xs), max(map(abs, ys))
+    unit = min(width / (high - low), 330 / (2 * deep)) * 0.97
+    x, y = left + width / 2 - unit * (low + high) / 2, top + unit * deep + 8
+    svg = "".join(_gradient(x, y, unit * across, unit * down) for across, down in tips)
+    if previous:
+        pale: Style = {**_DASHED, "opacity": 0.35}
+        svg += circle(x + unit, y, unit * miss(previous), "none", **pale)
+    svg += circle(x + unit, y, unit * miss(batch), "none", **_DASHED)
+    svg += _true_gradient(x, y, unit) + grip(x + unit * (1 + miss(batch)), y, "batch")
+    return svg, y + unit * deep + 8
+
+
+def _true_gradient(x: float, y: float, length: float) -> str:
+    return arrow(x, y, x + length, y, stroke_width=5)
+
+
+def _gradient(x: float, y: float, across: float, down: float) -> str:
+    """A line with a dot at its end: hollow if it points the other way."""
+    ink, end = _FORWARD if across > 0 else _BACK, (x + across, y + down)
+    dot = circle(*end, 4, ink if across > 0 else "none", stroke=ink, stroke_width=2)
+    return line(x, y, *end, stroke=ink, opacity=0.45) + dot
 
 
 # --- what a batch costs
