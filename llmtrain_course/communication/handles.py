@@ -12,10 +12,12 @@ from llmtrain_course.communication.formulas import (
     backward_overlap,
     ring_turn,
 )
+from llmtrain_course.communication.fsdp import ShardedStep, layers_in_time, sharded_step
 from llmtrain_course.communication.pictures import LONGEST, milliseconds
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
 from llmtrain_helpers import published, units
-from llmtrain_helpers.communication import all_reduce_seconds
+from llmtrain_helpers.communication import LATENCY, all_reduce_seconds
+from llmtrain_helpers.model import Accelerator
 
 GRADIENTS = 16e9
 """Bytes of the gradients that go round: 8 billion parameters in 16 bits."""
@@ -71,10 +73,15 @@ def last_backward(tokens: int, messages: int) -> BackwardOverlap:
 
     At the chip's peak; the eight cards of each node send.
     """
+    h100, egress = _h100()
+    return backward_overlap(int(GRADIENTS / 2), tokens, h100.peak("bf16"), 64, egress, messages)
+
+
+def _h100() -> tuple[Accelerator, float]:
+    """An H100, and the bytes/s of all the cards of its node."""
     h100 = published.accelerator("H100")
     assert h100.network_bandwidth is not None
-    egress = h100.gpus_per_node * h100.network_bandwidth
-    return backward_overlap(int(GRADIENTS / 2), tokens, h100.peak("bf16"), 64, egress, messages)
+    return h100, h100.gpus_per_node * h100.network_bandwidth
 
 
 def _end(last: BackwardOverlap) -> int:
@@ -162,3 +169,62 @@ def ring(gpus: int = 8, turn: int = 3) -> Shown:
     else:
         does = "Every GPU has every finished piece."
     return ByHand(partial(pictures.ring_circle, state, GRADIENTS)), f"{does} {sent}"
+
+
+# --- a layer comes, works and goes
+
+LAYERS = 4
+_PIECES = 4 * LAYERS + LAYERS - 1
+"""Layers that are drawn, and their pieces of work: the last layer is fetched once."""
+
+
+def four_layers(tokens: int) -> ShardedStep:
+    """A step of four layers of Llama 3.1 8B on 64 H100 whose weights are sharded.
+
+    At the chip's peak; the eight cards of each node send 16-bit weights and gradients.
+    """
+    h100, egress = _h100()
+    model = published.architecture("Llama-3.1-8B")
+    P = int(model.layers[0][1].parameters(model.hidden_size))
+    fetch = float(all_reduce_seconds(P, 64, egress) + LATENCY)  # half an all-reduce of 2P bytes
+    return sharded_step(LAYERS, fetch, 2 * P * tokens / h100.peak("bf16"))
+
+
+@handle(
+    "A layer comes, works and goes",
+    tokens=slider(
+        "Tokens of the pass",
+        "Tokens that each GPU trains on in a step.",
+        (1024, 1536, 2048, 2560, 3072, 4096),
+        unit="tokens",
+    ),
+    moment=slider(
+        "Moment", "How many pieces of work are done.", tuple(range(_PIECES + 1)), play=True
+    ),
+    book=({}, {"tokens": 1024}),
+)
+def sharded_layers(tokens: int = 4096, moment: int = _PIECES) -> Shown:
+    """Where each layer's weights are while a step goes on, and when the GPU has to wait."""
+    step = four_layers(tokens)
+    now = step.work[moment - 1].end if moment else 0.0
+    waits = f"Over the step the GPU waits {milliseconds(step.waiting)} of {milliseconds(step.end)}."
+    return layers_in_time(step, now), f"{_what_ends(step, moment)} <b>{waits}</b>"
+
+
+def _what_ends(step: ShardedStep, moment: int) -> str:
+    """What's true once the last piece of work is done."""
+    if not moment:
+        return "Each GPU stores 1/64 of every layer."
+    done = step.work[moment - 1]
+    layer = f"Layer {done.layer}"
+    if done.kind == "forward" and done.layer == LAYERS:
+        return f"{layer} has done its forward pass, and backward needs it at once, so it stays."
+    return (
+        layer
+        + {
+            "fetch": " is whole on this GPU: the others have sent their 63/64.",
+            "forward": " has done its forward pass, and the 63/64 are dropped.",
+            "backward": " has done its backward pass, and the 63/64 are dropped again.",
+            "scatter": "'s gradients are summed, and this GPU stores its 1/64 of them.",
+        }[done.kind]
+    )

@@ -1,15 +1,18 @@
 """Chapter 04's pictures: as long as their time, and each GPU in its place."""
 
 from collections import Counter
+from math import sqrt
+from random import Random
 
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_course.batch.formulas import batch_cost
+from llmtrain_course.batch.formulas import NOISE_SCALE, batch_cost, mean_gradients, miss
 from llmtrain_course.batch.handles import bloom_steps
 from llmtrain_course.batch.pictures import (
     batch_cost_curve,
     epoch_rows,
+    noisy_gradients,
     stage_time,
     step_by_micro_batch,
 )
@@ -166,3 +169,28 @@ def test_a_stages_bar_is_its_work_and_its_waiting() -> None:
     alone = drawn(stage_time(1, 8, 0))
     assert "one stage waits for no other" in alone.texts
     assert not alone.titled("waits")
+
+
+def test_a_larger_batch_misses_by_the_root_and_has_the_smaller_ones_sequences() -> None:
+    assert miss(NOISE_SCALE) == 1
+    for batch in (1, 4, 32, 256):
+        assert miss(4 * batch) == pytest.approx(miss(batch) / 2)
+        means = mean_gradients(batch)
+        usual = sqrt(sum((x - 1) ** 2 + y**2 for x, y in means) / len(means))
+        assert usual == pytest.approx(miss(batch), rel=0.08)
+    [(x, y), *_] = mean_gradients(2)
+    random = Random(0)
+    noise = [random.gauss(0, 1) for _ in range(4)]
+    assert (x - 1, y) == pytest.approx((noise[0] + noise[2], noise[1] + noise[3]))  # · √4 / 2
+
+
+@pytest.mark.parametrize("width", [PAGE, PHONE])
+def test_gradients_that_point_back_are_hollow_and_the_circle_is_as_large_as_the_miss(width) -> None:
+    picture = drawn(noisy_gradients(1, previous=4).drawing(width))
+    dots = [c for c in picture.of_kind("circle") if c.width == pytest.approx(8, abs=0.1)]
+    hollow = [c for c in dots if c.fill == "none"]
+    assert len(hollow) == sum(x < 0 for x, _ in mean_gradients(1)) + 1  # and the key's
+    now, before, _key = sorted(
+        (c.width for c in picture.of_kind("circle") if c.dashed), reverse=True
+    )
+    assert now / before == pytest.approx(2, rel=0.01)

@@ -1,10 +1,14 @@
 """Chapter 07's pictures: as long as their seconds, and as full as what's been added up."""
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given, strategies as st
 
 from llmtrain_course.communication import pictures
 from llmtrain_course.communication.formulas import all_reduce_rates, ring_turn
-from llmtrain_course.communication.handles import MACHINES, last_backward
+from llmtrain_course.communication.fsdp import layers_in_time, sharded_step
+from llmtrain_course.communication.handles import MACHINES, four_layers, last_backward
 from llmtrain_course.communication.pictures import LONGEST
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.kit.layout import PAGE, PHONE
@@ -80,3 +84,48 @@ def test_pieces_are_as_full_as_the_gpus_in_them(gpus: int, turn: int, width: int
     [sent] = picture.titled("sent: ")
     [whole] = [x for x in picture.of_kind("rect") if sent.inside(x) and x.fill == "none"]
     assert sent.width / whole.width == pytest.approx(state.sent_bytes(1) / 2, abs=0.001)
+
+
+# --- a layer comes, works and goes
+
+
+@given(st.integers(1, 6), st.floats(0.1, 10), st.floats(0.1, 10))
+def test_a_sharded_step_uses_its_link_and_its_gpu_one_at_a_time(layers, fetch, forward) -> None:
+    step = sharded_step(layers, fetch, forward)
+    travels = [w for w in step.work if w.kind in ("fetch", "scatter")]
+    for pieces in (sorted(travels, key=lambda w: w.start), step.computing):
+        assert all(b.start >= a.end - 1e-9 for a, b in pairwise(pieces))
+    assert [w.layer for w in step.computing] == [*range(1, layers + 1), *range(layers, 0, -1)]
+    assert sum(w.end - w.start for w in travels) == pytest.approx((3 * layers - 1) * fetch)
+    assert step.waiting == pytest.approx(step.end - 3 * layers * forward)
+    spans = [span for layer in range(1, layers + 1) for span in step.whole(layer)]
+    for start, end in spans:  # what's fetched ahead, and what computes
+        assert sum(a <= start < b - 1e-9 for a, b in spans) <= 2
+        assert end - start >= fetch + forward - 1e-9
+    for layer in range(1, layers + 1):
+        *others, (_, end) = step.whole(layer)
+        assert len(others) == (layer < layers)
+        [scatter] = [w for w in travels if w.kind == "scatter" and w.layer == layer]
+        assert scatter.start >= end - 1e-9
+
+
+def test_a_gpu_waits_for_its_first_fetch_and_its_last_sum_if_a_layer_computes_longer() -> None:
+    assert sharded_step(5, 1, 1).waiting == sharded_step(5, 1, 9).waiting == 2
+    assert sharded_step(5, 1, 0.99).waiting > 2
+    edge = (989.5e12 / (8 * 50e9), 4096)  # T = X/W: the page's rule, latency aside
+    few, many = (four_layers(int(tokens)) for tokens in edge)
+    fetch = many.work[0].end
+    assert fetch == pytest.approx(218.1e6 * 2 * 63 / 64 / 400e9 + 45e-6, rel=1e-3)
+    assert many.waiting == pytest.approx(2 * fetch)
+    assert few.waiting == pytest.approx(2 * fetch, rel=0.15)
+
+
+def test_the_lanes_of_layers_are_full_up_to_the_moment() -> None:
+    step = sharded_step(4, 1e-3, 1e-3)
+    done = [w for w in step.work if w.end <= 5e-3]
+    full = [x.words for x in drawn(layers_in_time(step, 5e-3)).of_kind("rect") if x.opacity == 1]
+    for w in done:
+        if w.kind in ("forward", "fetch"):
+            name = "forward" if w.kind == "forward" else "fetches its weights"
+            assert f"layer {w.layer} {name}" in full
+    assert not [words for words in full if "gradients" in words]
