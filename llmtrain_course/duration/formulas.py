@@ -5,8 +5,9 @@ from __future__ import annotations
 from llmtrain_helpers.checks import Number, Result, broadcast, choice, count, one, quantity, share
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.model.tables import Row, rows
+from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.published import hours_of
-from llmtrain_helpers.units import HOUR
+from llmtrain_helpers.units import DAY, HOUR
 
 
 def mfu_of_hfu(hfu: Number, recompute: str) -> Result:
@@ -60,3 +61,39 @@ def measured_days(scheme: str) -> list[Row]:
     choice("scheme", scheme, ("ZeRO-3", "PTD-P"))
     timed = (row for row in rows("megatron_training_days") if row["scheme"] == scheme)
     return [row for row in timed if row["parameters"] == 174.6e9]
+
+
+def second_of_run(plan: Plan) -> dict[str, float]:
+    """Split each second that a run takes on the calendar into what a GPU does in it.
+
+    The run's likely days over its steps are one step and its overhead. The work that 6TP
+    counts and the rest of its operations are taken at the chip's peak; what the matrix
+    products need beyond that, the trips to memory and what's sent are the plan's account of
+    a step; the rest of a step is what others' software needed above such an account.
+
+    >>> from llmtrain_helpers import plan_run
+    >>> model, options = "Llama-3.1-8B", {"recompute": "none", "zero_stage": 3}
+    >>> plan = plan_run(model, "H100 SXM", 64, 1e12, 512, **options)
+    >>> parts = second_of_run(plan)
+    >>> [round(parts[name], 2) for name in ("work", "products", "others", "overhead")]
+    [0.33, 0.17, 0.14, 0.23]
+    """
+    run, parts = plan.run, plan.step
+    assert parts is not None  # the chip's rates are known
+    whole = plan.days.likely * DAY / float(plan.iterations)
+    step, rate = plan.seconds_per_iteration.likely, run.num_gpus * run.peak
+    work = 6 * float(plan.parameters.active * run.tokens / plan.iterations) / rate
+    at_peak = float(plan.total_flops / plan.iterations) / rate
+    products = float(parts.matmuls + parts.head)
+    sent = float(parts.tensor + parts.context + parts.expert + parts.pipeline + parts.data)
+    steps = float(parts.total * parts.compiled)
+    seconds = {
+        "work": work,
+        "scores": at_peak - work,
+        "products": products - at_peak,
+        "memory": steps - products - sent,
+        "sent": sent,
+        "others": step - steps,
+        "overhead": whole - step,
+    }
+    return {name: part / whole for name, part in seconds.items()}

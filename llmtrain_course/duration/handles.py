@@ -7,7 +7,12 @@ from functools import cache, cached_property
 from typing import Any
 
 from llmtrain_course.duration import pictures as drawings
-from llmtrain_course.duration.formulas import mfu_of_hfu, nearest_run, seconds_of_hours
+from llmtrain_course.duration.formulas import (
+    mfu_of_hfu,
+    nearest_run,
+    second_of_run,
+    seconds_of_hours,
+)
 from llmtrain_course.duration.pictures import Count, RunDays, days_against_gpus
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.formulas import published_model, rate_at, trainable_tokens
@@ -26,6 +31,7 @@ from llmtrain_helpers.duration import (
 from llmtrain_helpers.flops import Recompute, utilization
 from llmtrain_helpers.model import Accelerator
 from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.published import PEAKS, accelerator, rows, share_of_run
 from llmtrain_helpers.results import Interval
 
@@ -326,3 +332,35 @@ def promise(percent: int = 35, previous: Any = None) -> Shown:
         f"{units.count(tokens, 2)} tokens in 30 days, for a model of 8B."
     )
     return drawings.promise(shares, promised, doubtful, was), caption
+
+
+# --- one second of a GPU
+
+MODELS = {"1B": ("Llama-3.2-1B", 1), "8B": ("Llama-3.1-8B", 1), "70B": ("Llama-3.1-70B", 8)}
+"""Models by their size: which, and how many GPUs share each matrix."""
+
+
+@cache
+def _planned(size: str) -> Plan:
+    """A trillion tokens on 64 H100 for one of the models, as page 08 plans them."""
+    model, tensor = MODELS[size]
+    return plan_run(
+        model, "H100 SXM", 64, 1e12, 512, tensor_parallel=tensor, recompute="none", zero_stage=3
+    )
+
+
+@handle(
+    "One second of a GPU",
+    model=controls.choice("Model", "Which of three Llamas trains on 64 H100.", MODELS),
+    book=({}, {"model": "70B"}),
+)
+def one_second(model: str = "8B") -> Shown:
+    """What a GPU does in each second that a run takes on the calendar."""
+    parts = second_of_run(_planned(model))
+    name, _ = MODELS[model]
+    part = max((x for x in parts if x not in ("work", "overhead")), key=parts.__getitem__)
+    return drawings.second_of_gpu(parts, name.replace("-", " ")), (
+        f"<b>{1000 * parts['work']:.0f} ms of work.</b> No step runs for "
+        f"{1000 * parts['overhead']:.0f} ms, and the largest part of the rest is "
+        f"{drawings.SECOND[part][0]}."
+    )

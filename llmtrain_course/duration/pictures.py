@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from llmtrain_course.duration.formulas import measured_days
 from llmtrain_course.kit.chart import Area, Chart, Dot, Mark, Path
 from llmtrain_course.kit.drawing import COLORS, GREY
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, Point, Span
-from llmtrain_course.kit.layout import Picture
+from llmtrain_course.kit.layout import Below, Fact, Facts, Picture
 from llmtrain_course.kit.scale import Scale
 from llmtrain_helpers import units
 from llmtrain_helpers.duration import PASSES, UTILIZATIONS
@@ -274,3 +275,33 @@ def more_gpus() -> Picture:
     x = Scale(320, 1600, "GPUs", ticks=[run["num_gpus"] for run in runs], log=True, grid=True)
     y = Scale(16, 110, "days", ticks=(20, 40, 80), log=True, grid=True)
     return Chart(x, y, marks, words)
+
+
+# --- one second of a GPU
+
+SECOND = {
+    "work": ("work that 6TP counts", Span(0, 0, GOOD)),
+    "scores": ("attention's scores", Span(0, 0, COLORS["activations"])),
+    "products": ("products below the peak", Span(0, 0, COLORS["matrix products"])),
+    "memory": ("trips to memory", Span(0, 0, COLORS["memory"])),
+    "sent": ("waiting for other GPUs", Span(0, 0, COLORS["data"])),
+    "others": ("not explained", Span(0, 0, COLORS["restarting"])),
+    "overhead": ("no step runs", Span(0, 0, hatch=True)),
+}
+"""The parts of a second, as the list names them, and how they look."""
+
+
+def second_of_gpu(parts: Mapping[str, float], model: str) -> Picture:
+    """A bar of 1,000 ms whose parts are what a GPU does in a second of a run, and their list."""
+    spans, facts, start = list[Span](), list[Fact](), 0.0
+    for part, share in parts.items():
+        name, look = SECOND[part]
+        time, end = f"{1000 * share:.0f} ms", start + 1000 * share
+        label = time if share >= 0.05 and not look.hatch else ""
+        spans.append(replace(look, start=start, end=end, label=label, title=name, edge=True))
+        square = replace(look, name=name).swatch().draw
+        facts.append(Fact(name, time, draw=square, bold=part == "work"))
+        start = end
+    bar = Bars(Scale(0, 1000, "ms"), [Lane("", spans, height=44)], heading=model, keyed=False)
+    listed = ", ".join(f"{fact.name} {fact.value}" for fact in facts)
+    return Below([bar, Facts(facts)], f"One second of a GPU that trains {model}: {listed}.")

@@ -4,8 +4,10 @@ from math import log
 
 import pytest
 
-from llmtrain_course.duration.handles import published_runs
+from llmtrain_course.duration.formulas import second_of_run
+from llmtrain_course.duration.handles import MODELS, _planned, published_runs
 from llmtrain_course.duration.pictures import (
+    SECOND,
     Count,
     RunDays,
     days_against_gpus,
@@ -13,9 +15,12 @@ from llmtrain_course.duration.pictures import (
     more_gpus,
     off,
     promise,
+    second_of_gpu,
 )
 from llmtrain_course.kit.chart import Area, Dot, Path
 from llmtrain_course.kit.lanes import Limit, Point, Span
+from llmtrain_helpers import units
+from llmtrain_helpers.plan.pace import STOPS
 from tests.faces.marks import length, marks
 from tests.faces.svg import drawn
 
@@ -83,3 +88,19 @@ def test_twice_the_gpus_take_half_the_days_only_where_weights_are_shared() -> No
         assert late > 1 if way == "fetched" else 0 < late < 1 / 5
     for words in ("74 days on 1,536 GPUs at 14 % of the peak", "weights shared (PTD-P): 84 days"):
         assert words in picture.words
+
+
+@pytest.mark.parametrize("size", MODELS)
+def test_a_second_has_all_its_parts_and_the_work_is_the_runs_utilization(size) -> None:
+    parts, plan = second_of_run(_planned(size)), _planned(size)
+    assert sum(parts.values()) == pytest.approx(1)
+    assert min(parts.values()) >= 0
+    rate = 6 * plan.parameters.active * plan.run.tokens / (plan.days.likely * units.DAY)
+    assert parts["work"] == pytest.approx(rate / (64 * 989.5e12))
+    assert 1 - parts["overhead"] == pytest.approx(1 / STOPS[1])
+    picture = drawn(second_of_gpu(parts, size))
+    whole = sum(picture.width_of(name) for name, _ in SECOND.values())
+    for name, share in parts.items():
+        title = SECOND[name][0]
+        assert picture.width_of(title) == pytest.approx(share * whole, abs=1.5)
+        assert f"{1000 * share:.0f} ms" in picture.texts
