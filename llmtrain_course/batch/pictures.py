@@ -220,7 +220,7 @@ def _arrows(
     unit = min(width / (high - low), 330 / (2 * deep)) * 0.97
     x, y = left + width / 2 - unit * (low + high) / 2, top + unit * deep + 8
     svg = "".join(_gradient(x, y, unit * across, unit * down) for across, down in tips)
-    if previous:
+    if previous not in (0, batch):
         pale: Style = {**_DASHED, "opacity": 0.35}
         svg += circle(x + unit, y, unit * miss(previous), "none", **pale)
     svg += circle(x + unit, y, unit * miss(batch), "none", **_DASHED)
