@@ -260,10 +260,9 @@ def micro_batches(micro_batch: int = 1) -> Shown:
 @handle(
     "Forty batches, forty gradients",
     batch=slider(
-        "Batch",
-        "Sequences whose gradients are averaged before an update.",
+        "Sequences",
+        "Sequences of a batch, whose gradients are averaged before an update.",
         tuple(2**k for k in range(9)),
-        unit="sequences",
         play=True,
     ),
     book=({"batch": 1}, {"batch": 32}),
