@@ -160,9 +160,14 @@ Both are the picture's choice: a real gradient has as many directions as the mod
 parameters, and its noise scale is thousands of sequences."""
 
 
-def miss(batch: float) -> float:
-    """Return how far a batch's gradient misses, in lengths of the gradient: √(noise scale / B)."""
-    return sqrt(NOISE_SCALE / batch)
+def miss(batch: Number) -> Result:
+    """Return how far a batch's gradient misses, in lengths of the gradient: √(noise scale / B).
+
+    >>> miss(8), miss(32)
+    (1.0, 0.5)
+    """
+    times: Result = (NOISE_SCALE / count("batch", batch)) ** 0.5
+    return times
 
 
 @cache

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from llmtrain_helpers.checks import Number, Result, broadcast, choice, count, one, quantity, share
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    broadcast,
+    choice,
+    count,
+    instance,
+    one,
+    quantity,
+    refuse,
+    share,
+)
 from llmtrain_helpers.flops import RECOMPUTE
 from llmtrain_helpers.model.tables import Row, rows
 from llmtrain_helpers.plan.plan import Plan
@@ -63,7 +74,7 @@ def measured_days(scheme: str) -> list[Row]:
     return [row for row in timed if row["parameters"] == 174.6e9]
 
 
-def second_of_run(plan: Plan) -> dict[str, float]:
+def second_of_run(plan: Plan) -> dict[str, Result]:
     """Split each second that a run takes on the calendar into what a GPU does in it.
 
     The run's likely days over its steps are one step and its overhead. The work that 6TP
@@ -78,15 +89,17 @@ def second_of_run(plan: Plan) -> dict[str, float]:
     >>> [round(parts[name], 2) for name in ("work", "products", "others", "overhead")]
     [0.33, 0.17, 0.14, 0.23]
     """
+    instance("plan", plan, Plan)
     run, parts = plan.run, plan.step
-    assert parts is not None  # the chip's rates are known
-    whole = plan.days.likely * DAY / float(plan.iterations)
+    if parts is None:
+        refuse("plan", plan, "has a chip whose bandwidths or best product are unknown")
+    whole = plan.days.likely * DAY / plan.iterations
     step, rate = plan.seconds_per_iteration.likely, run.num_gpus * run.peak
-    work = 6 * float(plan.parameters.active * run.tokens / plan.iterations) / rate
-    at_peak = float(plan.total_flops / plan.iterations) / rate
-    products = float(parts.matmuls + parts.head)
-    sent = float(parts.tensor + parts.context + parts.expert + parts.pipeline + parts.data)
-    steps = float(parts.total * parts.compiled)
+    work = 6 * plan.parameters.active * (run.tokens / plan.iterations) / rate
+    at_peak = plan.total_flops / plan.iterations / rate
+    products = parts.matmuls + parts.head
+    sent = parts.tensor + parts.context + parts.expert + parts.pipeline + parts.data
+    steps = parts.total * parts.compiled
     seconds = {
         "work": work,
         "scores": at_peak - work,

@@ -356,7 +356,7 @@ def _planned(size: str) -> Plan:
 )
 def one_second(model: str = "8B") -> Shown:
     """What a GPU does in each second that a run takes on the calendar."""
-    parts = second_of_run(_planned(model))
+    parts = {name: float(part) for name, part in second_of_run(_planned(model)).items()}
     name, _ = MODELS[model]
     part = max((x for x in parts if x not in ("work", "overhead")), key=parts.__getitem__)
     return drawings.second_of_gpu(parts, name.replace("-", " ")), (
