@@ -60,7 +60,7 @@ def served(root: Path, folder: Path, theme: str = "JupyterLab Light") -> Iterato
             yield f"http://127.0.0.1:{port}"
         finally:
             server.terminate()
-            server.wait(20)
+            server.wait(60)
 
 
 @contextmanager
