@@ -272,7 +272,7 @@ def test_a_handle_is_moved_by_keyboard_and_played(tmp_path: Path) -> None:
         page.wait_for_timeout(1500)
         expect(turn).to_have_value(paused)
         turn.fill("29")
-        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
         ring.get_by_role("button", name="Play").click()
         expect(ring.get_by_text("Every GPU has every finished piece.")).to_be_visible(
             timeout=20_000

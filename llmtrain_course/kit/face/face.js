@@ -16,6 +16,7 @@ class Field {
     this.input.addEventListener("change", () =>
       panel.act("write", name, this.#written()),
     );
+    this.input.addEventListener("keydown", (event) => this.#enter(event));
     const label = create("label", { htmlFor: this.input.id, textContent: control.label });
     this.echo = create("span", { className: "live-echo" });
     const parts = control.kind === "flag" ? [this.input, label] : [label, this.input];
@@ -34,6 +35,13 @@ class Field {
     const about = { type: "text", autocomplete: "off", spellcheck: false };
     const size = kind === "text" ? 32 : this.panel.small ? Math.max(longest, 4) : 9;
     return create("input", { ...about, size });
+  }
+
+  /** Enter writes what's typed: JupyterLab keeps the browser from saying that it changed. */
+  #enter(event) {
+    if (event.key !== "Enter" || this.input.type !== "text") return;
+    event.preventDefault();
+    this.input.dispatchEvent(new Event("change"));
   }
 
   #written() {
