@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from llmtrain_course.plan.formulas import share_of_peak
 from llmtrain_helpers.checks import (
     Number,
     Result,
@@ -78,9 +79,10 @@ def second_of_run(plan: Plan) -> dict[str, Result]:
     """Split each second that a run takes on the calendar into what a GPU does in it.
 
     The run's likely days over its steps are one step and its overhead. The work that 6TP
-    counts and the rest of its operations are taken at the chip's peak; what the matrix
-    products need beyond that, the trips to memory and what's sent are the plan's account of
-    a step; the rest of a step is what others' software needed above such an account.
+    counts and the rest of its operations are taken at the chip's peak. What the matrix
+    products need beyond that, the trips to memory, what's sent and a pipeline's waiting are
+    the plan's account of a step. What others' software needed above such an account is the
+    rest of the step.
 
     >>> from llmtrain_helpers import plan_run
     >>> model, options = "Llama-3.1-8B", {"recompute": "none", "zero_stage": 3}
@@ -94,11 +96,11 @@ def second_of_run(plan: Plan) -> dict[str, Result]:
     if parts is None:
         refuse("plan", plan, "has a chip whose bandwidths or best product are unknown")
     whole = plan.days.likely * DAY / plan.iterations
-    step, rate = plan.seconds_per_iteration.likely, run.num_gpus * run.peak
-    work = 6 * plan.parameters.active * (run.tokens / plan.iterations) / rate
-    at_peak = plan.total_flops / plan.iterations / rate
+    step = plan.seconds_per_iteration.likely
+    work = share_of_peak(plan, plan.days.likely) * whole
+    at_peak = plan.total_flops / plan.iterations / (run.num_gpus * run.peak)
     products = parts.matmuls + parts.head
-    sent = parts.tensor + parts.context + parts.expert + parts.pipeline + parts.data
+    sent = parts.tensor + parts.context + parts.expert + parts.pipeline + parts.bubble + parts.data
     steps = parts.total * parts.compiled
     seconds = {
         "work": work,
