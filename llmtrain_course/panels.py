@@ -35,6 +35,7 @@ PANELS: dict[str, Panel] = {
     "batch": batch.PANEL,
     "precision": precision.PANEL,
     "activations": activations.PANEL,
+    "communication": communication.PANEL,
     "parallelism": parallelism.PANEL,
     "plan": plan.PANEL,
     "calendar": calendar.PANEL,
@@ -42,7 +43,7 @@ PANELS: dict[str, Panel] = {
     "measure": measure.PANEL,
     "finetune": finetune.PANEL,
 }
-"""Every panel, by its chapter's word; the chapter of communication has handles alone."""
+"""Every panel, by its chapter's word."""
 
 
 HANDLES: dict[str, Handle] = {
@@ -110,8 +111,8 @@ def activations_panel() -> "NotebookPanel":
 
 
 def communication_panel() -> "NotebookPanel":
-    """The panel of `parallelism_panel`, under the name that it had on page 07."""
-    return parallelism_panel()
+    """Replicas and what they shard in; what each sends, and how much is exposed, out."""
+    return in_notebook("communication")
 
 
 def parallelism_panel() -> "NotebookPanel":

@@ -1,7 +1,9 @@
-"""Chapter 07: handles of a ring, of message sizes, of sending beside computing."""
+"""Chapter 07: handles of a ring, messages, overlap and FSDP; the panel of your own machine."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 
@@ -13,11 +15,16 @@ from llmtrain_course.communication.formulas import (
     ring_turn,
 )
 from llmtrain_course.communication.fsdp import ShardedStep, layers_in_time, sharded_step
+from llmtrain_course.communication.machine import exchange, step_lanes
 from llmtrain_course.communication.pictures import LONGEST, milliseconds
+from llmtrain_course.kit import controls, layout, panel as common
+from llmtrain_course.kit.formulas import published_model
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
+from llmtrain_course.parallelism import handles as parallelism
 from llmtrain_helpers import published, units
 from llmtrain_helpers.communication import LATENCY, all_reduce_seconds
 from llmtrain_helpers.model import Accelerator
+from llmtrain_helpers.plan.plan import Plan
 
 GRADIENTS = 16e9
 """Bytes of the gradients that go round: 8 billion parameters in 16 bits."""
@@ -228,3 +235,131 @@ def _what_ends(step: ShardedStep, moment: int) -> str:
             "scatter": "'s gradients are summed, and this GPU stores its 1/64 of them.",
         }[done.kind]
     )
+
+
+# --- the panel: the ring and FSDP on a machine of your own
+
+STAGES = {"nothing": 0, "the optimizer (ZeRO 1)": 1, "everything (FSDP)": 3}
+"""What replicas shard, and the stage of ZeRO that does it."""
+
+MOST_TOKENS = 65536
+"""The most tokens of a pass."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Replicas of a model, one on each GPU, and what each one works on before an update."""
+
+    model: str = "Llama-3.1-8B"
+    chip: str = "H100 SXM"
+    num_gpus: int = 64
+    tokens: int = 1024
+    sharded: str = "everything (FSDP)"
+    passes: int = 1
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest sequence: 8,192, or what the model was trained on if it's less."""
+        return min(int(published_model(self.model).sequence_length), 8192)
+
+    @property
+    def split(self) -> parallelism.Setting:
+        """The same as a split of page 08: replicas only, with sequences of equal length."""
+        sequences = ceil(self.tokens / self.longest)
+        if self.tokens % sequences:
+            problem = f"are no {sequences} equal sequences of up to {self.longest:,}"
+            raise ValueError(f"tokens={self.tokens} {problem}")
+        return parallelism.Setting(
+            self.model,
+            self.chip,
+            self.num_gpus,
+            tensor_parallel=1,
+            zero_stage=STAGES[self.sharded],
+            recompute="none",
+            micro_batch_size=sequences,
+            global_batch_size=sequences * self.passes * self.num_gpus,
+            sequence_length=self.tokens // sequences,
+        )
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of a step, as page 08's panel makes it."""
+        return parallelism.planned(self.split)
+
+
+def enough_tokens(setting: Setting) -> int:
+    """The fewest tokens of a pass that hide all that's sent, in steps of 64 or of a sequence."""
+    s = setting.longest
+    stops = [*range(64, s, 64), *range(s, MOST_TOKENS + 1, s)]
+
+    def hides(tokens: int) -> bool:
+        return bool(exchange(replace(setting, tokens=tokens).plan).visible < 1e-6)
+
+    first: int = stops[bisect_left(stops[:-1], True, key=hides)]
+    return first
+
+
+_CONTROLS = {
+    "tokens": common.Control(
+        "Tokens",
+        "Tokens that each GPU processes in a pass, in sequences of up to 8,192.",
+        unit="tokens",
+        most=MOST_TOKENS,
+        stops=(512, 1024, 1536, 2048, 3072, 4096, 8192, 16384),
+    ),
+    "passes": common.Control(
+        "Passes", "Passes of each GPU before an update.", most=64, stops=controls.doublings(1, 16)
+    ),
+    "num_gpus": replace(
+        controls.GPUS,
+        help="GPUs of the run, each with a replica of its own.",
+        most=100_000,
+        stops=controls.doublings(2, 4096),
+    ),
+    "sharded": controls.choice("Sharded", "What each GPU stores only its share of.", (*STAGES,)),
+    "model": controls.COUNTED_MODEL,
+    "chip": controls.choice("Accelerator", "The chip, and its links.", parallelism.CHIPS),
+}
+
+
+def render(setting: Setting, before: Setting | None = None, width: int = layout.PAGE) -> str:
+    """Sentence, a step on a time line, memory, and the call in code."""
+    plan, old = setting.plan, before.plan if before else None
+    picture = step_lanes(plan, old).drawing(width)
+    return "".join(
+        [
+            common.sentence(_sentence(setting, plan)),
+            f"<div>{picture.inline_svg()}</div>",
+            common.folded("In code", common.call(parallelism.code(setting.split))),
+        ]
+    )
+
+
+def _sentence(setting: Setting, plan: Plan) -> str:
+    """What each GPU sends, how much of it is exposed, and how many tokens would hide it."""
+    step, sent = plan.step, exchange(plan)
+    assert step is not None  # only chips whose step is known can be chosen
+    if not sent.sent:
+        return "A single GPU has nobody to send anything to."
+    enough = enough_tokens(setting)
+    sends = f"Each GPU sends <b>{units.gigabytes(sent.sent)}</b> in {units.seconds(sent.seconds)}"
+    if sent.visible < 1e-6:
+        return f"{sends}, and <b>all of it hides</b>. It does from {enough:,} tokens per pass on."
+    share = f"{units.share(sent.visible / step.total)} of the step"
+    sends += f". <b>{units.seconds(sent.visible)} of that are exposed</b>, {share}."
+    return f"{sends} From {enough:,} tokens per pass on, all of it hides."
+
+
+PANEL = common.Panel(
+    "What's exposed on your machine?",
+    _CONTROLS,
+    {
+        "8B on 64 H100": Setting(),
+        "8B on 8 A100": Setting(chip="A100 80GB SXM", num_gpus=8, tokens=8192, passes=8),
+        "3B on 16 A100": Setting("Llama-3.2-3B", "A100 80GB SXM", 16, 2048, passes=4),
+        "70B on 512 H100": Setting("Llama-3.1-70B", num_gpus=512, tokens=2048),
+        "8B on 64 H100, nothing sharded": Setting(sharded="nothing"),
+    },
+    ("70B on 512 H100", "8B on 64 H100, nothing sharded"),
+    render,
+)

@@ -170,7 +170,7 @@ def render(setting: Setting, before: Setting | None = None, width: int = kit.PAG
             common.sentence(_sentence(plan, old)),
             f"<div>{''.join(drawing.inline_svg() for drawing in pictures)}</div>",
             common.folded("The numbers", _tables(plan)),
-            common.folded("In code", common.call(_code(setting))),
+            common.folded("In code", common.call(code(setting))),
         ]
     )
 
@@ -233,7 +233,8 @@ def _tables(plan: Plan) -> str:
     )
 
 
-def _code(setting: Setting) -> str:
+def code(setting: Setting) -> str:
+    """The call that gives a setting's plan, ready to copy."""
     given = {
         **setting.mesh,
         "expert_parallel": setting.experts,

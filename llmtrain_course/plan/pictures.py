@@ -64,7 +64,7 @@ def answers(plan: Plan, days: float, before: Plan | None = None) -> Picture:
         f"{', '.join(f'{word} {units.gigabytes(x)}' for word, x in parts_of(plan).items())}. "
         f"{_capitalized(memory_verdict(plan))}."
     )
-    return Below([_time(plan, days, before), _memory(plan, before)], words, gap=8)
+    return Below([_time(plan, days, before), memory_bar(plan, before)], words, gap=8)
 
 
 def _capitalized(verdict: str) -> str:
@@ -123,7 +123,7 @@ def _spent(plan: Plan, axis: Scale) -> Iterator[Span]:
         start = end
 
 
-def _memory(plan: Plan, before: Plan | None) -> Picture:
+def memory_bar(plan: Plan, before: Plan | None) -> Picture:
     """What a GPU holds, part after part, against the chip's memory and its reserve."""
     chip, end, parts = float(plan.card) / 1e9, 0.0, parts_of(plan)
     reserve = Span(chip - plan.reserve / 1e9, chip, title="the reserve", hatch=True)

@@ -1,8 +1,99 @@
-"""Chapter 07's handles: what they say, and what they refuse."""
+"""Chapter 07's panel and handles: what they say, and what they refuse."""
+
+from dataclasses import replace
 
 import pytest
+from hypothesis import given, strategies as st
 
-from llmtrain_course.panels import HANDLES
+from llmtrain_course.communication.handles import STAGES, Setting, enough_tokens
+from llmtrain_course.communication.machine import exchange, pieces
+from llmtrain_course.panels import HANDLES, PANELS, communication_panel
+from llmtrain_helpers import plan_run, published, units
+
+# --- the panel
+
+
+@pytest.mark.parametrize(
+    ("control", "value", "text"),
+    [
+        ("tokens", 2048, "<b>1.8 ms of that are exposed</b>, 1 % of the step"),
+        ("tokens", 2112, "and <b>all of it hides</b>. It does from 2,112 tokens per pass on."),
+        ("passes", 8, "Each GPU sends <b>379 GB</b> in 1.2 s"),
+        ("num_gpus", 8, "Each GPU sends <b>42.2 GB</b> in 0.13 s"),
+        ("num_gpus", 1, "A single GPU has nobody to send anything to."),
+        ("sharded", "nothing", "✗ 43.2 GB too much"),
+        ("sharded", "the optimizer (ZeRO 1)", "Each GPU sends <b>31.6 GB</b> in 0.10 s"),
+        ("model", "Llama-3.1-70B", "Each GPU sends <b>417 GB</b>"),
+        ("chip", "A100 80GB SXM", "From 1,472 tokens per pass on"),
+        ("tokens", 12289, "Tokens 12289 are no 2 equal sequences of up to 8,192."),
+    ],
+)
+def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
+    panel = communication_panel()
+    assert "Each GPU sends <b>47.4 GB</b> in 0.15 s. <b>79 ms of that are exposed" in panel.html
+    panel.act("write", control, value)
+    assert text in panel.answer["status"] + panel.html
+
+
+@pytest.mark.parametrize(("sharded", "stage"), STAGES.items())
+@pytest.mark.parametrize(("gpus", "passes"), [(64, 1), (8, 4)])
+def test_the_panel_has_the_numbers_of_the_plan(sharded, stage, gpus: int, passes: int) -> None:
+    plan = plan_run(
+        published.architecture("Llama-3.1-8B", 1024),
+        published.accelerator("H100"),
+        gpus,
+        1e9,
+        gpus * passes,
+        recompute="none",
+        zero_stage=stage,
+        keep_gradients=False,
+    )
+    values = {**PANELS["communication"].default, "sharded": sharded, "num_gpus": gpus}
+    html = PANELS["communication"].render(**{**values, "passes": passes})
+    assert f"Each GPU sends <b>{units.gigabytes(plan.traffic)}</b>" in html
+    assert f"<b>{units.seconds(plan.step.data)} of that are exposed</b>" in html
+    assert f"a step: {units.seconds(plan.step.total)}" in html
+    assert f"weights {units.gigabytes(plan.memory.weights)}" in html
+    with_page_08 = {"tensor_parallel": 1, "zero_stage": stage, "recompute": "none"}
+    with_page_08 |= {"num_gpus": gpus, "global_batch_size": gpus * passes}
+    others = PANELS["parallelism"]
+    values = {**others.default, "model": "Llama-3.1-8B", "sequence_length": 1024, **with_page_08}
+    assert f"A step takes <b>{units.seconds(plan.step.total)}</b>" in others.render(**values)
+
+
+@given(
+    st.sampled_from([*STAGES]),
+    st.sampled_from([256, 1024, 2048, 8192, 24576]),
+    st.integers(1, 64),
+    st.sampled_from([1, 2, 8, 20, 512]),
+)
+def test_the_pieces_of_a_step_add_up_to_the_plans(sharded, tokens, passes, gpus) -> None:
+    plan = Setting(num_gpus=gpus, tokens=tokens, sharded=sharded, passes=passes).plan
+    parts, sent = pieces(plan), exchange(plan)
+    assert sum(x.computing + x.exposed for x in parts) == pytest.approx(plan.step.total)
+    assert sum(x.sending for x in parts) == pytest.approx(sent.seconds)
+    assert sum(x.exposed for x in parts) == pytest.approx(plan.step.data, abs=1e-12)
+    for part in parts:
+        assert -1e-12 <= part.exposed <= part.sending + 1e-12
+        assert part.sending - part.exposed <= part.computing + 1e-12
+
+
+@pytest.mark.parametrize("preset", PANELS["communication"].presets)
+def test_the_fewest_tokens_that_hide_it_are_the_fewest(preset: str) -> None:
+    setting = Setting(**PANELS["communication"].presets[preset])
+    enough = enough_tokens(setting)
+    plans = [replace(setting, tokens=tokens).plan for tokens in (enough - 64, enough)]
+    assert [exchange(plan).visible < 1e-6 for plan in plans] == [False, True]
+
+
+def test_some_pass_hides_everything_for_every_model() -> None:
+    """On the chip whose network is slowest, compared with what it computes."""
+    for model in PANELS["communication"].controls["model"].options:
+        setting = Setting(str(model), "H800 SXM", sharded="nothing")
+        assert exchange(replace(setting, tokens=enough_tokens(setting)).plan).visible < 1e-6
+
+
+# --- handles
 
 
 def test_the_time_line_says_why_the_step_waits() -> None:

@@ -61,6 +61,11 @@ FIELDS = {
         Micro-batch: 1 to 1M at a time; 9 stops, 1 2 4 to 256
         Passes a step: 1 to 1,000 in a row; 9 stops, 1 2 4 to 256
     """,
+    "communication": """
+        Tokens: 1 to 65,536 tokens; 8 stops, 512 1,024 1,536 to 16,384
+        Passes: 1 to 64; 5 stops, 1 2 4 to 16
+        GPUs: 1 to 100,000; 12 stops, 2 4 8 to 4,096
+    """,
     "parallelism": """
         Tensor parallel: 1 to 1,000; 5 stops, 1 2 4 to 16
         Pipeline stages: 1 to 1,000; 6 stops, 1 2 4 to 32

@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmtrain_course.panels import HANDLES, PANELS, communication_panel, parallelism_panel
+from llmtrain_course.panels import HANDLES, PANELS, parallelism_panel
 from llmtrain_course.parallelism.handles import Setting, planned
 from llmtrain_course.parallelism.pictures import of_first_stage, sending
 from llmtrain_helpers import plan_run, published, units
@@ -36,10 +36,6 @@ def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
     assert "A step takes <b>46 s</b>, <b>31 %</b> of it sending" in panel.html
     panel.act("write", control, units.read(value) if value == "4k" else value)
     assert text in panel.answer["status"] + panel.html
-
-
-def test_the_panel_still_has_its_former_name() -> None:
-    assert communication_panel().html == parallelism_panel().html
 
 
 def test_experts_pieces_and_gradients_are_asked_for_where_there_are_any() -> None:
