@@ -1,12 +1,41 @@
-"""Exercises of chapter 07: what hides a ring, and its seconds."""
+"""Exercises of chapter 07: what hides a ring, its seconds, buckets, two nodes, one's own GPUs."""
 
 from __future__ import annotations
 
-from llmtrain_course.kit.exercise import Exercise, Numeric, Prediction
+from collections.abc import Iterator
+
+from llmtrain_course.communication.formulas import ring_rate, ring_tokens
+from llmtrain_course.communication.handles import LONGEST_SEQUENCE, Setting, enough_tokens
+from llmtrain_course.communication.machine import exchange
+from llmtrain_course.kit.exercise import (
+    HINT,
+    NOT_YET,
+    Answer,
+    Design,
+    Exercise,
+    Grade,
+    MultipleChoice,
+    Numeric,
+    Prediction,
+    Question,
+    design_of,
+    entry,
+    unanswered,
+)
 from llmtrain_course.kit.kinds import FillIn
-from llmtrain_helpers import units
-from llmtrain_helpers.checks import Result
-from llmtrain_helpers.communication import all_reduce_bytes, all_reduce_seconds
+from llmtrain_course.parallelism.handles import CHIPS
+from llmtrain_helpers import published, units
+from llmtrain_helpers.checks import Result, count, quantity
+from llmtrain_helpers.communication import (
+    LATENCY,
+    all_reduce_bytes,
+    all_reduce_seconds,
+    data_parallel_bytes,
+)
+from llmtrain_helpers.model import Accelerator
+from llmtrain_helpers.model.names import known_accelerator, known_model
+from llmtrain_helpers.parameters import count_parameters
+from llmtrain_helpers.plan.plan import Plan, plan_run
 
 # --- communication-a: a 13B on four nodes of A100
 
@@ -21,6 +50,146 @@ def _ring_seconds() -> Result:
 # --- communication-tokens: what hides a ring on H100
 
 _PEAK, _NODE = 989.5e12, 8 * 50e9
+
+# --- communication-f: gradients in buckets of 25 MB
+
+_BUCKET = 25e6
+
+
+def _starting() -> float:
+    """Milliseconds in which the messages of an 8B's gradients only start."""
+    return 8e9 * 2 / _BUCKET * LATENCY * 1e3
+
+
+# --- communication-g: the same batch on two nodes
+
+
+def _on_nodes(nodes: int) -> Plan:
+    """A step of the 8B with FSDP on so many nodes of H100s, 16,384 tokens in all."""
+    return Setting(num_gpus=8 * nodes, tokens=16384 // (8 * nodes)).plan
+
+
+def _exposed(nodes: int) -> str:
+    """What's exposed of what a GPU sends on so many nodes, in words."""
+    sent = exchange(_on_nodes(nodes))
+    exposed = units.seconds(sent.visible) if sent.visible > 1e-6 else "nothing"
+    return f"{exposed} of the {units.seconds(sent.seconds)} of sending"
+
+
+_TOO_FEW, _SLOW, _TURNS, _TWICE = (
+    "too few tokens per GPU",
+    "the network is slower than the links",
+    "the ring has more turns",
+    "twice the GPUs send twice as much",
+)
+
+
+def _gathered() -> float:
+    """GB that each of 16 GPUs sends in a step of one pass of the 8B with FSDP."""
+    size = count_parameters(published.architecture("Llama-3.1-8B")).total
+    return float(data_parallel_bytes(size, 16, 3) / 1e9)
+
+
+_SENT = Numeric(
+    key=_gathered,
+    asked="GB",
+    unit=lambda number: f"{units.digits(number)} GB",
+    hint=(
+        "FSDP goes through all weights twice and through all gradients once.",
+        "Each time a GPU sends 15/16 of them; a weight or gradient has 2 bytes.",
+    ),
+    common_mistakes={
+        "2 * 15 / 16 * P": "this is an all-reduce. FSDP gathers the weights a second time, for "
+        "backward.",
+        "15 / 16 * P": "this is one gather: two of weights, and one sum of gradients.",
+        "3 * P": "nearly: each GPU already has its sixteenth, and sends the other fifteen.",
+        "key / 2": "half of it: 16 bits are 2 bytes.",
+        "3 * 7 / 8 * P": "this is what it was on 8 GPUs: now there are 16.",
+        "1e9 * key": "these are bytes: give GB.",
+        "2 * key": "twice too much: gradients are only summed into shards, which is half an "
+        "all-reduce.",
+    },
+    values={"P": 2 * 8.030261248},
+)
+
+# --- communication-h: one's own GPUs
+
+_NEAR = 0.1
+"""How far from the two right numbers an answer may lie, as a share."""
+
+
+def _own_plan(design: Design, chip: Accelerator, gpus: int) -> tuple[Plan, int]:
+    """A step of a learner's model with FSDP, and its longest sequence on this page."""
+    longest = min(int(known_model(design["model"]).sequence_length), LONGEST_SEQUENCE)
+    model = known_model(design["model"], longest)
+    plan = plan_run(model, chip, gpus, gpus * longest, gpus, recompute="none", zero_stage=3)
+    return plan, longest
+
+
+def _wrong_rates(chip: Accelerator, gpus: int) -> Iterator[tuple[str, float]]:
+    """Bytes/s that aren't those of the ring's narrowest place, each with the reply to it."""
+    link, card, node = chip.link_bandwidth, chip.network_bandwidth, chip.gpus_per_node
+    assert link is not None
+    assert card is not None
+    if gpus <= node:
+        yield "your ring stays in one node, so W is the rate of a GPU's links.", node * card
+    else:
+        yield "your ring leaves the node, so W is the rate of all its cards.", link
+    yield "this is with one card alone: a node's cards carry the ring together.", card
+    yield "a node's links don't add up, because the ring passes one after the other.", node * link
+
+
+class OwnTokens(Exercise):
+    """The tokens of a pass that hide what FSDP sends, for a learner's model, chip and GPUs.
+
+    Right is X/W at the peak, the panel's number, and whatever lies between them.
+    """
+
+    hint = (
+        "T = X/W, and neither the model nor the batch is in it.",
+        "X is your chip's peak. W is a GPU's links if all your GPUs are in one node, and all the "
+        "cards of a node otherwise.",
+        "You can read it off the panel, too: set your model, chip and GPUs there.",
+    )
+
+    def grade(self, answer: Answer) -> Grade:
+        """Whether so many tokens hide it, or with which rate they were computed."""
+        if unanswered(answer):
+            return NOT_YET
+        return next(self._grades(design_of(answer, _OWN, "model=…, chip=…")))
+
+    def _grades(self, design: Design) -> Iterator[Grade]:
+        """The replies in their order: no ring, right, a common mistake, or off."""
+        gpus, sequence = (int(entry(design, name, count)) for name in ("gpus", "sequence"))
+        tokens = float(entry(design, "tokens", quantity))
+        chip = known_accelerator(design["chip"])
+        if gpus == 1:
+            yield False, "one GPU has nobody to send anything to: take at least two."
+        if chip not in map(published.accelerator, CHIPS):
+            yield False, f"the links of {chip.name} are not known: take another."
+        at_peak, panel = (
+            float(ring_tokens(chip, gpus)),
+            enough_tokens(*_own_plan(design, chip, gpus)),
+        )
+        least, most = sorted([at_peak, panel])
+        if least * (1 - _NEAR) <= tokens <= most * (1 + _NEAR):
+            needed = units.plural(-(-panel // sequence), "sequence")
+            reached = f"the panel, which counts what GPUs and links really reach, {panel:,}"
+            needs = f"Your sequences have {sequence:,} tokens, so a pass needs {needed}."
+            yield True, f"right: X/W gives {at_peak:,.0f} at the peak, and {reached}. {needs}"
+        X = at_peak * ring_rate(chip, gpus)
+        for reply, rate in _wrong_rates(chip, gpus):
+            if abs(tokens * rate / X - 1) < _NEAR:
+                yield False, reply
+        if abs(tokens * at_peak - 1) < _NEAR:
+            yield False, "this is the other way round: it's FLOP/s over bytes/s."
+        if abs(tokens / (2 * at_peak) - 1) < _NEAR:
+            yield False, "twice too many: take the dense peak, without sparsity."
+        yield False, f"too {'many' if tokens > most else 'few'}. {HINT}"
+
+
+_OWN = ("model", "gpus", "chip", "sequence", "tokens")
+
 
 EXERCISES: dict[str, Exercise] = {
     "communication-tokens": FillIn(
@@ -65,6 +234,50 @@ EXERCISES: dict[str, Exercise] = {
         },
         values={"d": _REPLICAS, "g": _GRADIENTS, "W": _EGRESS},
     ),
+    "communication-f": Numeric(
+        key=_starting,
+        asked="ms",
+        unit=lambda number: f"{units.digits(number)} ms",
+        hint=(
+            "How many buckets are there? Each one starts once.",
+            "16 GB of gradients, over 25 MB each; then times 45 µs.",
+        ),
+        common_mistakes={
+            "key / 2": "half: a gradient in 16 bits has 2 bytes.",
+            "2 * key": "twice too much: a gradient in 16 bits has 2 bytes, not 4.",
+            "g / b": "that's how many messages there are; each needs 45 µs to start.",
+            "g / 25 / 2**20 * 45e-3": "nearly: these are MiB, and the buckets have 25 MB.",
+            "8 * key": "8 times too much: MB are bytes, not bits.",
+            "45e-3": "that's one message; 16 GB in buckets of 25 MB are many.",
+            "key / 1e3": "these are seconds: give ms.",
+            "1e3 * key": "these are microseconds: give ms.",
+        },
+        values={"g": 8e9 * 2, "b": _BUCKET},
+    ),
+    "communication-g": MultipleChoice(
+        key=lambda: _TOO_FEW,
+        options={
+            _TOO_FEW: "right: each GPU has 1,024 tokens in a pass instead of 2,048, so it "
+            "computes for half as long and sends as much as before. On one node "
+            f"{_exposed(1)} is exposed, and on two nodes {_exposed(2)}.",
+            _SLOW: "It is for a single GPU, 50 instead of 450 GB/s. But the ring leaves a node "
+            "through eight cards at once, so sending takes "
+            f"{units.seconds(exchange(_on_nodes(2)).seconds)} instead of "
+            f"{units.seconds(exchange(_on_nodes(1)).seconds)}. You don't lose half to that.",
+            _TURNS: "It has, 15 per gather instead of 7, but the pieces are half as large, so each "
+            "GPU sends about as much as before, and messages of this size don't notice latency.",
+            _TWICE: "All GPUs together do, but each of them sends 15/16 of everything instead of "
+            "7/8.",
+        },
+        followups=[
+            Question(
+                "the model has 8.03 billion parameters, in 16 bits. How many GB does each of the "
+                "16 GPUs send in such a step of one pass, with FSDP?",
+                _SENT,
+            )
+        ],
+    ),
+    "communication-h": OwnTokens(),
 }
 
 

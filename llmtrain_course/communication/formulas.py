@@ -6,8 +6,13 @@ from dataclasses import dataclass
 
 from llmtrain_helpers.checks import (
     Array,
+    Count,
     Number,
+    Result,
+    as_sizes,
     at_most,
+    broadcast,
+    checked,
     count,
     instance,
     one,
@@ -15,9 +20,12 @@ from llmtrain_helpers.checks import (
     rate,
     refuse,
     single,
+    unchecked,
 )
 from llmtrain_helpers.communication import LATENCY, all_reduce_bytes, all_reduce_seconds
+from llmtrain_helpers.model import Accelerator
 from llmtrain_helpers.model.tables import rows
+from llmtrain_helpers.results import where
 
 
 @dataclass(frozen=True)
@@ -155,6 +163,39 @@ def backward_overlap(
     d, W = single("data_parallel", data_parallel), one("bandwidth", bandwidth, quantity)
     ring = 2 * all_reduce_seconds(P, d, W)  # of 2 bytes each
     return BackwardOverlap(float(4 * P * T / X), float(ring + m * LATENCY), m)
+
+
+@checked
+def ring_rate(accelerator: Accelerator, gpus: Count[Number]) -> Result:
+    """Bytes/s of the narrowest place of a ring, at the vendor's rates: W.
+
+    A GPU's links if the ring stays in a node, and otherwise all the cards of a node.
+    ValueError for numbers that are no counts, and links that are not known.
+
+    >>> h100 = Accelerator("H100", 80e9, link_bandwidth=450e9, network_bandwidth=50e9)
+    >>> ring_rate(h100, 8), ring_rate(h100, 16)
+    (450000000000.0, 400000000000.0)
+    """
+    link, card = accelerator.link_bandwidth, accelerator.network_bandwidth
+    if link is None or card is None:
+        refuse("accelerator", accelerator.name, "has links that are not known")
+    broadcast(gpus=gpus, **vars(accelerator))
+    [n], node = as_sizes(gpus), accelerator.gpus_per_node
+    return where(n <= node, link, node * card)
+
+
+@checked
+def ring_tokens(accelerator: Accelerator, gpus: Count[Number]) -> Result:
+    """Tokens of a pass from which on a ring hides, at the chip's peak: T = X/W.
+
+    Backward of P parameters takes 4PT/X seconds, their gradients 4P/W (see `ring_rate`).
+
+    >>> h100 = Accelerator("H100", 80e9, None, None, {"bf16": 989.5e12}, 450e9, 50e9)
+    >>> ring_tokens(h100, 64)
+    2473.75
+    """
+    X = accelerator.peak(accelerator.training_format)
+    return X / unchecked(ring_rate)(accelerator, gpus)
 
 
 def all_reduce_rates(source: str) -> dict[int, float]:

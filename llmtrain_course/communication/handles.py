@@ -12,18 +12,19 @@ from llmtrain_course.communication.formulas import (
     BackwardOverlap,
     all_reduce_rates,
     backward_overlap,
+    ring_rate,
     ring_turn,
 )
 from llmtrain_course.communication.fsdp import ShardedStep, layers_in_time, sharded_step
 from llmtrain_course.communication.machine import exchange, step_lanes
-from llmtrain_course.communication.pictures import LONGEST, milliseconds
+from llmtrain_course.communication.pictures import milliseconds
 from llmtrain_course.kit import controls, layout, panel as common
 from llmtrain_course.kit.formulas import published_model
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
 from llmtrain_course.parallelism import handles as parallelism
 from llmtrain_helpers import published, units
 from llmtrain_helpers.communication import LATENCY, all_reduce_seconds
-from llmtrain_helpers.model import Accelerator
+from llmtrain_helpers.model.transformer import of_length
 from llmtrain_helpers.plan.plan import Plan
 
 GRADIENTS = 16e9
@@ -59,11 +60,11 @@ def message(size: float = 128) -> Shown:
     }
     first, last = (units.seconds(end(seconds.values())) for end in (min, max))
     slow = sum(rates[num_bytes] < max(rates.values()) / 2 for rates in series.values())
-    reach = f"{units.plural(slow, 'machine')} of 4 miss"
+    reach = f"{slow} of the four send it at less than half their top speed."
     if slow in (0, len(MACHINES)):
-        reach = "None of the four reaches" if slow else "All four reach"
-    caption = f"A message of <b>{_mebibytes(num_bytes)}</b> takes {first} to {last}. "
-    caption += f"{reach} half of their best rate."
+        way = "less than half their top speed" if slow else "half their top speed or more"
+        reach = f"All four send it at {way}."
+    caption = f"A message of <b>{_mebibytes(num_bytes)}</b> takes {first} to {last}. {reach}"
     return pictures.message_rates(series, seconds, num_bytes), caption
 
 
@@ -80,26 +81,15 @@ def last_backward(tokens: int, messages: int) -> BackwardOverlap:
 
     At the chip's peak; the eight cards of each node send.
     """
-    h100, egress = _h100()
-    return backward_overlap(int(GRADIENTS / 2), tokens, h100.peak("bf16"), 64, egress, messages)
-
-
-def _h100() -> tuple[Accelerator, float]:
-    """An H100, and the bytes/s of all the cards of its node."""
     h100 = published.accelerator("H100")
-    assert h100.network_bandwidth is not None
-    return h100, h100.gpus_per_node * h100.network_bandwidth
-
-
-def _end(last: BackwardOverlap) -> int:
-    """The stop of the slider of time at which all has arrived."""
-    return 10 * ceil(100 * last.end)
+    rates = h100.peak("bf16"), 64, ring_rate(h100, 64)
+    return backward_overlap(int(GRADIENTS / 2), tokens, *rates, messages)
 
 
 @handle(
-    "Sending beside computing",
+    "Sending under computing",
     tokens=slider(
-        "Tokens of the pass",
+        "Tokens",
         "Tokens that each GPU has in its last backward pass.",
         (256, 512, 1024, 1536, 2048, 2560, 3072, 3584, 4096),
         unit="tokens",
@@ -111,28 +101,33 @@ def _end(last: BackwardOverlap) -> int:
     ),
     moment=slider(
         "Time",
-        "How many milliseconds of the pass are drawn.",
-        tuple(range(0, LONGEST + 1, 10)),
-        unit="ms",
+        "How much of the time is drawn until the last message has arrived.",
+        tuple(range(0, 101, 5)),
+        unit="%",
         play=True,
-        reach=lambda setting: _end(last_backward(setting.tokens, setting.messages)),
     ),
     book=({}, {"messages": 1}),
 )
-def time_line(tokens: int = 2560, messages: int = 8, moment: int = LONGEST) -> Shown:
-    """What of the gradients hides beside the last backward pass, and what shows."""
+def time_line(tokens: int = 2560, messages: int = 8, moment: int = 100) -> Shown:
+    """What of the gradients hides behind the last backward pass, and what's exposed."""
     last = last_backward(tokens, messages)
+    now = last.end * (moment / 100)
     caption = f"Backward takes {milliseconds(last.backward)}, the gradients "
-    caption += f"{milliseconds(last.sending)}. <b>{milliseconds(last.visible)} show.</b> "
+    caption += f"{milliseconds(last.sending)}. "
+    if moment < 100:
+        arrived = sum(end <= now for _, end in last.spans)
+        caption += f"{arrived} of {units.plural(messages, 'message')} arrived so far."
+        return pictures.time_line(last, now), caption
+    caption += f"<b>{milliseconds(last.visible)} are exposed.</b> "
     if messages == 1:
-        caption += "A single message waits for the last layer, so nothing of it hides."
+        caption += "A single message waits for the last layer, so none of it hides."
     elif last.backward >= last.sending:
         caption += "All hide but the last message."
     elif last.backward >= last.sending - last.starts:
-        caption += f"To begin so many messages takes {milliseconds(last.starts)}, so they queue."
+        caption += f"Starting so many messages takes {milliseconds(last.starts)}, so they queue."
     else:
-        caption += "The messages queue. There are too few tokens to hide them."
-    return pictures.time_line(last, min(moment, _end(last))), caption
+        caption += "The messages queue, because there are too few tokens to hide them."
+    return pictures.time_line(last, now), caption
 
 
 # --- a ring, one turn at a time
@@ -190,17 +185,19 @@ def four_layers(tokens: int) -> ShardedStep:
 
     At the chip's peak; the eight cards of each node send 16-bit weights and gradients.
     """
-    h100, egress = _h100()
+    h100 = published.accelerator("H100")
     model = published.architecture("Llama-3.1-8B")
     P = int(model.layers[0][1].parameters(model.hidden_size))
-    fetch = float(all_reduce_seconds(P, 64, egress) + LATENCY)  # half an all-reduce of 2P bytes
+    fetch = float(
+        all_reduce_seconds(P, 64, ring_rate(h100, 64)) + LATENCY
+    )  # half an all-reduce of 2P bytes
     return sharded_step(LAYERS, fetch, 2 * P * tokens / h100.peak("bf16"))
 
 
 @handle(
     "A layer comes, works and goes",
     tokens=slider(
-        "Tokens of the pass",
+        "Tokens",
         "Tokens that each GPU trains on in a step.",
         (1024, 1536, 2048, 2560, 3072, 4096),
         unit="tokens",
@@ -242,8 +239,8 @@ def _what_ends(step: ShardedStep, moment: int) -> str:
 STAGES = {"nothing": 0, "the optimizer (ZeRO 1)": 1, "everything (FSDP)": 3}
 """What replicas shard, and the stage of ZeRO that does it."""
 
-MOST_TOKENS = 65536
-"""The most tokens of a pass."""
+LONGEST_SEQUENCE, MOST_TOKENS = 8192, 65536
+"""Tokens of the longest sequence, and the most tokens of a pass."""
 
 
 @dataclass(frozen=True)
@@ -260,7 +257,7 @@ class Setting:
     @property
     def longest(self) -> int:
         """Tokens of the longest sequence: 8,192, or what the model was trained on if it's less."""
-        return min(int(published_model(self.model).sequence_length), 8192)
+        return min(int(published_model(self.model).sequence_length), LONGEST_SEQUENCE)
 
     @property
     def split(self) -> parallelism.Setting:
@@ -287,13 +284,23 @@ class Setting:
         return parallelism.planned(self.split)
 
 
-def enough_tokens(setting: Setting) -> int:
-    """The fewest tokens of a pass that hide all that's sent, in steps of 64 or of a sequence."""
-    s = setting.longest
-    stops = [*range(64, s, 64), *range(s, MOST_TOKENS + 1, s)]
+def enough_tokens(plan: Plan, longest: int = LONGEST_SEQUENCE) -> int:
+    """The fewest tokens of a pass that hide all that replicas send, in steps of 64.
+
+    Beyond the `longest` sequence a pass has several of them.
+    """
+    model, split = plan.run.model, plan.split
+    stops = [*range(64, longest, 64), *range(longest, MOST_TOKENS + 1, longest)]
 
     def hides(tokens: int) -> bool:
-        return bool(exchange(replace(setting, tokens=tokens).plan).visible < 1e-6)
+        sequences, passes = max(tokens // longest, 1), split.accumulation_steps * split.num_gpus
+        one = plan.replace(
+            model=of_length(model, tokens // sequences),
+            tokens=passes * tokens,
+            micro_batch_size=sequences,
+            global_batch_size=passes * sequences,
+        )
+        return bool(exchange(one).visible < 1e-6)
 
     first: int = stops[bisect_left(stops[:-1], True, key=hides)]
     return first
@@ -341,7 +348,7 @@ def _sentence(setting: Setting, plan: Plan) -> str:
     assert step is not None  # only chips whose step is known can be chosen
     if not sent.sent:
         return "A single GPU has nobody to send anything to."
-    enough = enough_tokens(setting)
+    enough = enough_tokens(plan, setting.longest)
     sends = f"Each GPU sends <b>{units.gigabytes(sent.sent)}</b> in {units.seconds(sent.seconds)}"
     if sent.visible < 1e-6:
         return f"{sends}, and <b>all of it hides</b>. It does from {enough:,} tokens per pass on."

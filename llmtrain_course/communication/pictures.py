@@ -219,9 +219,9 @@ _NUMBERED, _DRAWN = 32, 64
 
 _COMPUTED = Span(0, 0, COLORS["matrix products"], name="backward")
 _HIDDEN = Span(
-    0, 0, COLORS["data"], name="hidden beside computing", opacity=0.25, edge=True, ink=INK
+    0, 0, COLORS["data"], name="hidden behind computing", opacity=0.25, edge=True, ink=INK
 )
-_SEEN = Span(0, 0, COLORS["data"], name="seen")
+_EXPOSED = Span(0, 0, COLORS["data"], name="exposed")
 """What is computed; what travels beside it, and what the step waits for."""
 
 
@@ -231,11 +231,11 @@ def milliseconds(seconds: float) -> str:
 
 
 def time_line(last: BackwardOverlap, moment: float) -> Picture:
-    """Backward and the messages of its gradients on one time line, up to a moment in ms.
+    """Backward and the messages of its gradients on one time line, up to a moment in seconds.
 
-    What travels beside computing is pale; what the step waits for is full.
+    What travels while the GPU computes is pale; what the step waits for is full.
     """
-    now, n, visible = moment / 1e3, last.messages, milliseconds(last.visible)
+    now, n, visible = moment, last.messages, milliseconds(last.visible)
     numbered = n <= _NUMBERED
     steps = [last.backward * k / n for k in range(n + 1)] if numbered else [0, last.backward]
     computes = [
@@ -246,7 +246,10 @@ def time_line(last: BackwardOverlap, moment: float) -> Picture:
     for k, (start, end) in enumerate(_travels(last), 1):
         border, number = min(max(start, last.backward), end), k if numbered else 0
         sends.append(_piece(_HIDDEN, now, start, border, number))
-        sends.append(_piece(_SEEN, now, border, end, number))
+        sends.append(_piece(_EXPOSED, now, border, end, number))
+    if not numbered:
+        start = last.spans[0][0]
+        sends.append(Span(start, max(start, now), "none", f"{n} messages", ink=INK))
     waits: list[Span | Point] = [
         Span(last.backward, last.end, COLORS["data"], rise=0.16),
         Point(last.end, label=visible, shape="none", size=2, bold=True),
@@ -254,19 +257,19 @@ def time_line(last: BackwardOverlap, moment: float) -> Picture:
     lanes = [
         Lane("computes", computes, note="at the peak"),
         Lane("sends", sends),
-        Lane("seen", waits if now >= last.end else [], height=24),
+        Lane("exposed", waits if now >= last.end else [], height=24),
     ]
     words = f"One time line: backward takes {milliseconds(last.backward)}. Its gradients leave "
     words += f"in {units.plural(last.messages, 'message')}, {milliseconds(last.sending)} in all. "
-    words += f"{visible} stand behind the end of backward, and are seen."
+    words += f"{visible} come after the end of backward, and are exposed."
     return Timeline(
         Scale(0, LONGEST / 1e3, "ms", lambda s: f"{1e3 * s:.0f}", (0, 0.05, 0.1, 0.15, 0.2)),
         lanes,
         words,
-        [Limit(last.backward, "backward ends", "5 4")],
+        [Limit(last.backward, "backward ends", "5 4"), Limit(now, moves="moment")],
         lane=36,
         phone_names=0,
-        extra=[_HIDDEN.swatch(), _SEEN.swatch()],
+        extra=[_HIDDEN.swatch(), _EXPOSED.swatch()],
     )
 
 

@@ -34,9 +34,6 @@ EVIDENCE = [path for path in PATHS if path.parent.name == "evidence"]
 HAVE_EVIDENCE = [path for path in CHAPTERS if path.stem in {p.stem for p in EVIDENCE}]
 """Pages of the learner's path whose evidence stands apart."""
 
-FEW_EXERCISES = {"07_communication"}
-"""Pages with a blank and one exercise, and without a decision and the own run."""
-
 every_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
 every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
 
@@ -192,7 +189,7 @@ def test_regenerated_text_has_the_form_of_the_committed_one(path: Path) -> None:
 @every_chapter
 def test_objectives_are_met_by_checks_that_exist(path: Path) -> None:
     goals = re.findall(r"^\* (.*check [a-z_]+-[a-z].*)$", prose(path), re.MULTILINE)
-    assert (1 if path.stem in FEW_EXERCISES else 3) <= len(goals) <= 4
+    assert 3 <= len(goals) <= 4
     met = [name for goal in goals for name in re.findall(r"check ([a-z_]+-[a-z])", goal)]
     assert met == [name for name in checks_of(path) if len(part_of(name)) == 1]
 
@@ -418,6 +415,5 @@ def test_page_and_evidence_are_linked_both_ways(path: Path) -> None:
 @every_chapter
 def test_every_page_asks_for_a_decision_and_for_ones_own_run(path: Path) -> None:
     kinds = [type(EXERCISES[id]) for id in EXERCISES if chapter_of(id) == path.stem[3:]]
-    decides = bool({MultipleChoice, Function, Rented} & {*kinds})
-    assert decides == (path.stem not in FEW_EXERCISES)
-    assert ("your own run" in prose(path).casefold()) == decides
+    assert {MultipleChoice, Function, Rented} & {*kinds}
+    assert "your own run" in prose(path).casefold()

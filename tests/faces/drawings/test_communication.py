@@ -9,7 +9,6 @@ from llmtrain_course.communication import pictures
 from llmtrain_course.communication.formulas import all_reduce_rates, ring_turn
 from llmtrain_course.communication.fsdp import layers_in_time, sharded_step
 from llmtrain_course.communication.handles import MACHINES, four_layers, last_backward
-from llmtrain_course.communication.pictures import LONGEST
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_course.panels import HANDLES
@@ -26,18 +25,19 @@ def assert_long(picture: Picture, title: str, pixels: float) -> None:
 @pytest.mark.parametrize("messages", [1, 8, 32, 64, 99, 512])
 def test_the_time_line_is_to_scale_and_what_shows_is_full(tokens: int, messages: int) -> None:
     last = last_backward(tokens, messages)
-    picture = drawn(pictures.time_line(last, LONGEST))
+    picture = drawn(pictures.time_line(last, last.end))
     unit = picture.unit("0", "200", "across") * 1e3
-    assert_long(picture, "seen", unit * last.visible)
-    assert_long(picture, "hidden beside computing", unit * (last.sending - last.visible))
+    assert_long(picture, "exposed", unit * last.visible)
+    assert_long(picture, "hidden behind computing", unit * (last.sending - last.visible))
     assert_long(picture, "backward", unit * last.backward)
 
 
 def test_a_message_leaves_when_its_part_is_done() -> None:
-    picture = drawn(pictures.time_line(last_backward(2560, 8), LONGEST))
+    last = last_backward(2560, 8)
+    picture = drawn(pictures.time_line(last, last.end))
     for k in range(1, 8):
         part, message = (
-            picture.titled(f"{x} {k}")[0] for x in ("backward", "hidden beside computing")
+            picture.titled(f"{x} {k}")[0] for x in ("backward", "hidden behind computing")
         )
         assert message.left == pytest.approx(part.right, abs=0.11)
 
@@ -46,12 +46,12 @@ def test_a_message_leaves_when_its_part_is_done() -> None:
 def test_the_time_line_goes_to_its_moment(messages: int) -> None:
     """What the step waits for is told once all has arrived."""
     last = last_backward(2560, messages)
-    for moment in (0, 60, 1e3 * last.end - 1, 1e3 * last.end + 0.01):
+    for moment in (0, 0.06, last.end - 1e-3, last.end):
         picture = drawn(pictures.time_line(last, moment))
-        end = picture.text("0").across + picture.unit("0", "200", "across") * moment
+        end = picture.text("0").across + picture.unit("0", "200", "across") * 1e3 * moment
         sent = [x for x in picture.of_kind("rect") if x.words]
         assert max([x.right for x in sent], default=end) == pytest.approx(end, abs=0.2)
-        arrived = moment >= 1e3 * last.end
+        arrived = moment >= last.end
         assert (pictures.milliseconds(last.visible) in picture.texts) == arrived
 
 

@@ -66,6 +66,7 @@ ASKED_AGAIN = [
     "flops-c",
     "batch-b",
     "precision-c",
+    "communication-g",
     "parallelism-a",
     "plan-c",
     "measure-b",

@@ -3,11 +3,13 @@
 import pytest
 
 from llmtrain_course.exercises import PREDICTIONS
-from llmtrain_helpers.communication import data_parallel_bytes
+from llmtrain_helpers.communication import all_reduce_bytes, data_parallel_bytes
 from tests.pages import words
 
 
 def test_the_predictions_tell_why() -> None:
     assert PREDICTIONS["communication-guess"].truth() == pytest.approx((511 / 512) / (15 / 16))
-    assert data_parallel_bytes(8e9, 64, 3, 32) / data_parallel_bytes(8e9, 64, 0, 32) == 48
-    assert "48 times what plain data parallelism sends" in words("07_communication")
+    halves = [2 * data_parallel_bytes(8e9, 64, z, 32) / all_reduce_bytes(16e9, 64) for z in (3, 0)]
+    assert halves == [96, 2]
+    sentence = "With 32 passes that's 96 halves instead of two, so FSDP sends 48 times"
+    assert f"{sentence} what plain data parallelism sends" in words("07_communication")

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_course.communication.handles import STAGES, Setting, enough_tokens
+from llmtrain_course.communication import pictures
+from llmtrain_course.communication.handles import STAGES, Setting, enough_tokens, last_backward
 from llmtrain_course.communication.machine import exchange, pieces
 from llmtrain_course.panels import HANDLES, PANELS, communication_panel
 from llmtrain_helpers import plan_run, published, units
@@ -81,7 +82,7 @@ def test_the_pieces_of_a_step_add_up_to_the_plans(sharded, tokens, passes, gpus)
 @pytest.mark.parametrize("preset", PANELS["communication"].presets)
 def test_the_fewest_tokens_that_hide_it_are_the_fewest(preset: str) -> None:
     setting = Setting(**PANELS["communication"].presets[preset])
-    enough = enough_tokens(setting)
+    enough = enough_tokens(setting.plan, setting.longest)
     plans = [replace(setting, tokens=tokens).plan for tokens in (enough - 64, enough)]
     assert [exchange(plan).visible < 1e-6 for plan in plans] == [False, True]
 
@@ -90,7 +91,12 @@ def test_some_pass_hides_everything_for_every_model() -> None:
     """On the chip whose network is slowest, compared with what it computes."""
     for model in PANELS["communication"].controls["model"].options:
         setting = Setting(str(model), "H800 SXM", sharded="nothing")
-        assert exchange(replace(setting, tokens=enough_tokens(setting)).plan).visible < 1e-6
+        assert (
+            exchange(
+                replace(setting, tokens=enough_tokens(setting.plan, setting.longest)).plan
+            ).visible
+            < 1e-6
+        )
 
 
 # --- handles
@@ -98,10 +104,23 @@ def test_some_pass_hides_everything_for_every_model() -> None:
 
 def test_the_time_line_says_why_the_step_waits() -> None:
     line = HANDLES["time_line"]
-    assert "nothing of it hides" in line.render(messages=1)
+    assert "none of it hides" in line.render(messages=1)
     assert "All hide but the last message" in line.render(messages=64)
-    assert "To begin so many messages takes 23 ms, so they queue." in line.render(messages=512)
+    assert "Starting so many messages takes 23 ms, so they queue." in line.render(messages=512)
     assert "too few tokens to hide them" in line.render(tokens=2048)
+    assert "4 of 8 messages arrived so far" in line.render(moment=60)
+
+
+@pytest.mark.parametrize("tokens", HANDLES["time_line"].controls["tokens"].stops)
+def test_the_time_line_is_drawn_to_its_end_whatever_is_moved_first(tokens: int) -> None:
+    """The knob stands where the last message arrives, and that's where the picture says so."""
+    line = HANDLES["time_line"]
+    for messages in line.controls["messages"].stops:
+        last = last_backward(tokens, messages)
+        assert last.end <= pictures.LONGEST / 1e3
+        assert f"{pictures.milliseconds(last.visible)}</text>" in line.render(
+            tokens=tokens, messages=messages
+        )
 
 
 @pytest.mark.parametrize(

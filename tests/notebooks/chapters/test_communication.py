@@ -1,11 +1,14 @@
 """What the page of chapter 07 states, computed anew."""
 
+from dataclasses import replace
+
 import pytest
 
 from llmtrain_course.communication.formulas import all_reduce_rates
-from llmtrain_course.communication.handles import MACHINES, last_backward
+from llmtrain_course.communication.handles import MACHINES, Setting, enough_tokens, last_backward
+from llmtrain_course.communication.machine import exchange
 from llmtrain_course.panels import HANDLES
-from llmtrain_helpers import all_reduce_seconds, published
+from llmtrain_helpers import all_reduce_seconds, published, units
 from tests.pages import words
 
 H100 = published.accelerator("H100")
@@ -80,4 +83,27 @@ def test_what_the_page_says_of_measurements() -> None:
     assert ratio == pytest.approx(2, abs=0.3)
     for word, n in (("nebius", 16), ("Azure.*H100", 8), ("P6-B200, NCCL", 8)):
         assert rate(word, n, 16.8e6) < rate(word, n, 8.6e9) / 2
-    assert "Below 16 MiB no machine reaches half of its best rate" in text
+    assert "Below 16 MiB, no machine reaches half its top speed" in text
+
+
+def test_what_the_panel_shows_on_the_page() -> None:
+    """The four numbers of what one should have seen, and the log of the slow second node."""
+    text, solutions = words("07_communication"), words("solutions/07_communication")
+    first, more = Setting(), Setting(tokens=2048)
+    steps = [units.seconds(setting.plan.step.total) for setting in (first, more)]
+    assert steps == ["0.18 s", "0.18 s"]
+    assert f"The step still takes {steps[0]}" in text
+    assert f"From {enough_tokens(first.plan):,} tokens on all of it hides" in text
+    sharded = replace(first, passes=8).plan
+    kept = Setting(passes=8, sharded="the optimizer (ZeRO 1)").plan
+    sent = [units.gigabytes(plan.traffic) for plan in (sharded, kept)]
+    assert f"FSDP sends {sent[0]} in a step and ZeRO 1 only {sent[1]}" in text
+    stored = [plan.memory.weights + plan.memory.gradients for plan in (kept, sharded)]
+    large, small = stored[0] / 1e9, stored[1] / 1e9
+    assert f"stores {large:.1f} GB of weights and gradients instead of {small:.1f} GB" in text
+    for gpus in (8, 16):
+        step = Setting(num_gpus=gpus, tokens=16384 // gpus).plan.step.total
+        tokens = 5000 * round(16384 / step / 5000)
+        assert f"| {gpus} | {units.seconds(step)} | {tokens:,} |" in solutions
+    assert exchange(Setting(num_gpus=16, tokens=2560).plan).visible < 1e-6
+    assert "2,560 tokens per GPU would hide everything on two nodes" in solutions

@@ -3,6 +3,9 @@
 from llmtrain_helpers import all_reduce_bytes, all_reduce_seconds
 from tests.faces.exercises.answers.table import Answers
 
+MINE = {"model": "Llama-3.1-8B", "gpus": 8, "chip": "A100 80GB SXM", "sequence": 8192}
+MANY = MINE | {"gpus": 64, "chip": "H100"}
+
 ANSWERS = {
     "communication-tokens": Answers(
         right=[989.5e12 / 400e9, 2473.75, 989.5e12 / (8 * 50e9)],
@@ -38,5 +41,54 @@ ANSWERS = {
             (251.9, "milliseconds"),
             (0.3, "too high"),
         ],
+    ),
+    "communication-f": Answers(
+        right=[28.8, "28.8 ms", "0.0288 s", 640 * 0.045],
+        common_mistakes=[
+            (14.4, "half: a gradient"),
+            (57.6, "not 4"),
+            (640, "how many messages"),
+            (27.47, "these are MiB"),
+            (230.4, "bytes, not bits"),
+            (0.045, "that's one message"),
+            (0.0288, "these are seconds"),
+            (28800, "microseconds"),
+            (45, "too high"),
+        ],
+    ),
+    "communication-g": Answers(
+        right=["too few tokens per GPU", "Too few tokens per GPU", 45.17, "45.2 GB"],
+        common_mistakes=[
+            ("the network is slower than the links", "eight cards at once"),
+            ("the ring has more turns", "pieces are half as large"),
+            ("twice the GPUs send twice as much", "15/16 of everything"),
+        ],
+    ),
+    "communication-h": Answers(
+        right=[
+            *(MINE | {"tokens": x} for x in (1040, 1152, "1.1k", 312e12 / 300e9)),
+            *(MANY | {"tokens": x} for x in (2474, "2,500", 2112, 989.5e12 / 400e9)),
+            MINE | {"tokens": 1100, "model": "Llama-3.2-1B", "gpus": 2, "sequence": "8k"},
+        ],
+        replies=[
+            (MINE | {"tokens": 1040}, "the panel, which counts what GPUs and links really reach"),
+            (MANY | {"tokens": 2474, "sequence": 1024}, "so a pass needs 3 sequences"),
+        ],
+        common_mistakes=[
+            (MINE | {"tokens": 1560}, "stays in one node"),
+            (MANY | {"tokens": 2474 * 8}, "one card alone"),
+            (MANY | {"chip": "B200", "tokens": 2500}, "rate of all its cards"),
+            (MINE | {"tokens": 130}, "links don't add up"),
+            (MINE | {"tokens": 1 / 1040}, "the other way round"),
+            (MANY | {"tokens": 2 * 2474}, "without sparsity"),
+            (MINE | {"tokens": 300}, "too few"),
+            (MINE | {"tokens": 8192}, "too many"),
+            (MINE | {"tokens": 1040, "gpus": 1}, "at least two"),
+            (MINE | {"tokens": 1040, "chip": "RTX 4090"}, "links of RTX 4090 are not known"),
+            (MINE | {"tokens": 1040, "model": "Llama-9"}, "Llama-9"),
+            ({"model": "gpt2"}, "leaves out"),
+            (1040, "is no dict"),
+        ],
+        unanswered=[MINE | {"tokens": None}],
     ),
 }
