@@ -73,8 +73,6 @@ def chapter(request: Any, browser: Browser, address: str) -> Iterator[Chapter]:
 @pytest.fixture(scope="module")
 def live(chapter: Chapter) -> Live:
     """The chapter with its panel started."""
-    if chapter.name not in PANELS:
-        pytest.skip("a page without a panel")
     start(chapter.page)
     return Live(chapter.name, chapter.page, State(PANELS[chapter.name]))
 
@@ -87,7 +85,7 @@ def test_a_first_load_is_light_moves_nothing_and_has_no_python(chapter: Chapter)
     assert sum(map(zipped, chapter.fetched)) < MOST_FETCHED
     urls = [response.url for response in chapter.fetched]
     assert not [url for url in urls if "pyodide" in url or "course.zip" in url]
-    assert page.locator("#panel .live-start").count() == (chapter.name in PANELS)
+    assert page.locator("#panel .live-start").count() == 1
     page.evaluate("document.fonts.ready")
     painted(page)
     assert page.evaluate("moved") < 0.01
@@ -217,16 +215,16 @@ def test_a_panel_answers_as_in_the_notebook(live: Live) -> None:
     assert page.wrong == []
 
 
-def test_axe_finds_nothing_of_our_own(chapter: Chapter) -> None:
-    chapter.page.evaluate(AXE.read_text("utf-8"))
+def test_axe_finds_nothing_of_our_own(live: Live) -> None:
+    live.page.evaluate(AXE.read_text("utf-8"))
     run = """async ([theme, options]) => {
         document.documentElement.dataset.theme = theme;
         const { violations } = await axe.run({include: [["article"]]}, options);
         return violations.flatMap(rule => rule.nodes.map(
             node => [rule.id, node.target.join(" "), node.html.slice(0, 120)]));
     }"""
-    assert chapter.page.evaluate(run, ["dark", {"runOnly": ["color-contrast"]}]) == []
-    assert chapter.page.evaluate(run, ["light", {}]) == []
+    assert live.page.evaluate(run, ["dark", {"runOnly": ["color-contrast"]}]) == []
+    assert live.page.evaluate(run, ["light", {}]) == []
 
 
 def test_a_redraw_takes_less_than_50_ms(live: Live, capsys: pytest.CaptureFixture[str]) -> None:
@@ -301,8 +299,8 @@ def test_a_slider_that_was_moved_stays_in_sight_of_the_picture_on_a_telephone(li
     page.set_viewport_size(DESKTOP)
 
 
-def test_exercises_and_guesses_are_judged(chapter: Chapter) -> None:
-    page = chapter.page
+def test_exercises_and_guesses_are_judged(live: Live) -> None:
+    page = live.page
     for form in page.locator('.live-form[data-kind="guess"]').all():
         field = form.locator("input").first
         form.locator("button").first.click()
@@ -330,8 +328,8 @@ def test_exercises_and_guesses_are_judged(chapter: Chapter) -> None:
     assert page.wrong == []
 
 
-def test_cells_print_here_what_they_printed_when_saved(chapter: Chapter) -> None:
-    page = chapter.page
+def test_cells_print_here_what_they_printed_when_saved(live: Live) -> None:
+    page = live.page
     for form in page.locator(".live-form[data-closed]").all():
         if form.locator("textarea").input_value() in ("progress()", "course_map()"):
             continue  # they say what was answered
@@ -357,11 +355,11 @@ def pictures(place: Locator) -> list[str | None]:
     return [*dict.fromkeys(words)]
 
 
-def test_what_was_answered_is_there_after_a_reload(chapter: Chapter) -> None:
-    verdicts = chapter.page.locator(".live-form:not([data-closed]) .live-verdict")
+def test_what_was_answered_is_there_after_a_reload(live: Live) -> None:
+    verdicts = live.page.locator(".live-form:not([data-closed]) .live-verdict")
     before = verdicts.all_inner_texts()
     assert all(before)
-    chapter.page.goto(chapter.page.url.partition("?")[0])
+    live.page.goto(live.page.url.partition("?")[0])
     assert verdicts.all_inner_texts() == before
 
 

@@ -26,7 +26,7 @@ def turn_on(page: Page) -> None:
 
 def test_a_projector_gets_one_scene_a_screen(browser: Browser, address: str) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 720})
-    page.goto(f"{address}/notebooks/parallelism.html?present")
+    page.goto(f"{address}/notebooks/communication.html?present")
     scenes = page.locator(".scene")
     expect(page.locator(".scene-bar span")).to_contain_text("1 of ")
     expect(page.locator(".scene-bar span")).to_have_text(f"1 of {scenes.count()}")
@@ -48,7 +48,7 @@ def test_a_projector_gets_one_scene_a_screen(browser: Browser, address: str) -> 
             assert pictures[0].bounding_box()["height"] > 0.4 * 720
             seen += 1
         turn_on(page)
-    assert seen >= 4
+    assert seen >= 5
     for _ in range(scenes.count() - 4):
         page.keyboard.press("ArrowLeft")
     fourth = scenes.nth(3)
