@@ -351,10 +351,12 @@ def _sentence(setting: Setting, plan: Plan) -> str:
     enough = enough_tokens(plan, setting.longest)
     sends = f"Each GPU sends <b>{units.gigabytes(sent.sent)}</b> in {units.seconds(sent.seconds)}"
     if sent.visible < 1e-6:
-        return f"{sends}, and <b>all of it hides</b>. It does from {enough:,} tokens per pass on."
+        return (
+            f"{sends}, and <b>all of it hides</b>, as it does from {enough:,} tokens on."
+        )
     share = f"{units.share(sent.visible / step.total)} of the step"
     sends += f". <b>{units.seconds(sent.visible)} of that are exposed</b>, {share}."
-    return f"{sends} From {enough:,} tokens per pass on, all of it hides."
+    return f"{sends} From {enough:,} tokens on, all of it hides."
 
 
 PANEL = common.Panel(

@@ -11,5 +11,5 @@ def test_the_predictions_tell_why() -> None:
     assert PREDICTIONS["communication-guess"].truth() == pytest.approx((511 / 512) / (15 / 16))
     halves = [2 * data_parallel_bytes(8e9, 64, z, 32) / all_reduce_bytes(16e9, 64) for z in (3, 0)]
     assert halves == [96, 2]
-    sentence = "With 32 passes that's 96 halves instead of two, so FSDP sends 48 times"
+    sentence = "If a step has 32 passes, that's 96 halves instead of two, so FSDP sends 48 times"
     assert f"{sentence} what plain data parallelism sends" in words("07_communication")

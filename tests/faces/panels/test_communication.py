@@ -18,14 +18,14 @@ from llmtrain_helpers import plan_run, published, units
     ("control", "value", "text"),
     [
         ("tokens", 2048, "<b>1.8 ms of that are exposed</b>, 1 % of the step"),
-        ("tokens", 2112, "and <b>all of it hides</b>. It does from 2,112 tokens per pass on."),
+        ("tokens", 2112, "and <b>all of it hides</b>, as it does from 2,112 tokens on."),
         ("passes", 8, "Each GPU sends <b>379 GB</b> in 1.2 s"),
         ("num_gpus", 8, "Each GPU sends <b>42.2 GB</b> in 0.13 s"),
         ("num_gpus", 1, "A single GPU has nobody to send anything to."),
         ("sharded", "nothing", "✗ 43.2 GB too much"),
         ("sharded", "the optimizer (ZeRO 1)", "Each GPU sends <b>31.6 GB</b> in 0.10 s"),
         ("model", "Llama-3.1-70B", "Each GPU sends <b>417 GB</b>"),
-        ("chip", "A100 80GB SXM", "From 1,472 tokens per pass on"),
+        ("chip", "A100 80GB SXM", "From 1,472 tokens on"),
         ("tokens", 12289, "Tokens 12289 are no 2 equal sequences of up to 8,192."),
     ],
 )
