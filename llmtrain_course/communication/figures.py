@@ -1,4 +1,4 @@
-"""Figures of chapter 07: measured steps and the model's, and its terms left out."""
+"""Figures of chapter 07: measured steps and the model's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from llmtrain_course.kit.figures import (
     PURPLE,
     VERMILION,
     label_line,
-    new_figure,
     styled,
 )
 
@@ -80,23 +79,3 @@ def _by_tensor(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     axes.set_ylim(bottom=0)
     axes.set_xticks(sizes, [f"{size:.0f}" for size in sizes])
     axes.minorticks_off()
-
-
-@styled
-def ablations(rows: Mapping[str, float], whole: float) -> Figure:
-    """How much slower the chosen split is when one term of the model is left out.
-
-    In per cent above the best measured one, in the mean of groups; `whole` is that of
-    the whole model.
-    """
-    figure, axes = new_figure(
-        "Without the bubble or launching the model chooses badly",
-        "chosen split, slower than the best (%)",
-        "",
-    )
-    names = list(rows)[::-1]
-    axes.barh(names, [100 * rows[x] for x in names], color=BLUE, label="left out")
-    axes.axvline(100 * whole, color=BLACK, linewidth=1.2, linestyle="--")
-    axes.text(100 * whole + 0.4, -0.62, "whole model", fontsize=12)
-    axes.grid(axis="y", visible=False)
-    return figure

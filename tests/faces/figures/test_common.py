@@ -171,7 +171,6 @@ FIGURES: dict[str, Any] = {
     "sizes": lambda: batch.published_batches([RAMP, RAMP], "parameters"),
     "throughput": lambda: batch.throughput([1, 8], [0.2, 0.9], StepTime(0.1, 10)),
     "splits": lambda: communication.layouts({"mine": STEPS}, STEPS.to_dict("records")),
-    "ablations": lambda: communication.ablations({"bubble": 0.4, "data": 0.05}, 0.05),
     "layouts": precision.bit_layouts,
     "ranges": precision.ranges,
     "spacings": precision.spacings,
