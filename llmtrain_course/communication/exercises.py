@@ -132,10 +132,11 @@ def _wrong_rates(chip: Accelerator, gpus: int) -> Iterator[tuple[str, float]]:
     assert link is not None
     assert card is not None
     if gpus <= node:
-        yield "your ring stays in one node, so W is the rate of a GPU's links.", node * card
+        for rate in (card, node * card):
+            yield "your ring stays in one node, so W is the rate of a GPU's links.", rate
     else:
         yield "your ring leaves the node, so W is the rate of all its cards.", link
-    yield "this is with one card alone: a node's cards carry the ring together.", card
+        yield "this is with one card alone: a node's cards carry the ring together.", card
     yield "a node's links don't add up, because the ring passes one after the other.", node * link
 
 
@@ -156,7 +157,8 @@ class OwnTokens(Exercise):
         """Whether so many tokens hide it, or with which rate they were computed."""
         if unanswered(answer):
             return NOT_YET
-        return next(self._grades(design_of(answer, _OWN, "model=…, chip=…")))
+        names = ("model", "gpus", "chip", "sequence", "tokens")
+        return next(self._grades(design_of(answer, names, "model=…, chip=…")))
 
     def _grades(self, design: Design) -> Iterator[Grade]:
         """The replies in their order: no ring, right, a common mistake, or off."""
@@ -167,10 +169,8 @@ class OwnTokens(Exercise):
             yield False, "one GPU has nobody to send anything to: take at least two."
         if chip not in map(published.accelerator, CHIPS):
             yield False, f"the links of {chip.name} are not known: take another."
-        at_peak, panel = (
-            float(ring_tokens(chip, gpus)),
-            enough_tokens(*_own_plan(design, chip, gpus)),
-        )
+        at_peak = float(ring_tokens(chip, gpus))
+        panel = enough_tokens(*_own_plan(design, chip, gpus))
         least, most = sorted([at_peak, panel])
         if least * (1 - _NEAR) <= tokens <= most * (1 + _NEAR):
             needed = units.plural(-(-panel // sequence), "sequence")
@@ -186,9 +186,6 @@ class OwnTokens(Exercise):
         if abs(tokens / (2 * at_peak) - 1) < _NEAR:
             yield False, "twice too many: take the dense peak, without sparsity."
         yield False, f"too {'many' if tokens > most else 'few'}. {HINT}"
-
-
-_OWN = ("model", "gpus", "chip", "sequence", "tokens")
 
 
 EXERCISES: dict[str, Exercise] = {

@@ -60,9 +60,9 @@ def message(size: float = 128) -> Shown:
     }
     first, last = (units.seconds(end(seconds.values())) for end in (min, max))
     slow = sum(rates[num_bytes] < max(rates.values()) / 2 for rates in series.values())
-    reach = f"{slow} of the four send it at less than half their top speed."
+    reach = f"{slow} of the four send it at less than half their best rate."
     if slow in (0, len(MACHINES)):
-        way = "less than half their top speed" if slow else "half their top speed or more"
+        way = "less than half their best rate" if slow else "half their best rate or more"
         reach = f"All four send it at {way}."
     caption = f"A message of <b>{_mebibytes(num_bytes)}</b> takes {first} to {last}. {reach}"
     return pictures.message_rates(series, seconds, num_bytes), caption
@@ -351,9 +351,7 @@ def _sentence(setting: Setting, plan: Plan) -> str:
     enough = enough_tokens(plan, setting.longest)
     sends = f"Each GPU sends <b>{units.gigabytes(sent.sent)}</b> in {units.seconds(sent.seconds)}"
     if sent.visible < 1e-6:
-        return (
-            f"{sends}, and <b>all of it hides</b>, as it does from {enough:,} tokens on."
-        )
+        return f"{sends}, and <b>all of it hides</b>, as it does from {enough:,} tokens on."
     share = f"{units.share(sent.visible / step.total)} of the step"
     sends += f". <b>{units.seconds(sent.visible)} of that are exposed</b>, {share}."
     return f"{sends} From {enough:,} tokens on, all of it hides."

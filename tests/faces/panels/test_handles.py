@@ -97,7 +97,7 @@ VAGUE = re.compile(
 MEASURED = {
     "attention_square": ["as most papers count", "at the most"],
     "batch_cost": ["Twice the batch would take"],
-    "message": ["half their top speed"],
+    "message": ["half their best rate"],
     "month": ["GB too much"],
     "time_line": ["too few tokens to hide them"],
 }

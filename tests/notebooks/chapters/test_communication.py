@@ -83,7 +83,7 @@ def test_what_the_page_says_of_measurements() -> None:
     assert ratio == pytest.approx(2, abs=0.3)
     for word, n in (("nebius", 16), ("Azure.*H100", 8), ("P6-B200, NCCL", 8)):
         assert rate(word, n, 16.8e6) < rate(word, n, 8.6e9) / 2
-    assert "Below 16 MiB, no machine reaches half its top speed" in text
+    assert "Below 16 MiB, no machine reaches half its best rate" in text
 
 
 def test_what_the_panel_shows_on_the_page() -> None:

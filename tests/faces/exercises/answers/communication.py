@@ -75,7 +75,7 @@ ANSWERS = {
             (MANY | {"tokens": 2474, "sequence": 1024}, "so a pass needs 3 sequences"),
         ],
         common_mistakes=[
-            (MINE | {"tokens": 1560}, "stays in one node"),
+            *((MINE | {"tokens": x}, "stays in one node") for x in (1560, 12_480)),
             (MANY | {"tokens": 2474 * 8}, "one card alone"),
             (MANY | {"chip": "B200", "tokens": 2500}, "rate of all its cards"),
             (MINE | {"tokens": 130}, "links don't add up"),
