@@ -116,7 +116,7 @@ def time_line(tokens: int = 2560, messages: int = 8, moment: int = 100) -> Shown
     caption += f"{milliseconds(last.sending)}. "
     if moment < 100:
         arrived = sum(end <= now for _, end in last.spans)
-        caption += f"{arrived} of {units.plural(messages, 'message')} arrived so far."
+        caption += f"Messages that have arrived: {arrived} of {messages}."
         return pictures.time_line(last, now), caption
     caption += f"<b>{milliseconds(last.visible)} are exposed.</b> "
     if messages == 1:

@@ -108,7 +108,7 @@ def test_the_time_line_says_why_the_step_waits() -> None:
     assert "All hide but the last message" in line.render(messages=64)
     assert "Starting so many messages takes 23 ms, so they queue." in line.render(messages=512)
     assert "too few tokens to hide them" in line.render(tokens=2048)
-    assert "4 of 8 messages arrived so far" in line.render(moment=60)
+    assert "Messages that have arrived: 4 of 8." in line.render(moment=60)
 
 
 @pytest.mark.parametrize("tokens", HANDLES["time_line"].controls["tokens"].stops)
