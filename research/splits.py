@@ -1,6 +1,6 @@
 """Measured steps under many splits, each beside its plan: who orders them right?
 
-Beside notebooks/07_communication.ipynb. `measured_splits` brings the tables of data/ to
+Beside notebooks/08_parallelism.ipynb. `measured_splits` brings the tables of data/ to
 plans, `ranked` compares orders and seconds, `fit_kernel_launch` finds the one constant
 of `step` that is fitted. `python -m research splits` prints the table.
 """

@@ -459,7 +459,7 @@ def step_seconds(plan: Plan) -> StepSeconds | None:
     of `PACES`). Takes a `Plan`; None where bandwidths or the best share of the chip are unknown.
 
     Source: data/vtrain_a100_single_node.csv and vtrain_a100_multi_node.csv, whose 767
-    layouts it orders; see notebooks/evidence/07_communication.ipynb.
+    layouts it orders; see notebooks/evidence/08_parallelism.ipynb.
     """
     instance("plan", plan, Plan)
     return plan.step

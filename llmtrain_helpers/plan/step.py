@@ -1,4 +1,4 @@
-"""The seconds of a step under a split. Beside notebooks/07_communication.ipynb.
+"""The seconds of a step under a split. Beside notebooks/08_parallelism.ipynb.
 
 A model with one fitted constant, a layer's kernel launches; all else is counted: FLOPs at the
 chip's best measured share, trips to memory, what is sent. `splits.fit_kernel_launch` fits

@@ -69,7 +69,7 @@ def test_measured_splits_are_ordered(name, rows, groups, correlation, first, of_
         assert mean["first three"] == pytest.approx(0.015, abs=0.0005)
     assert f"{sum(each[1] for each in ORDERED)} measured steps" in words("08_parallelism")
     sentence = f"| {mean['correlation']:+.2f}, {100 * mean['first']:.1f} % |"
-    assert sentence in words("evidence/07_communication")
+    assert sentence in words("evidence/08_parallelism")
 
 
 def test_megatron_core_is_faster_than_a_model_that_does_not_know_it() -> None:
@@ -77,9 +77,7 @@ def test_megatron_core_is_faster_than_a_model_that_does_not_know_it() -> None:
     untold = (table["seconds"] / table["modelled"]).median()
     assert untold == pytest.approx(0.87, abs=0.05)
     assert (table["seconds"] / table["by_software"]).median() > 1
-    assert f"does not know whose software it is ({untold:.2f})" in words(
-        "evidence/07_communication"
-    )
+    assert f"does not know whose software it is ({untold:.2f})" in words("evidence/08_parallelism")
 
 
 def test_blooms_order_needs_the_layer_less_on_the_last_stage(monkeypatch) -> None:

@@ -8,12 +8,12 @@ import pytest
 from llmtrain_course import measure
 from llmtrain_course.activations.figures import memory_bars, timeline
 from llmtrain_course.batch.figures import published_batches, throughput
-from llmtrain_course.communication.figures import by_tensor, layouts
 from llmtrain_course.duration.figures import days_by_gpus
 from llmtrain_course.flops.figures import flops_per_parameter
 from llmtrain_course.kit.figures import describe
 from llmtrain_course.measure.clock import times
 from llmtrain_course.measure.figures import operators, prediction, throughputs
+from llmtrain_course.parallelism.figures import by_tensor, layouts
 from llmtrain_course.parameters.figures import formula_errors, shares_by_size
 from llmtrain_course.plan.figures import shares_of_peak, sweep_maps
 from llmtrain_course.precision.figures import bit_layouts, losses, ranges, spacings

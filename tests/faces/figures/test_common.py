@@ -20,12 +20,12 @@ from pandas import DataFrame
 from llmtrain_course import measure
 from llmtrain_course.activations import figures as activations
 from llmtrain_course.batch import figures as batch
-from llmtrain_course.communication import figures as communication
 from llmtrain_course.duration import figures as duration
 from llmtrain_course.flops import figures as flops
 from llmtrain_course.kit.figures import LIVE, describe, new_figure, show_in_notebooks
 from llmtrain_course.measure import figures as measured
 from llmtrain_course.measure.clock import times
+from llmtrain_course.parallelism import figures as parallelism
 from llmtrain_course.parameters import figures as parameters
 from llmtrain_course.plan import figures as plan
 from llmtrain_course.precision import figures as precision
@@ -170,7 +170,8 @@ FIGURES: dict[str, Any] = {
     "years": lambda: batch.published_batches([RAMP, RAMP], "year"),
     "sizes": lambda: batch.published_batches([RAMP, RAMP], "parameters"),
     "throughput": lambda: batch.throughput([1, 8], [0.2, 0.9], StepTime(0.1, 10)),
-    "splits": lambda: communication.layouts({"mine": STEPS}, STEPS.to_dict("records")),
+    "splits": lambda: parallelism.layouts({"mine": STEPS}, STEPS.to_dict("records")),
+    "ablations": lambda: parallelism.ablations({"bubble": 0.4, "data": 0.05}, 0.05),
     "layouts": precision.bit_layouts,
     "ranges": precision.ranges,
     "spacings": precision.spacings,

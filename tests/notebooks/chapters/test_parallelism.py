@@ -26,7 +26,7 @@ def test_the_win_is_what_the_traffic_says() -> None:
     assert PLAN.sent.sequence / PLAN.sent.total > 0.99
     assert PLAN.step.total == pytest.approx(46, abs=0.5)
     assert H100.link_bandwidth / H100.network_bandwidth == 9  # nine times slower
-    text = words("evidence/07_communication")
+    text = words("evidence/08_parallelism")
     travels = PLAN.sent.sequence / 450e9
     assert f"= {travels:.1f}$ s at the links' full rate" in text
     assert f"so {travels / LINK_SHARE:.1f} s; add 15,360 waits" in text
@@ -41,7 +41,7 @@ def test_a_border_is_cheap_and_shared_layers_are_dear() -> None:
     layers = 80 * 5 * 2 * 7 / 8 * state
     stage = 2 * state / 8
     sentence = f"{layers / 80 / stage:.0f} times the bytes of a middle stage"
-    evidence, page = words("evidence/07_communication"), words("08_parallelism")
+    evidence, page = words("evidence/08_parallelism"), words("08_parallelism")
     assert f"{sentence}, all 80 together {layers / stage:,.0f} times" in evidence
     assert 1000 < layers / stage < 10_000  # thousands of times
     assert "thousands of times smaller" in page

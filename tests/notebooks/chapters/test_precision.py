@@ -68,8 +68,7 @@ def test_who_fits_at_which_stage() -> None:
 @pytest.mark.parametrize("page", [path.stem for path in chapters()[6:]])
 def test_a_page_that_counts_bytes_of_a_parameter_names_the_recipe(page: str) -> None:
     """In the same cell, and it's one that has these bytes."""
-    evidence = "07_communication" if page == "08_parallelism" else page
-    for name in (page, f"solutions/{page}", f"evidence/{evidence}"):
+    for name in (page, f"solutions/{page}", f"evidence/{page}"):
         texts = ["".join(x["source"]) for x in cells(name) if x["cell_type"] == "markdown"]
         for text in texts:
             named = {RECIPES[x].total for x in re.findall(r"`(\w+)`", text) if x in RECIPES}

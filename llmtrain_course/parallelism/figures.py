@@ -1,4 +1,4 @@
-"""Figures of chapter 07: measured steps and the model's."""
+"""Figures of chapter 08: measured steps and the model's, and its terms left out."""
 
 from __future__ import annotations
 
