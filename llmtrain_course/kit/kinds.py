@@ -1,9 +1,8 @@
-"""Further kinds of exercises: a line to write, a recommendation."""
+"""A further kind of exercise: a line to write."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,39 +67,3 @@ def _same(number: float, other: float) -> bool:
     if isinstance(number, int) and isinstance(other, int):
         return number == other
     return math.isclose(number, other, rel_tol=1e-9)
-
-
-FEWEST_WORDS, FEWEST_DIFFERENT = 8, 6
-"""Words that a recommendation has at least, and how many of them differ."""
-
-
-@dataclass(frozen=True)
-class Recommendation(Exercise):
-    """Two sentences that nobody grades: a model answer is shown beside them, and its points.
-
-    `model` is such an answer, and `points` are what a good one names, each with words by
-    which it is known (a regular expression). What has some eight words counts as done.
-    """
-
-    model: str
-    points: Mapping[str, str]
-    stub: str = "no recommendation yet. Write two sentences, and run the cell again."
-    mark: str = "→"
-
-    def grade(self, answer: Answer) -> Grade:
-        """The model answer, as soon as something is written."""
-        if not isinstance(answer, str):
-            return False, "write it in words, in quotes."
-        words = answer.casefold().split()
-        if len(words) < FEWEST_WORDS or len({*words}) < FEWEST_DIFFERENT:
-            return None, (
-                f"{units.plural(len(words), 'word')} so far: a sentence or two, please, then "
-                "you see another answer."
-            )
-        text = " ".join(words)
-        there = [point for point, pattern in self.points.items() if re.search(pattern, text)]
-        missing = [point for point in self.points if point not in there]
-        reply = f"yours seems to name: {'; '.join(there)}. " if there else ""
-        if missing:
-            reply += f"{'It' if there else 'this'} does not seem to name: {'; '.join(missing)}. "
-        return True, f"{reply}One could also say: “{self.model}”"

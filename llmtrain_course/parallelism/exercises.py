@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 
 from llmtrain_course.kit.drawing import STEP_PARTS
@@ -23,7 +24,7 @@ from llmtrain_course.kit.exercise import (
     read_as,
     unanswered,
 )
-from llmtrain_course.kit.kinds import Recommendation
+from llmtrain_course.parallelism.handles import Setting, fastest, planned
 from llmtrain_course.plan.pictures import parts_of
 from llmtrain_helpers import published, units
 from llmtrain_helpers.batch import data_parallel_size, global_batch_size
@@ -149,6 +150,58 @@ class _Lazy(Mapping[str, str]):
         return len(self._sentences)
 
 
+# --- parallelism-b: a 405B on 16,384 H100
+
+_405B = Setting("Llama-3.1-405B", num_gpus=16384, global_batch_size=2048)
+
+
+@cache
+def _large(**changes: int) -> Plan:
+    return planned(replace(_405B, **changes))
+
+
+def _if_there_were_enough() -> Plan:
+    """The plan with a sequence for each GPU."""
+    n = _405B.num_gpus
+    return _large(tensor_parallel=1, zero_stage=3, global_batch_size=n)
+
+
+_FOR_405B = {
+    "sequences": lambda: (
+        "right: 2,048 sequences make 2,048 replicas at most, so at least eight GPUs have to share "
+        "each of them. TP 8 does that inside a node. By the panel, a step then takes "
+        f"{units.seconds(_seconds(_large(zero_stage=3)))} with ZeRO 3. Llama 3 also cut the layers "
+        "into 16 stages and interleaved them. In a plain schedule that takes "
+        f"{units.seconds(_seconds(_large(pipeline_parallel=16)))}, because stages wait."
+    ),
+    "memory": lambda: (
+        "no: ZeRO 3 leaves each GPU a 16,384th of the model's states. With one sequence it "
+        f"would need {units.gigabytes(_if_there_were_enough().memory.total)}, and that fits."
+    ),
+    "network": lambda: (
+        "no: a GPU with 8,192 tokens per pass computes long enough. If each had a sequence, "
+        "computing would hide everything that ZeRO 3 sends."
+    ),
+    "nothing": lambda: (
+        "no: it's true that ZeRO 3 hides here, but can each GPU be a replica? Count what a "
+        "replica needs at least."
+    ),
+}
+
+_GPUS_PER_SEQUENCE = Numeric(
+    key=lambda: _405B.num_gpus / _405B.global_batch_size,
+    asked="GPUs",
+    unit=lambda number: f"{number:.0f} GPUs for each sequence",
+    hint="Every replica needs a sequence of its own: how many replicas can there be?",
+    common_mistakes={
+        "1 / key": "That's sequences per GPU. Turn it round.",
+        "B": "That's how many replicas there can be. How many GPUs does each of them get?",
+        "n": "That's all the GPUs: there are 2,048 sequences to share them.",
+    },
+    values={"B": 2048, "n": 16384},
+)
+
+
 # --- parallelism-c: a split of one's own
 
 _NUMBERS = ("gpus", "batch", "sequence", "tensor", "pipeline")
@@ -182,18 +235,7 @@ def _stage(written: Answer) -> int:
 
 def best_of(design: Design) -> Plan | None:
     """The split of usual ones that fits and whose step the model finds shortest."""
-    plans = []
-    for t in (1, 2, 4, 8):
-        for p in (1, 2, 4, 8, 16):
-            for zero_stage in (1, 3):
-                split = {"tensor": t, "pipeline": p, "zero": zero_stage}
-                try:
-                    plan = _own({**design, **split})
-                except ValueError:
-                    continue
-                if plan.fits and plan.step:
-                    plans.append(plan)
-    return min(plans, key=_seconds, default=None)
+    return fastest(lambda t, p, zero: _own({**design, "tensor": t, "pipeline": p, "zero": zero}))
 
 
 def _seconds(plan: Plan) -> float:
@@ -265,17 +307,16 @@ EXERCISES: dict[str, Exercise] = {
             )
         ],
     ),
-    "parallelism-b": Recommendation(
-        model="The batch has one sequence for eight GPUs, so they cannot all be replicas. I would "
-        "let the eight of a node share each layer by TP 8, where links are fast, and cut the "
-        "layers into stages until it fits, as Llama 3 did with PP 16.",
-        points={
-            "2,048 replicas at the most, one for each sequence": (
-                r"2,?048|sequences|eighth|(8|eight)\W+(gpus?|cards?)"
-            ),
-            "what must be said in each layer stays inside the node": r"\bnode|nvlink|\blink",
-            "stages may stand in different nodes, and wait for each other": r"stage|pipe|\bpp\b",
-        },
+    "parallelism-b": MultipleChoice(
+        key=lambda: "sequences",
+        options=_Lazy(_FOR_405B),
+        followups=[
+            Question(
+                "instead of your choice, write how many GPUs have to share each sequence. What's "
+                "the least?",
+                _GPUS_PER_SEQUENCE,
+            )
+        ],
     ),
     "parallelism-c": OwnSplit(),
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +23,7 @@ from llmtrain_course.parallelism.pictures import (
     sending,
     spread_over_nodes,
     step_bar,
+    step_by_sharers,
     who_sends,
 )
 from llmtrain_course.parallelism.pipeline import MICRO_BATCHES, ROOM, STAGES, pipeline_step
@@ -301,7 +304,7 @@ def gpu_split(tensor: int = 4, pipeline: int = 2, gpus: int = 16) -> Shown:
     step=slider(
         "Step", "What is done: three steps forward, three steps back.", (*range(7),), play=True
     ),
-    gpus=slider("GPUs", "How many share the matrices.", (1, 2)),
+    gpus=controls.choice("GPUs", "How many share the matrices.", (2, 1)),
 )
 def shared_matrices(step: int = 0, gpus: int = 2) -> Shown:
     """GPUs that share two matrices, and how many steps are done."""
@@ -325,8 +328,9 @@ def _of_matrices(mlp: SharedMlp, step: int) -> str:
         "<b>Nothing had to be sent.</b>",
         "Each GPU has all numbers of the result, but only a part of each sum. All are wrong.",
         f"<b>An all-reduce</b> adds the parts up, {_sum(first)}. Until then nobody can go on.",
-        "Backward. The errors pass the second matrix, and again nothing is sent.",
-        "The error of the token is there, in parts.",
+        "Backward. <b>Errors</b>, how each number should have changed, go back through the rows. "
+        "Again nothing is sent.",
+        "Each GPU has a part of the token's error.",
         f"Backward, <b>a second all-reduce</b> adds up the errors, {_sum(back)}. "
         "Now the layer below can go on.",
     )[step]
@@ -359,7 +363,7 @@ def _passes(stages: int, micro_batch: int) -> Schedule:
     now=slider(
         "Time",
         "How far the step has come.",
-        tuple(range(0, LONGEST + 1, 3)),
+        tuple(range(0, LONGEST + 1, 8)),
         unit="ticks",
         play=True,
         reach=lambda it: step_end(_passes(it.stages, it.micro_batch), _copies(it.stages)),
@@ -370,7 +374,7 @@ def _passes(stages: int, micro_batch: int) -> Schedule:
     micro_batch=slider(
         "Micro-batch", "Sequences in a pass; the step has 16 in all.", (1, 2, 4), unit="at a time"
     ),
-    book=({"now": 60}, {"now": 60, "stages": 4}),
+    book=({"now": 64}, {"now": 64, "stages": 4}),
 )
 def four_gpus(now: int = 0, stages: int = 1, micro_batch: int = 1, previous: Any = None) -> Shown:
     """A step up to a moment: what each GPU does, and how long it waits."""
@@ -444,7 +448,63 @@ def pipeline(
     return pipeline_step(schedule, previous and _drawn_schedule(previous)), caption
 
 
-# --- the handle: whom a GPU talks to
+# --- the handle: a step by how many GPUs share each matrix
+
+SHARERS = (1, 2, 4, 8)
+"""GPUs that may share each matrix, inside a node."""
+
+
+def fastest(
+    plan_of: Callable[[int, int, int], Plan], sharers: Sequence[int] = SHARERS
+) -> Plan | None:
+    """Find the usual split with the shortest step of those that fit, by the plan's own seconds.
+
+    `plan_of` makes a plan from tensor parallelism, stages and ZeRO's stage, or refuses.
+    """
+    plans = []
+    for split in product(sharers, (1, 2, 4, 8, 16), (1, 3)):
+        try:
+            plan = plan_of(*split)
+        except ValueError:
+            continue
+        if plan.fits and plan.step:
+            plans.append(plan)
+    return min(plans, key=lambda plan: _step(plan).total, default=None)
+
+
+@cache
+def _by_sharers(model: str) -> tuple[StepSeconds, ...]:
+    """The shortest step of a model on 64 H100s for each number of GPUs that share a matrix."""
+
+    def plan_of(tensor: int, stages: int, zero: int) -> Plan:
+        split = {"tensor_parallel": tensor, "pipeline_parallel": stages, "zero_stage": zero}
+        return planned(replace(Setting(model), **split))
+
+    plans = [fastest(plan_of, (tensor,)) for tensor in SHARERS]
+    return tuple(_step(plan) for plan in plans if plan)
+
+
+@handle(
+    "The fastest step, by the GPUs that share each matrix",
+    model=controls.choice(
+        "Model",
+        "What 64 H100s train, with 256 sequences of 8,192 tokens per step.",
+        ("Llama-3.2-1B", "Llama-3.2-3B", "Llama-3.1-70B"),
+    ),
+    book=({"model": "Llama-3.2-1B"}, {"model": "Llama-3.1-70B"}),
+)
+def sharing(model: str = "Llama-3.2-3B") -> Shown:
+    """What a step takes as more GPUs share each matrix, with all else as fast as it can be."""
+    steps = _by_sharers(model)
+    alone, most = steps[0].total, steps[-1].total
+    caption = (
+        f"If eight GPUs share each matrix, a step takes {units.seconds(most)} instead of "
+        f"{units.seconds(alone)}: <b>{units.digits(most / alone, 2)}× as long</b>."
+    )
+    return step_by_sharers(SHARERS, steps), caption
+
+
+# --- the handle: who a GPU talks to
 
 
 def _of_64(tensor_parallel: int, pipeline_parallel: int) -> Plan:
@@ -453,7 +513,7 @@ def _of_64(tensor_parallel: int, pipeline_parallel: int) -> Plan:
 
 
 @handle(
-    "Whom GPU 1 talks to",
+    "Who GPU 1 talks to",
     tensor_parallel=replace(_CONTROLS["tensor_parallel"], most=8, stops=(1, 2, 4, 8)),
     pipeline_parallel=replace(_CONTROLS["pipeline_parallel"], most=8, stops=(1, 2, 4, 8)),
     node=controls.choice(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import NamedTuple
 
+from llmtrain_course.kit.chart import Chart, Column, Mark, Note
 from llmtrain_course.kit.drawing import COLORS, GREY, STEP_PARTS, Style, ghost, line, rect, text
 from llmtrain_course.kit.lanes import Bars, Lane, Point, Span
 from llmtrain_course.kit.layout import (
@@ -202,9 +203,11 @@ def neighbour_grid(
     parts = of_first_stage(plan, spread_over_nodes(plan) if replicas else sending(plan))
     old = of_first_stage(before, sending(before)) if before else {}
     listed = []
+    cards = {name: 1 + sum(gpu < size for gpu in gpus) for name, gpus in groups.items()}
     for name in ("tensor", "data", "pipeline"):
         sides = [_SQUARE * sqrt(x[name].sent / most) if name in x else 0 for x in (parts, old)]
-        listed.append(_Part(name, name, _lines(name, parts.get(name)), *sides))
+        lines = _lines(name, parts.get(name), cards.get(name, 1))
+        listed.append(_Part(name, name, lines, *sides))
     sent = "; ".join(f"{part.name}: {', '.join(part.lines)}" for part in listed)
     return NextTo(
         _Nodes("GPU 1 and those it talks to", nodes, foot=_product(plan)),
@@ -218,15 +221,16 @@ _SQUARE = 104
 """Pixels across the square of the most bytes."""
 
 
-def _lines(name: str, part: Exchange | None) -> list[str]:
-    """A part's bytes, with whom, by what they travel and how long, and so at which rate."""
+def _lines(name: str, part: Exchange | None, cards: int) -> list[str]:
+    """A part's bytes, with whom, how long on links or on `cards` of each node, and the rate."""
     if not part:
         return ["nothing"]
     whom = "to the next stage" if name == "pipeline" else f"with {units.plural(part.others, 'GPU')}"
     by = "links" if part.inside else "network"
+    way = "" if part.inside else f", {units.plural(cards, 'card')}"
     rate = units.digits(part.sent / part.seconds / 1e9, 2)
     sent, seconds = units.about(part.sent, units.gigabytes), units.seconds(part.seconds)
-    return [sent, whom, f"by {by}, {seconds}", f"at {rate} GB/s"]
+    return [sent, whom, f"by {by}, {seconds}", f"at {rate} GB/s{way}"]
 
 
 def _product(plan: Plan) -> str:
@@ -325,6 +329,38 @@ def _how_long(part: Exchange) -> str:
     if part.visible > 0.98 * part.seconds:
         return f"{seconds}, all of it seen"
     return f"{seconds}, {units.seconds(part.visible)} seen"
+
+
+# --- a step by how many GPUs share each matrix
+
+
+def step_by_sharers(sharers: Sequence[int], steps: Sequence[StepSeconds]) -> Picture:
+    """Each step as a column of its parts, in multiples of the first one."""
+    marks, alone = list[Mark](), steps[0].total
+    for i, step in enumerate(steps):
+        parts = step.parts()
+        sums, launching = parts["tensor"], parts["kernel_launch"]
+        top, rest = 0.0, step.total - sums - launching
+        for (name, ink), seconds in zip(_SHARED.items(), (rest, launching, sums), strict=True):
+            low, top = top, top + seconds / alone
+            title = f"{name}: {units.seconds(seconds)}"
+            marks.append(Column(i - 0.3, i + 0.3, top, ink, low, title, name=name))
+        marks.append(Note(i, top + 0.1, f"{units.digits(top, 2)}×", bold=True))
+    x = Scale(-0.5, len(steps) - 0.5, "GPUs that share each matrix (TP)")
+    x = replace(x, ticks={i: f"{size}" for i, size in enumerate(sharers)})
+    y = Scale(0, 3.3, "step time, TP 1 = 1", ticks=(0, 1, 2, 3), grid=True)
+    words = "; ".join(
+        f"TP {size}: {units.seconds(step.total)}" for size, step in zip(sharers, steps, strict=True)
+    )
+    return Chart(x, y, marks, f"The fastest step that fits. {words}.", height=220)
+
+
+_SHARED = {
+    "computing": COLORS["matrix products"],
+    "launching": COLORS["launching"],
+    "all-reduces": COLORS["tensor"],
+}
+"""The parts of a step that sharing changes or doesn't, from the bottom up."""
 
 
 # --- a step, part by part

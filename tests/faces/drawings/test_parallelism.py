@@ -14,6 +14,7 @@ from llmtrain_course.parallelism.pictures import (
     sending,
     spread_over_nodes,
     step_bar,
+    step_by_sharers,
     who_sends,
 )
 from llmtrain_helpers import Transformer, plan_run, published
@@ -165,6 +166,27 @@ def test_a_turn_is_as_long_as_its_time_and_what_is_done_is_filled(
         assert bool(filled) == (turn.left < end - 1)
         assert not filled or filled.right == pytest.approx(min(turn.right, end), abs=0.2)
     assert bool(picture.titled("average")) == (stages < 4)
+
+
+@pytest.mark.parametrize(("passes", "ticks", "last"), [(4, 8, 4), (16, 2, 0)])
+def test_turns_have_numbers_up_to_the_last_or_none(passes, ticks, last) -> None:
+    """Forward turns too short for two digits have none at all."""
+    schedule = pipeline_schedule(4, passes, ticks, 2 * ticks)
+    picture = drawn(step_on_four_gpus(schedule, 1, 1, 0))
+    turns = picture.titled("forward ")
+    inside = [t for t in picture.of_kind("text") if any(t.inside(turn) for turn in turns)]
+    assert len(inside) == 4 * last
+
+
+def test_columns_are_as_high_as_what_their_part_takes() -> None:
+    plans = [PLAN.replace(tensor_parallel=t, zero_stage=3) for t in (1, 8)]
+    steps = [plan.step for plan in plans]
+    picture = drawn(step_by_sharers((1, 8), steps))
+    unit = -picture.unit("1", "2")
+    columns = picture.titled("all-reduces", "rect")
+    sums = [step.tensor / steps[0].total for step in steps if step.tensor]
+    assert [x.height / unit for x in columns if x.height > 1] == pytest.approx(sums, abs=0.01)
+    assert {"1.0×", f"{steps[1].total / steps[0].total:.2g}×"} <= {*picture.texts}
 
 
 def test_the_hill_is_as_high_as_the_micro_batch() -> None:

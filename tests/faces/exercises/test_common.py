@@ -68,6 +68,7 @@ ASKED_AGAIN = [
     "precision-c",
     "communication-g",
     "parallelism-a",
+    "parallelism-b",
     "plan-c",
     "measure-b",
     "finetune-b",

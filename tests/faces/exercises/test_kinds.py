@@ -1,14 +1,13 @@
-"""Kinds of exercises that pages choose from: a blank, a recommendation."""
+"""A kind of exercise that pages choose from: a blank."""
 
 import re
 
 import numpy as np
 import pytest
 
-from llmtrain_course import exercises
 from llmtrain_course.exercises import EXERCISES, check
 from llmtrain_course.kit.exercise import grade
-from llmtrain_course.kit.kinds import FillIn, Recommendation
+from llmtrain_course.kit.kinds import FillIn
 from tests.faces.exercises.test_common import verdict_for
 
 LAYER = FillIn(
@@ -88,61 +87,3 @@ def test_the_solution_of_a_blank_is_the_cell_of_its_name() -> None:
     assert "The worked answer is in solutions/02_flops.ipynb." in verdict.text
     link = re.findall('href="(.*?)"', verdict._repr_mimebundle_()["text/html"])
     assert link == ["solutions/02_flops.ipynb#cell-id=blank"]
-
-
-ADVICE = Recommendation(
-    model="Keep the GPUs: they are as busy as others'. Recompute less.",
-    points={"what the share is measured against": "others|usual", "what would change it": "less"},
-)
-
-
-def test_a_recommendation_is_shown_another_and_not_judged() -> None:
-    verdict = verdict_for("Do not buy more of them, since those that we have are busy.", ADVICE)
-    assert verdict.ok is True
-    assert verdict.text == (
-        "this does not seem to name: what the share is measured against; what would change it. "
-        "One could also say: “Keep the GPUs: they are as busy as others'. Recompute less.”"
-    )
-    assert "→" in repr(verdict)
-    assert "✓" not in repr(verdict) + verdict._repr_mimebundle_()["text/html"]
-
-
-@pytest.mark.parametrize(
-    ("answer", "there", "missing"),
-    [("as busy as those of Others", 1, 1), ("busy as usual and compute less", 2, 0)],
-)
-def test_a_recommendation_is_told_what_it_names(answer: str, there: int, missing: int) -> None:
-    reply = verdict_for(f"Keep all of them, they are {answer}.", ADVICE).text
-    first = reply.partition(" One could also say")[0]
-    assert ("yours seems to name: what the share is" in first) == bool(there)
-    assert ("It does not seem to name: what would change it." in first) == bool(missing)
-
-
-@pytest.mark.parametrize(
-    ("answer", "reply"),
-    [
-        ("Buy.", "1 word so far"),
-        ("", "0 words so far"),
-        ("no no no no no no no no no", "9 words so far"),
-        ("keep the ones that we have now", "7 words so far"),
-    ],
-)
-def test_before_there_is_a_sentence_nothing_is_shown(answer: str, reply: str) -> None:
-    verdict = verdict_for(answer, ADVICE)
-    assert verdict.ok is None
-    assert reply in verdict.text
-    assert "Keep the GPUs" not in verdict.text
-
-
-def test_what_is_no_text_is_no_recommendation() -> None:
-    for odd in (3, ["Keep them"], {}, lambda: "Keep"):
-        assert verdict_for(odd, ADVICE).ok is False
-        assert "Keep the GPUs" not in verdict_for(odd, ADVICE).text
-
-
-def test_a_recommendation_counts_as_done(monkeypatch) -> None:
-    monkeypatch.setattr(exercises, "EXERCISES", {"start_here-x": ADVICE})
-    exercises.check("start_here-x", "Keep")
-    assert "nothing answered yet" in repr(exercises.progress())
-    exercises.check("start_here-x", "Keep all of them, for they are busy enough as it is.")
-    assert "1 of 1 exercises" in repr(exercises.progress())

@@ -20,8 +20,8 @@ def test_08_a_says_why_a_small_model_wants_no_tensor_parallelism() -> None:
     assert 512 // 64 * 8192 == 65_536
 
 
-def test_08_b_is_the_split_that_llama_took() -> None:
-    """What its model answer and the solution say of TP 8 with 16 stages."""
+def test_08_b_hides_if_each_gpu_has_a_sequence_and_stages_alone_would_wait() -> None:
+    """What its replies and the solution say of ZeRO 3, and of TP 8 with 16 stages."""
     panel = PANELS["parallelism"]
     preset = panel.presets["405B on 16,384 H100, of parallelism-b"]
     plan = planned(Setting(**{**preset, "pipeline_parallel": 16}))
@@ -30,6 +30,14 @@ def test_08_b_is_the_split_that_llama_took() -> None:
     assert 0.4 < waits < 0.5  # nearly half
     assert plan.split.accumulation_steps == 16
     assert not planned(Setting(**preset)).fits  # an eighth of the model
+    fitting = planned(Setting(**{**preset, "zero_stage": 3}))
+    assert fitting.fits
+    assert fitting.step.total < plan.step.total
+    alone = {**preset, "tensor_parallel": 1, "zero_stage": 3}
+    enough = planned(Setting(**{**alone, "global_batch_size": preset["num_gpus"]}))
+    assert enough.step.data < 0.001 * enough.step.total
+    piped = planned(Setting(**{**alone, "pipeline_parallel": 8})).step
+    assert piped.bubble / piped.total == pytest.approx(7 / 8, abs=0.01)
 
 
 def test_08_c_says_by_how_much_another_split_is_faster() -> None:

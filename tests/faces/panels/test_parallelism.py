@@ -1,5 +1,7 @@
 """Chapter 08's panel: what each control changes, and what it refuses."""
 
+from dataclasses import replace
+
 import pytest
 
 from llmtrain_course.panels import HANDLES, PANELS, parallelism_panel
@@ -87,6 +89,32 @@ def test_sums_that_cross_the_network_are_told_beside_those_that_do_not() -> None
     sentence = "They take 92 s, and took 14 s inside a node."
     assert sentence in near.render(node="are replicas")
     assert "Over 99 % of its bytes" in near.render(pipeline_parallel=8)
+
+
+def test_gradients_travel_on_a_card_for_each_gpu_of_a_node_that_is_in_their_ring() -> None:
+    near = HANDLES["neighbours"]
+    card, links = 0.92 * 50, 0.7 * 450
+    for tensor, cards in ((8, "1 card"), (4, "2 cards"), (2, "4 cards"), (1, "8 cards")):
+        rate = units.digits(min(int(cards[0]) * card, links), 2)
+        assert f"at {rate} GB/s, {cards}" in near.render(tensor_parallel=tensor)
+    assert "by network, 92 s" in near.render(node="are replicas")
+
+
+@pytest.mark.parametrize(
+    ("model", "ratio"), [("Llama-3.2-1B", 2.9), ("Llama-3.2-3B", 2.56), ("Llama-3.1-70B", 1.47)]
+)
+def test_sharing_costs_least_in_the_largest_model(model: str, ratio: float) -> None:
+    """What the panel finds by hand, for eight GPUs over one."""
+
+    def fastest(tensor: int) -> float:
+        setting = Setting(model, tensor_parallel=tensor)
+        plans = [planned(replace(setting, zero_stage=zero)) for zero in (1, 3)]
+        return min(plan.step.total for plan in plans if plan.fits)
+
+    assert fastest(8) / fastest(1) == pytest.approx(ratio, abs=0.01)
+    html = HANDLES["sharing"].render(model=model)
+    assert f"<b>{units.digits(ratio, 2)}× as long</b>" in html
+    assert f"{units.seconds(fastest(8))} instead of {units.seconds(fastest(1))}" in html
 
 
 def test_a_split_that_cannot_be_is_refused_by_what_is_wrong_with_it() -> None:

@@ -17,10 +17,13 @@ ANSWERS = {
         ],
     ),
     "parallelism-b": Answers(
-        right=["There are 2,048 sequences, so eight GPUs must share each: TP 8 and stages."],
-        replies=[("Take TP 8 inside each node, and then cut layers into stages.", "Llama 3")],
-        common_mistakes=[(8, "in words")],
-        unanswered=["no", "TP TP TP TP TP TP TP TP TP"],
+        right=["sequences", "Sequences"],
+        replies=[("sequences", "takes 8.0 s with ZeRO 3"), ("8 GPUs", "8 GPUs for each sequence")],
+        common_mistakes=[
+            ("memory", "it would need 76.7 GB, and that fits"),
+            ("network", "hide everything that ZeRO 3 sends"),
+            ("nothing", "Count what a replica needs"),
+        ],
     ),
     "parallelism-c": Answers(
         right=[
