@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from llmtrain_course.batch.formulas import batches_of_size, pipeline_seconds, tried_micro_batches
+from llmtrain_course.batch.formulas import (
+    NOISE_SCALE,
+    BatchCost,
+    batch_cost,
+    batches_of_size,
+    pipeline_seconds,
+    tried_micro_batches,
+)
 from llmtrain_course.kit.exercise import (
     HINT,
     NOT_YET,
-    PERCENT,
     PREFIXES,
     Answer,
     Exercise,
@@ -21,13 +27,12 @@ from llmtrain_course.kit.exercise import (
 )
 from llmtrain_course.kit.formula import Mistakes
 from llmtrain_course.kit.kinds import FillIn
-from llmtrain_course.parallelism.formulas import idle_share
 from llmtrain_helpers import published, units
 from llmtrain_helpers.activations import count_activations
 from llmtrain_helpers.batch import (
     StepTime,
-    accumulation_steps,
     batch_tokens,
+    critical_batch,
     data_parallel_size,
     global_batch_size,
 )
@@ -45,51 +50,57 @@ def _neox_tokens() -> Result:
     return batch_tokens(global_batch_size(4, 32, d), 2048)
 
 
-# --- batch-b: a split for 128 GPUs, a global batch of 512
+# --- batch-b: a batch for a run that is at a loss of 3
 
-_GPUS, _GLOBAL_BATCH = 128, 512
-
-
-def _idle(tensor_parallel: int, pipeline_parallel: int) -> str:
-    """The passes of a split of batch-b, and how long its stages wait, in words."""
-    d = data_parallel_size(_GPUS, tensor_parallel, pipeline_parallel)
-    k = accumulation_steps(_GLOBAL_BATCH, 1, d)
-    idle = 100 * idle_share(pipeline_parallel, k)
-    return f"{k} passes, {units.digits(idle, 2)} % of the step idle"
+_BATCHES = {"0.5M": 5e5, "1M": 1e6, "2M": 2e6, "4M": 4e6, "8M": 8e6}
+_AFFORDED = 4
+"""Tokens that the run may use, in multiples of what a tiny batch needs."""
 
 
-_SPLITS = {
-    "TP 16, PP 1": "no: 16 GPUs are two nodes, so what each layer exchanges has to "
-    "cross the slow network.",
-    "TP 8, PP 2": f"right: TP stays inside a node, and {_idle(8, 2)}.",
-    "TP 4, PP 4": f"no: it can be done, and stays inside a node, but the stages wait longer "
-    f"than they need: {_idle(4, 4)}.",
-    "TP 4, PP 3": f"no: a replica takes 12 GPUs, and {_GPUS} are no multiple of 12; "
-    "nor do 12 hold what needs 16.",
-    "TP 1, PP 16": f"no: it can be done, but is not the best: {_idle(1, 16)}, for "
-    "sixteen stages fill and empty in every step.",
-}
+def _cost(batch: str) -> BatchCost:
+    """What a batch costs at a loss of 3."""
+    return batch_cost(_BATCHES[batch], float(critical_batch(3)))
 
-_WAITING = Numeric(
-    key=lambda: float(idle_share(4, 128)),
-    unit=lambda share: f"{units.percent(share)} of the step",
-    asked="share",
-    hint=(
-        "How many replicas are there, and how many passes does each make?",
-        "A step is as many turns as passes, and one more for each further stage.",
-    ),
+
+def _best_batch() -> str:
+    """The largest batch that the tokens allow."""
+    afforded = [batch for batch in _BATCHES if _cost(batch).samples <= _AFFORDED]
+    return max(afforded, key=lambda batch: _BATCHES[batch])
+
+
+def _batch_reply(batch: str) -> str:
+    """What a batch needs, and why it's right, too slow or too expensive."""
+    cost, best = _cost(batch), _best_batch()
+    tokens, updates = (f"{units.digits(x, 2)}×" for x in (cost.samples, cost.updates))
+    if batch == best:
+        return (
+            f"right: it needs {tokens} the tokens of a tiny batch, and only {updates} the updates "
+            "of a huge one."
+        )
+    if cost.samples > _AFFORDED:
+        saved = 1 - cost.updates / _cost(best).updates
+        return (
+            f"no: it needs {tokens} the tokens, and you can only pay for {_AFFORDED}×. It would "
+            f"only save {units.share(saved)} of the updates of the best one that you can pay for."
+        )
+    return (
+        f"no: you can pay for it, but it needs {updates} the updates of a huge batch, and one of "
+        "the others gets by with fewer."
+    )
+
+
+_QUARTER = Numeric(
+    key=lambda: float(NOISE_SCALE / 0.25**2),
+    asked="sequences",
+    unit=lambda number: f"{number:.0f} sequences",
+    tolerance=0,
+    hint="What happens to the miss when the batch becomes four times as large?",
     common_mistakes={
-        **PERCENT,
-        "k * key": "these are the turns that are waited: of how many?",
-        "(p - 1) / k": "this is over the turns that work: a step has those of waiting as well.",
-        "p / (k + p)": "four stages wait for three turns: the first one need not wait for itself.",
-        "(p - 1) / (64 + p - 1)": "this is with 64 passes: with 32 GPUs a copy there are fewer "
-        "replicas, and each makes more.",
-        "1 / (k + 1)": "this is for two stages: here there are four.",
-        2.3: "this looks like per cent: write it with a %, or as a share between 0 and 1.",
-        "k / (k + p - 1)": "this is the share that works: the rest of it is waiting.",
+        "key / 4": "That only halves the miss: it shrinks with the square root of the batch.",
+        "key / 2": "Nearly: a quarter of the miss needs 4² times the batch.",
+        "key / 16": "That's the batch you start from.",
+        0.25: "That's how far it misses. How many sequences does that need?",
     },
-    values={"p": 4, "k": 128},
 )
 
 # --- batch-c: a micro-batch by its time, with a pipeline
@@ -245,13 +256,13 @@ EXERCISES: dict[str, Exercise] = {
         values={"b": 4, "k": 32, "n": 96, "t": 2, "p": 4, "d": 12, "s": 2048},
     ),
     "batch-b": MultipleChoice(
-        key=lambda: "TP 8, PP 2",
-        options=_SPLITS,
+        key=_best_batch,
+        options={batch: _batch_reply(batch) for batch in _BATCHES},
         followups=[
             Question(
-                "put a share such as 50 % in place of your choice. With TP 8 and PP 4, what share "
-                "of a step do the stages wait?",
-                _WAITING,
+                "in the picture of forty batches, one of 8 sequences usually misses by the "
+                "gradient's own length. How many sequences bring that down to a quarter of it?",
+                _QUARTER,
             )
         ],
     ),

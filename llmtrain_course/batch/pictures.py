@@ -214,12 +214,16 @@ def _arrows(
     top: float,
     width: float,
 ) -> tuple[str, float]:
-    """Draw the arrows on a plane with room for single sequences, and tell where it ends."""
+    """Draw the arrows on a plane with room for single sequences, and tell where it ends.
+
+    The closer they are to each other, the thinner they are.
+    """
     xs, ys = zip(*mean_gradients(1), strict=True)
     low, high, deep = min(xs), max(xs), max(map(abs, ys))
     unit = min(width / (high - low), 330 / (2 * deep)) * 0.97
     x, y = left + width / 2 - unit * (low + high) / 2, top + unit * deep + 8
-    svg = "".join(_gradient(x, y, unit * across, unit * down) for across, down in tips)
+    thin = min(1, 0.05 * unit * miss(batch))
+    svg = "".join(_gradient(x, y, unit * across, unit * down, thin) for across, down in tips)
     if previous not in (0, batch):
         pale: Style = {**_DASHED, "opacity": 0.35}
         svg += circle(x + unit, y, unit * miss(previous), "none", **pale)
@@ -232,11 +236,12 @@ def _true_gradient(x: float, y: float, length: float) -> str:
     return arrow(x, y, x + length, y, stroke_width=5)
 
 
-def _gradient(x: float, y: float, across: float, down: float) -> str:
-    """A line with a dot at its end: hollow if it points the other way."""
+def _gradient(x: float, y: float, across: float, down: float, thin: float = 1) -> str:
+    """A line with a dot at its end, hollow if it points the other way, and so much thinner."""
     ink, end = _FORWARD if across > 0 else _BACK, (x + across, y + down)
-    dot = circle(*end, 4, ink if across > 0 else "none", stroke=ink, stroke_width=2)
-    return line(x, y, *end, stroke=ink, opacity=0.45) + dot
+    edge = Style(stroke=ink, stroke_width=2 * thin)
+    dot = circle(*end, 4 * thin, ink if across > 0 else "none", **edge)
+    return line(x, y, *end, stroke=ink, opacity=0.45 * thin) + dot
 
 
 # --- what a batch costs
@@ -264,15 +269,15 @@ def batch_cost_curve(
         Dot(updates, samples, ink, 8, title="your batch", moves="batch"),
     ]
     facts = [
-        Fact("updates", f"{units.digits(updates, 2)} × the fewest", bold=True),
-        Fact("few updates: a short run", size=SMALL),
-        Fact("tokens", f"{units.digits(samples, 2)} × the fewest", bold=True, rule=True),
-        Fact("few tokens: a cheap one", size=SMALL),
+        Fact("updates", f"{units.digits(updates, 2)}×", bold=True),
+        Fact("what a huge batch needs", size=SMALL),
+        Fact("tokens", f"{units.digits(samples, 2)}×", bold=True, rule=True),
+        Fact("what a tiny batch needs", size=SMALL),
         Fact("at the start", draw=ring.swatch().draw, hidden=ring.hidden),
     ]
     twos = [2**k for k in range(7)]
-    x = Scale(1, 64, "updates, in multiples of the fewest", ticks=twos, log=True)
-    y = Scale(1, 64, "tokens, in multiples of the fewest", ticks=twos, log=True)
+    x = Scale(1, 64, "updates, a huge batch = 1", ticks=twos, log=True)
+    y = Scale(1, 64, "tokens, a tiny batch = 1", ticks=twos, log=True)
     tens = [10**k for k in range(5, 9)]
     tokens = Scale(tens[0], tens[-1], "tokens in a batch", units.short, tens, log=True)
     own = Point(batch, ink, title=f"{units.short(batch)} tokens", size=7, moves="batch")
@@ -280,8 +285,8 @@ def batch_cost_curve(
     line = Bars(tokens, [lane], limits=[Limit(critical, "critical batch", width=3)])
     words = (
         "A curve of updates against tokens, each over the fewest; in its middle the critical "
-        f"batch. The dot stands at {units.digits(updates, 2)} times the fewest updates and "
-        f"{units.digits(samples, 2)} times the fewest tokens."
+        f"batch. The dot is at {units.digits(updates, 2)}× the updates of a huge batch and "
+        f"{units.digits(samples, 2)}× the tokens of a tiny one."
     )
     return Below([Chart(x, y, marks, facts=facts, height=240), line], words)
 

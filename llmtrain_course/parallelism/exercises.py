@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from llmtrain_course.kit.drawing import STEP_PARTS
 from llmtrain_course.kit.exercise import (
@@ -156,7 +157,7 @@ _405B = Setting("Llama-3.1-405B", num_gpus=16384, global_batch_size=2048)
 
 
 @cache
-def _large(**changes: int) -> Plan:
+def _large(**changes: Any) -> Plan:
     return planned(replace(_405B, **changes))
 
 

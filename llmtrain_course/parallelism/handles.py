@@ -477,8 +477,8 @@ def _by_sharers(model: str) -> tuple[StepSeconds, ...]:
     """The shortest step of a model on 64 H100s for each number of GPUs that share a matrix."""
 
     def plan_of(tensor: int, stages: int, zero: int) -> Plan:
-        split = {"tensor_parallel": tensor, "pipeline_parallel": stages, "zero_stage": zero}
-        return planned(replace(Setting(model), **split))
+        setting = Setting(model, tensor_parallel=tensor, pipeline_parallel=stages)
+        return planned(replace(setting, zero_stage=zero))
 
     plans = [fastest(plan_of, (tensor,)) for tensor in SHARERS]
     return tuple(_step(plan) for plan in plans if plan)

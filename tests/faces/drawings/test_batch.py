@@ -139,7 +139,7 @@ def test_the_critical_batch_is_in_the_middle_of_the_curve() -> None:
     [mark] = picture.of_kind("polygon")
     assert mark.across == pytest.approx(max(x.across for x in twos), abs=0.1)
     assert mark.down == pytest.approx(min(x.down for x in twos), abs=2)
-    assert {"1.1 × the fewest", "11 × the fewest"} <= {*picture.texts}
+    assert {"1.1×", "11×"} <= {*picture.texts}
 
 
 def test_both_batches_are_where_their_tokens_are() -> None:
@@ -182,6 +182,15 @@ def test_a_larger_batch_misses_by_the_root_and_has_the_smaller_ones_sequences() 
     random = Random(0)
     noise = [random.gauss(0, 1) for _ in range(4)]
     assert (x - 1, y) == pytest.approx((noise[0] + noise[2], noise[1] + noise[3]))  # · √4 / 2
+
+
+def test_single_gradients_are_thinner_where_they_lie_close() -> None:
+    sizes = {}
+    for batch in (1, 8, 64, 256):
+        dots = [c for c in drawn(noisy_gradients(batch)).of_kind("circle") if not c.dashed]
+        sizes[batch] = min(c.width for c in dots)
+    assert sizes[1] == pytest.approx(sizes[8])
+    assert sizes[8] > sizes[64] > sizes[256]
 
 
 @pytest.mark.parametrize("width", [PAGE, PHONE])

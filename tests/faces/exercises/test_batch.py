@@ -2,23 +2,17 @@
 
 import pytest
 
-from llmtrain_course.batch.formulas import batches_of_size
+from llmtrain_course.batch.formulas import batches_of_size, miss
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.kit.exercise import grade
-from llmtrain_course.parallelism.formulas import idle_share
-from llmtrain_helpers import data_parallel_size, published, units
+from llmtrain_helpers import published, units
 
 
-def test_04_b_tells_the_idle_share_of_each_split() -> None:
-    assert idle_share(4, 8) == pytest.approx(3 / 11)
-    with pytest.raises(ValueError, match="not divisible"):
-        data_parallel_size(128, 4, 3)
-
-
-def test_per_cent_without_its_sign_is_named_in_04_b() -> None:
+def test_04_b_asks_at_last_for_a_quarter_of_the_miss() -> None:
     [question] = EXERCISES["batch-b"].followups
-    assert "write it with a %" in grade("batch-b", "2.3", question.exercise, 0).text
-    assert grade("batch-b", "2.3 %", question.exercise, 0).ok
+    assert miss(128) == 0.25
+    assert grade("batch-b", 128, question.exercise, 0).ok
+    assert "halves the miss" in grade("batch-b", 32, question.exercise, 0).text
 
 
 def test_the_batches_that_04_d_names_are_those_of_the_table() -> None:

@@ -248,10 +248,10 @@ def test_a_split_that_leaves_gpus_over_is_shown() -> None:
 
 def test_the_loss_decides_whether_a_batch_is_large() -> None:
     cost = HANDLES["batch_cost"]
-    assert "3.6 times the critical one" in sentence_of(cost.render())
+    assert "3.6× the critical one" in sentence_of(cost.render())
     assert "11 % fewer updates and 78 % more tokens" in sentence_of(cost.render())
     late = sentence_of(cost.render(loss=2))
-    assert "0.52 times the critical one" in late
+    assert "0.52× the critical one" in late
     assert "33 % fewer updates and 34 % more tokens" in late
 
 

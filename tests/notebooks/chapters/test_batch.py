@@ -1,6 +1,10 @@
 """What the page of chapter 04 states, computed anew."""
 
+from math import log
+
 from llmtrain_helpers import accumulation_steps, fit_step_time, published
+from llmtrain_helpers.laws import loss
+from tests.pages import cell
 
 
 def test_some_runs_raise_their_batch_and_most_do_not() -> None:
@@ -24,9 +28,17 @@ def test_in_a_small_model_two_sequences_take_hardly_longer_than_one() -> None:
     assert round(step.half_rate_batch) == 2
 
 
-def test_blooms_batch_by_nodes_and_gpus_is_48_times_too_large() -> None:
+def test_the_losses_that_give_the_slider_a_scale() -> None:
+    text = cell("04_batch", "global")
+    assert f"= {log(50_000):.1f}$" in text
+    small, large = loss(1e9, 20e9), loss(70e9, 1.4e12)
+    assert f"a 1B model ends at {small:.1f} after 20 billion tokens" in text
+    assert f"a 70B model at {large:.1f} after 1.4 trillion" in text
+
+
+def test_blooms_batch_by_gpus_is_48_times_too_large() -> None:
     bloom = published.parallel_layouts().set_index("name").loc["BLOOM-176B"]
-    d, nodes = bloom["data_parallel"], bloom["num_nodes"]
-    passes = accumulation_steps(2048, 2, int(d))
-    assert (passes, nodes, bloom["gpus_per_node"]) == (128, 48, 8)
-    assert nodes * 8 * passes * 2 == 98_304 == 48 * 2048
+    passes = accumulation_steps(2048, 2, int(bloom["data_parallel"]))
+    assert (bloom["num_gpus"], passes) == (384, 128)
+    assert 384 * passes * 2 == 98_304 == 48 * 2048
+    assert "384 \\cdot 128 \\cdot 2 = 98{,}304" in cell("04_batch", "share")

@@ -40,16 +40,16 @@ ANSWERS = {
         ],
     ),
     "batch-b": Answers(
-        right=["TP 8, PP 2", "tp 8, pp 2"],
+        right=["2M", "2m"],
         replies=[
-            ("TP 8, PP 2", "64 passes, 1.5 % of the step idle"),
-            ("2.29 %", "2.29 % of the step"),
+            ("2M", "2.8× the tokens of a tiny batch, and only 1.6× the updates of a huge one"),
+            (128, "128 sequences"),
         ],
         common_mistakes=[
-            ("TP 16, PP 1", "two nodes"),
-            ("TP 4, PP 3", "no multiple of 12"),
-            ("TP 4, PP 4", "64 passes, 4.5 % of the step idle"),
-            ("TP 1, PP 16", "64 passes, 19 % of the step idle"),
+            ("0.5M", "needs 3.2× the updates"),
+            ("1M", "needs 2.1× the updates"),
+            ("4M", "needs 4.6× the tokens, and you can only pay for 4×"),
+            ("8M", "needs 8.1× the tokens"),
         ],
     ),
     "batch-c": Answers(
