@@ -541,16 +541,16 @@ def neighbours(
 def _of_neighbours(plan: Plan, parts: dict[str, Exchange]) -> str:
     """Where the sums of the layers travel, and what needs the network."""
     if "tensor" not in parts:
-        caption = "Nobody shares a matrix. All that is sent are gradients and new weights"
-        return caption + (", and what passes from stage to stage." if len(parts) > 1 else ".")
+        caption = "Nobody shares a matrix. GPU 1 only sends gradients and new weights"
+        return caption + (", and activations to the next stage." if len(parts) > 1 else ".")
     sums = parts["tensor"]
     if not sums.inside:
         far, near = (units.seconds(x.seconds) for x in (sums, sending(plan)["tensor"]))
-        caption = f"<b>The sums of the layers cross the network.</b> They take {far}, "
-        return f"{caption}and took {near} inside a node."
+        caption = "<b>The layers' all-reduces cross the network.</b> They take "
+        return f"{caption}{far}, instead of {near} inside a node."
     share = sums.sent / sum(part.sent for part in parts.values())
     written = units.share(share) if share < 0.995 else "Over 99 %"
-    caption = f"<b>{written} of its bytes are sums of the layers, and stay in the node.</b>"
+    caption = f"<b>{written} of its bytes are the layers' all-reduces, and stay in the node.</b>"
     others = sum(x.sent for x in parts.values() if not x.inside)
     rest = units.about(others, units.gigabytes)
-    return f"{caption} The other {rest} need the network." if others else caption
+    return f"{caption} The other {rest} use the network." if others else caption

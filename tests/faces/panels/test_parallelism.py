@@ -86,7 +86,7 @@ def test_the_step_is_told_as_others_software_would_take_it() -> None:
 
 def test_sums_that_cross_the_network_are_told_beside_those_that_do_not() -> None:
     near = HANDLES["neighbours"]
-    sentence = "They take 92 s, and took 14 s inside a node."
+    sentence = "They take 92 s, instead of 14 s inside a node."
     assert sentence in near.render(node="are replicas")
     assert "Over 99 % of its bytes" in near.render(pipeline_parallel=8)
 
