@@ -52,8 +52,9 @@ class Span:
     `rise` below 1 is the share of the lane's height that it has, from below, so that it differs
     in more than its colour; a label that finds no room in it stands above it. A label in the
     page's own `ink`, as one on a hatched stretch needs, has a rim. `slants` are lines of that
-    colour over its own. A `tight` label is small, and may reach to the edges. It's as high as
-    so many `lanes` with what's between them.
+    colour over its own. A `tight` label is small, may reach to the edges, and is only there if
+    the `longest` of its kind would fit, too. It's as high as so many `lanes` with what's between
+    them.
     """
 
     start: float
@@ -97,7 +98,9 @@ class Span:
         begin, end = max(pairwise(edges), key=lambda pair: pair[1] - pair[0])
         labels = [self.label] if isinstance(self.label, str) else self.label
         letters, margin = (SMALL, 0) if self.tight else (USUAL, 6)
-        label = next((x for x in labels if text_width(x, letters) <= end - begin - margin), "")
+        room = end - begin - margin
+        room = 0 if self.tight and text_width(self.longest, letters) > room else room
+        label = next((x for x in labels if text_width(x, letters) <= room), "")
         if label:
             look: Style = {"font_weight": 700} if self.bold else {}
             look |= HALO if self.ink == INK else {}

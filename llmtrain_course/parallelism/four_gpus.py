@@ -19,9 +19,6 @@ from llmtrain_helpers import units
 AVERAGE, UPDATE, LONGEST = 6, 3, 120
 """Ticks of the average and of the update as they're drawn, and of the longest step."""
 
-_DIGIT = 2
-"""Ticks that a digit needs: turns without room for the last number have none."""
-
 _TO_COME = 0.25
 """How pale is what's still to come."""
 
@@ -49,11 +46,11 @@ def step_on_four_gpus(
     is where the passes ended `before` a change.
     """
     stages, end, lanes = schedule.stages, schedule.end, list[Lane]()
-    shortest = _DIGIT * len(f"{schedule.micro_batches}")
+    last = f"{schedule.micro_batches}"
     update = step_end(schedule, copies) - UPDATE
     for stage, copy in product(range(stages), range(copies)):
         spans = [replace(_WAITS, start=a, end=b, name="") for a, b in schedule.waits(stage)]
-        spans += [span for turn in schedule.of_stage(stage) for span in _turn(turn, now, shortest)]
+        spans += [span for turn in schedule.of_stage(stage) for span in _turn(turn, now, last)]
         if update > end and not copy:  # one average for all copies of a stage
             spans.append(replace(_late(_AVERAGE, end, update, now), lanes=copies))
         spans.append(_late(_UPDATE, update, update + UPDATE, now))
@@ -79,8 +76,8 @@ def step_on_four_gpus(
     )
 
 
-def _turn(turn: Turn, now: int, shortest: int) -> Iterator[Span]:
-    """A turn: filled as far as it's done, with its number if it's no shorter than `shortest`."""
+def _turn(turn: Turn, now: int, last: str) -> Iterator[Span]:
+    """A turn: filled as far as it's done, with its number if the `last` one fits, too."""
     like, number = _BACKWARD if turn.backward else _FORWARD, f"{turn.micro_batch + 1}"
     start, end = turn.start, turn.end
     done = min(max(now, start), end)
@@ -88,8 +85,7 @@ def _turn(turn: Turn, now: int, shortest: int) -> Iterator[Span]:
     if done > start:
         yield Span(start, done, like.color, edge=True)
     ink = "white" if 2 * done > start + end else INK
-    label = number if end - start >= shortest else ""
-    yield Span(start, end, "none", label, ink=ink, tight=True)
+    yield Span(start, end, "none", number, ink=ink, tight=True, longest=last)
 
 
 def _late(like: Span, start: int, end: int, now: int) -> Span:

@@ -43,7 +43,7 @@ def pipeline_step(schedule: Schedule, before: Schedule | None = None) -> Picture
     lanes = [Lane("stage", [time], height=SMALL, count="keeps")]
     for stage in range(stages):
         spans = [replace(_IDLE, start=a / pieces, end=b / pieces) for a, b in schedule.waits(stage)]
-        spans += [_turn(turn, pieces) for turn in schedule.of_stage(stage)]
+        spans += [_turn(turn, schedule) for turn in schedule.of_stage(stage)]
         kept = f"{schedule.in_flight(stage):.3g}"
         lanes.append(Lane(f"{stage + 1}", spans, height=pitch - _EDGE, count=kept))
     if pitch == _ROW:
@@ -70,12 +70,14 @@ def pipeline_step(schedule: Schedule, before: Schedule | None = None) -> Picture
     )
 
 
-def _turn(turn: Turn, pieces: int) -> Span:
-    """A turn, with the number of its micro-batch where there's room."""
+def _turn(turn: Turn, schedule: Schedule) -> Span:
+    """A turn, with the number of its micro-batch where there's room for all of them."""
+    pieces, last = schedule.interleave, f"{schedule.micro_batches}"
     shade = _SHADES[turn.piece] if pieces > 1 else (1, 0.86)[turn.micro_batch % 2]
     color, number = BACKWARD if turn.backward else FORWARD, f"{turn.micro_batch + 1}"
     end = (turn.end - 0.07) / pieces
-    return Span(turn.start / pieces, end, color, number, opacity=shade, tight=True)
+    start = turn.start / pieces
+    return Span(start, end, color, number, opacity=shade, tight=True, longest=last)
 
 
 def _mean(schedule: Schedule, before: Schedule | None) -> Iterator[Span]:

@@ -41,4 +41,4 @@ def test_blooms_batch_by_gpus_is_48_times_too_large() -> None:
     passes = accumulation_steps(2048, 2, int(bloom["data_parallel"]))
     assert (bloom["num_gpus"], passes) == (384, 128)
     assert 384 * passes * 2 == 98_304 == 48 * 2048
-    assert "384 \\cdot 128 \\cdot 2 = 98{,}304" in cell("04_batch", "share")
+    assert "384 × 128 × 2 = 98,304 sequences" in cell("04_batch", "share")
