@@ -1,4 +1,4 @@
-"""Figures of chapter 08: measured steps and the model's, and its terms left out."""
+"""Figures of chapter 08: measured steps and the model's."""
 
 from __future__ import annotations
 

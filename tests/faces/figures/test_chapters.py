@@ -7,7 +7,7 @@ import pytest
 
 from llmtrain_course import measure
 from llmtrain_course.activations.figures import memory_bars, timeline
-from llmtrain_course.batch.figures import published_batches, throughput
+from llmtrain_course.batch.figures import published_batches
 from llmtrain_course.duration.figures import days_by_gpus
 from llmtrain_course.flops.figures import flops_per_parameter
 from llmtrain_course.kit.figures import describe
@@ -17,7 +17,7 @@ from llmtrain_course.parallelism.figures import by_tensor, layouts
 from llmtrain_course.parameters.figures import formula_errors, shares_by_size
 from llmtrain_course.plan.figures import shares_of_peak, sweep_maps
 from llmtrain_course.precision.figures import bit_layouts, losses, ranges, spacings
-from llmtrain_helpers import Transformer, count_parameters, fit_step_time, published, step_timeline
+from llmtrain_helpers import Transformer, count_parameters, published, step_timeline
 from research.splits import measured_splits
 
 GPT2 = Transformer.gpt(12, 768, 12, 50257, 1024)
@@ -37,9 +37,6 @@ def test_the_figures_show_the_data() -> None:
     rows = table.to_dict("records")
     description = describe(published_batches(rows, "parameters"))
     assert f"greatest 67,000,000; {len(rows)} points" in description
-    rows = published.measured_passes().query("hidden_size == 32")
-    step = fit_step_time(rows["micro_batch_size"], rows["seconds_min"])
-    assert "measured: " in describe(throughput(rows["micro_batch_size"], rows["seconds_min"], step))
 
 
 def a_3_6b() -> list[dict]:

@@ -29,7 +29,7 @@ from llmtrain_course.parallelism import figures as parallelism
 from llmtrain_course.parameters import figures as parameters
 from llmtrain_course.plan import figures as plan
 from llmtrain_course.precision import figures as precision
-from llmtrain_helpers import StepTime, published, step_timeline
+from llmtrain_helpers import published, step_timeline
 
 # --- seen under any backend
 
@@ -169,9 +169,7 @@ FIGURES: dict[str, Any] = {
     "days": lambda: duration.days_by_gpus([RUN, RUN | {"name": "yours"}]),
     "years": lambda: batch.published_batches([RAMP, RAMP], "year"),
     "sizes": lambda: batch.published_batches([RAMP, RAMP], "parameters"),
-    "throughput": lambda: batch.throughput([1, 8], [0.2, 0.9], StepTime(0.1, 10)),
     "splits": lambda: parallelism.layouts({"mine": STEPS}, STEPS.to_dict("records")),
-    "ablations": lambda: parallelism.ablations({"bubble": 0.4, "data": 0.05}, 0.05),
     "layouts": precision.bit_layouts,
     "ranges": precision.ranges,
     "spacings": precision.spacings,
