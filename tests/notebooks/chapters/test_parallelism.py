@@ -59,6 +59,15 @@ def test_small_matrices_leave_a_chip_idle() -> None:
     assert nvidia.max() == pytest.approx(0.87, abs=0.005)
 
 
+def test_sharing_costs_less_on_a_chip_with_faster_links_for_its_rate() -> None:
+    a100 = published.accelerator("A100")
+    rate, links = H100.peak("bf16") / a100.peak("bf16"), H100.link_bandwidth / a100.link_bandwidth
+    sentence = (
+        f"computes {rate:.1f}× slower than an H100, but its links are only {links:.1f}× slower"
+    )
+    assert sentence in words("08_parallelism")
+
+
 def test_a_gpus_memory_was_that_of_the_micro_batch() -> None:
     sweeps = published.bloom_sweeps().set_index("name").loc["line 775":"line 777"]
     assert sweeps["micro_batch_size"].tolist() == [4, 4, 6]
