@@ -358,12 +358,19 @@ def _passes(stages: int, micro_batch: int) -> Schedule:
     return pipeline_schedule(stages, passes, forward, 2 * forward)
 
 
+_ENDS = {
+    step_end(_passes(stages, micro), _copies(stages))
+    for stages, micro in product((1, 2, 4), (1, 2, 4))
+}
+"""When the step ends in each setting: Play goes in large strides, and stops there."""
+
+
 @handle(
     "A step on four GPUs",
     now=slider(
         "Time",
         "How far the step has come.",
-        tuple(range(0, LONGEST + 1, 8)),
+        tuple(sorted({*range(0, LONGEST + 1, 12), *_ENDS})),
         unit="ticks",
         play=True,
         reach=lambda it: step_end(_passes(it.stages, it.micro_batch), _copies(it.stages)),
@@ -374,7 +381,7 @@ def _passes(stages: int, micro_batch: int) -> Schedule:
     micro_batch=slider(
         "Micro-batch", "Sequences in a pass; the step has 16 in all.", (1, 2, 4), unit="at a time"
     ),
-    book=({"now": 64}, {"now": 64, "stages": 4}),
+    book=({"now": 60}, {"now": 60, "stages": 4}),
 )
 def four_gpus(now: int = 0, stages: int = 1, micro_batch: int = 1, previous: Any = None) -> Shown:
     """A step up to a moment: what each GPU does, and how long it waits."""

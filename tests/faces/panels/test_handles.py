@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise, product
+from types import SimpleNamespace
 
 import pytest
 
@@ -227,6 +228,13 @@ def test_the_step_ends_with_the_average_and_the_update() -> None:
     assert "average their gradients, not their weights" in sentence_of(four.render(now=99))
     assert "changed its weights, all in the same way" in sentence_of(four.render(now=120))
     assert "average" not in sentence_of(four.render(stages=4, now=114))
+    now = four.controls["now"]
+    assert len(now.stops) < 20  # Play takes less than 14 s
+    for stages, micro in product((1, 2, 4), (1, 2, 4)):
+        setting = {"stages": stages, "micro_batch": micro}
+        end = now.reach(SimpleNamespace(**setting))
+        assert end in now.stops
+        assert "changed its weights" in sentence_of(four.render(**setting, now=end))
 
 
 def test_the_tutorials_slip_makes_another_batch() -> None:
