@@ -338,7 +338,8 @@ class Dot(Mark):
     """A point: a dot, or a dashed `ring` (what was before), a `cross`, a `diamond`, a `hollow` dot.
 
     `label` stands around it where there's room, or `below` (`above`) it; `moves` names the
-    control that a page moves where somebody drags it. What's off the plane isn't drawn.
+    control that a page moves where somebody drags it, or two: one for the way to the side and
+    one for up and down ("size tokens"). What's off the plane isn't drawn.
     """
 
     x: float

@@ -75,8 +75,14 @@ def act(state: State, deed: str, *details: Any) -> None:
     _DEEDS[choice("deed", deed, _DEEDS)](state, *details)
 
 
-def _slide(state: State, name: str, place: int) -> None:
-    state.write(name, state.panel.controls[name].stops[place])
+def _slide(state: State, *moves: Any) -> None:
+    """Move sliders to places: `name, place`, and so on for what's dragged in two directions."""
+    places = dict(zip(moves[::2], moves[1::2], strict=True))
+    values = {name: state.panel.controls[name].stops[place] for name, place in places.items()}
+    if len(values) == 1:
+        state.write(*values.popitem())
+    else:
+        state.set_all(**values)
 
 
 def _choose(state: State, preset: str) -> None:
@@ -95,7 +101,7 @@ _DEEDS: Mapping[str, Callable[..., None]] = {
 """What people do in a face, by its name."""
 
 
-_MARK = re.compile(r'<circle cx="([\d.-]+)" cy="([\d.-]+)"[^>]* data-moves="(\w+)"')
+_MARK = re.compile(r'<circle cx="([\d.-]+)" cy="([\d.-]+)"[^>]* data-moves="([\w ]+)"')
 
 
 def marks(state: State, name: str) -> list[list[list[float]]]:
@@ -104,5 +110,5 @@ def marks(state: State, name: str) -> list[list[list[float]]]:
     spots = []
     for stop in stops:
         circles = _MARK.findall(state.panel.answer({**state.values, name: stop}).html)
-        spots.append([[float(x), float(y)] for x, y, control in circles if control == name])
+        spots.append([[float(x), float(y)] for x, y, moves in circles if name in moves.split()])
     return spots

@@ -4,7 +4,7 @@ import { HandleFace } from "./face.js";
 import { python, waiting } from "./python.js";
 
 const NONE = { pieces: [], pictures: {} };
-const MARK = /<circle cx="([\d.-]+)" cy="([\d.-]+)"[^>]* data-moves="(\w+)"/g;
+const MARK = /<circle cx="([\d.-]+)" cy="([\d.-]+)"[^>]* data-moves="([\w ]+)"/g;
 export const narrow = () => matchMedia("(max-width: 600px)").matches;
 
 /** A number as it's compared: `1,024` and `1024` are the same. */
@@ -40,18 +40,21 @@ class Drawn {
     const spots = await Promise.all(
       this.stops[at].map(async (_, stop) => {
         const html = (await this.#html(this.places.with(at, stop))) ?? "";
-        return [...html.matchAll(MARK)].filter((one) => one[3] === name);
+        return [...html.matchAll(MARK)].filter((one) => one[3].split(" ").includes(name));
       }),
     );
     return spots.map((all) => all.map(([, x, y]) => [Number(x), Number(y)]));
   }
 
   /** The picture after this deed, where it was drawn. */
-  async #drawing([deed, name, what]) {
-    const at = this.names.indexOf(name);
-    const stop = deed === "slide" ? what : this.stops[at].findIndex((one) => plain(one) === plain(what));
+  async #drawing([deed, ...moves]) {
+    const places = [...this.places];
+    for (let i = 0; i < moves.length; i += 2) {
+      const [at, what] = [this.names.indexOf(moves[i]), moves[i + 1]];
+      const stop = this.stops[at].findIndex((one) => plain(one) === plain(what)); // -1 for no stop
+      places[at] = deed === "slide" ? what : stop;
+    }
     const { pieces, pictures } = await this.fetch();
-    const places = this.places.with(at, stop); // -1 for what is no stop
     const parts = pictures[places.join()]?.map((at) => pieces[at]);
     if (!parts) return undefined;
     this.places = places;

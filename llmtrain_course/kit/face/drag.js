@@ -1,7 +1,9 @@
 /* What one drags in a handle's picture: a mark that names the control which moves it. It goes to
-   that stop at which it lies nearest to the pointer, above all to the side: marks lie on curves. */
+   that stop at which it lies nearest to the pointer, above all to the side: marks lie on curves.
+   A mark that names two controls goes to the side with the first, and up and down with the second. */
 const REACH = 24; // px about a mark
-const UPRIGHT = 0.1; // what a px up or down counts, of one to the side
+const ALONG = [1, 0.1]; // what a px to the side counts, and one up or down
+const EACH = [[1, 0], [0, 1]]; // the same for each of two controls
 
 const middle = (mark) => {
   const { left, top, width, height } = mark.getBoundingClientRect();
@@ -11,6 +13,13 @@ const distance = (mark, { clientX, clientY }) => {
   const [x, y] = middle(mark);
   return Math.hypot(x - clientX, y - clientY);
 };
+
+/** The place of the spot that's nearest to a point; -1 where there's none. */
+function nearest(spots, to, [side, upright]) {
+  const away = spots.map((spot) => (spot ? Math.hypot(side * (spot[0] - to.x), upright * (spot[1] - to.y)) : Infinity));
+  const least = Math.min(...away);
+  return least === Infinity ? -1 : away.indexOf(least);
+}
 
 export function makeDraggable(handle) {
   const { answer } = handle;
@@ -29,14 +38,16 @@ export function makeDraggable(handle) {
     const mark = near(event);
     if (!mark || event.button) return;
     event.preventDefault(); // no text is selected
-    const name = mark.dataset.moves;
-    const order = marks().filter((one) => one.dataset.moves === name).indexOf(mark);
+    const { moves } = mark.dataset;
+    const names = moves.split(" ");
+    const order = marks().filter((one) => one.dataset.moves === moves).indexOf(mark);
     const [x, y] = middle(mark);
-    const now = { name, aside: [event.clientX - x, event.clientY - y], toScreen: mark.getScreenCTM() };
+    const now = { names, aside: [event.clientX - x, event.clientY - y], toScreen: mark.getScreenCTM() };
     drag = now;
     answer.setPointerCapture(event.pointerId);
     answer.classList.add("live-dragging");
-    now.stops = (await handle.marks(name)).map((all) => all[order]);
+    const stops = await Promise.all(names.map((name) => handle.marks(name)));
+    now.stops = stops.map((of) => of.map((all) => all[order]));
     if (now.last) move(now, now.last); // the pointer went on while they were asked for
   });
 
@@ -48,11 +59,11 @@ export function makeDraggable(handle) {
     if (!drag.stops) return;
     const [x, y] = [event.clientX - drag.aside[0], event.clientY - drag.aside[1]];
     const to = new DOMPoint(x, y).matrixTransform(drag.toScreen.inverse());
-    const away = drag.stops.map((spot) => (spot ? Math.hypot(spot[0] - to.x, UPRIGHT * (spot[1] - to.y)) : Infinity));
-    const stop = away.indexOf(Math.min(...away));
-    if (away[stop] === Infinity || stop === drag.stop) return;
-    drag.stop = stop;
-    handle.slide(drag.name, stop);
+    const counts = drag.names.length > 1 ? EACH : [ALONG];
+    const places = drag.stops.map((spots, at) => nearest(spots, to, counts[at]));
+    if (places.includes(-1) || `${places}` === drag.places) return;
+    drag.places = `${places}`;
+    handle.slide(drag.names, places);
   }
 
   for (const end of ["pointerup", "pointercancel"])

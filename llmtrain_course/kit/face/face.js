@@ -210,10 +210,11 @@ export class HandleFace extends Face {
     return this.fields.map((one) => one.box);
   }
 
-  /** As if its slider had been moved. */
-  slide(name, stop) {
-    this.fields.find((one) => one.name === name).slider.value = stop;
-    this.act("slide", name, stop);
+  /** As if the sliders of these controls had been moved, all at once. */
+  slide(names, stops) {
+    const moves = names.map((name, at) => [name, stops[at]]);
+    for (const [name, stop] of moves) this.fields.find((one) => one.name === name).slider.value = stop;
+    this.act("slide", ...moves.flat());
   }
 
   marks(name) {

@@ -18,9 +18,9 @@ IMPORTED = re.compile(r'^import \{ (.*?) \} from "\./(\w+)\.js";$', re.M)
 DRAGGED = {
     name: control
     for name, it in HANDLES.items()
-    for control in {*re.findall(r'data-moves="(\w+)"', it.render())}
+    for control in {*re.findall(r'data-moves="([\w ]+)"', it.render())}
 }
-"""The handles in whose pictures somebody drags a mark, and the control that it moves."""
+"""The handles in whose pictures somebody drags a mark, and the control that it moves, or two."""
 
 
 # --- the modules
@@ -106,10 +106,13 @@ def test_what_cannot_be_done_is_replied_and_nothing_changes(
 def test_readers_drag_a_dozen_handles_and_each_mark_names_a_control_of_its_own() -> None:
     assert len(DRAGGED) >= 12
     for name, it in HANDLES.items():
-        assert {*re.findall(r'data-moves="(\w+)"', it.render())} <= {*it.controls}, name
+        for moves in re.findall(r'data-moves="(.*?)"', it.render()):
+            assert {*moves.split()} <= {*it.controls}, name
 
 
-@pytest.mark.parametrize(("name", "control"), DRAGGED.items())
+@pytest.mark.parametrize(
+    ("name", "control"), [(name, each) for name, moves in DRAGGED.items() for each in moves.split()]
+)
 @pytest.mark.parametrize("narrow", [False, True])
 def test_a_mark_is_at_each_stop_where_the_picture_of_that_stop_has_it(
     name: str, control: str, narrow: bool, monkeypatch: pytest.MonkeyPatch
@@ -126,6 +129,30 @@ def test_a_mark_is_at_each_stop_where_the_picture_of_that_stop_has_it(
         spots = [[float(x) for x in re.findall(r'\bc[xy]="([\d.-]+)"', one)] for one in circles]
         assert reply["marks"][place] == spots
     assert len({tuple(spots[0]) for spots in reply["marks"] if spots}) > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "sideways", "upwards"),
+    [(name, *moves.split()) for name, moves in DRAGGED.items() if " " in moves],
+)
+def test_a_mark_that_goes_in_two_directions_moves_a_control_with_each(
+    name: str, sideways: str, upwards: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the side with the first and up and down with the second, and with both at once."""
+    front = Front(handle(name), monkeypatch)
+    for control in (sideways, upwards):
+        front.ask(marks=control)
+    across, up = ([spot for [spot] in reply["marks"]] for reply in front.replies)
+    assert (len({y for _, y in across}), len({x for x, _ in up})) == (1, 1)
+    assert [x for x, _ in across] == sorted({x for x, _ in across})
+    assert [y for _, y in up] == sorted({y for _, y in up}, reverse=True)
+    front.ask(deed=["slide", sideways, 0, upwards, 3])
+    stops = (HANDLES[name].controls[control].stops for control in (sideways, upwards))
+    assert [front.panel.values()[each] for each in (sideways, upwards)] == [
+        places[at] for places, at in zip(stops, (0, 3), strict=True)
+    ]
+    [mark] = re.findall(r"<circle [^>]*data-moves[^>]*>", front.panel.html)
+    assert f'cx="{across[0][0]:.1f}" cy="{up[3][1]:.1f}"' in mark
 
 
 def test_a_narrow_view_has_the_phones_picture_and_a_wide_one_the_pages(
