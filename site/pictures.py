@@ -87,7 +87,7 @@ def all_pictures(panel: Panel) -> dict[str, Any]:
             raise ValueError(f"{panel.title}: {values} has more to say than a picture")
         longest = max(longest, sentence(content["html"]), key=len)
         parts = [_json(content["fields"][name]) for name in values]
-        parts += re.split("(?=<)", content["html"])
+        parts += re.split("(?=<(?!/|title))", content["html"])
         pictures[",".join(map(str, places))] = [pieces.setdefault(x, len(pieces)) for x in parts]
     return {"pieces": [*pieces], "pictures": pictures, "longest": longest}
 
