@@ -288,14 +288,15 @@ def test_on_a_telephone_picture_and_slider_are_seen_together(
 DRAGGED = {
     name: control
     for name, handle in HANDLES.items()
-    for control in re.findall(r'data-moves="(\w+)"', handle.answer(handle.default).html)
+    for control in re.findall(r'data-moves="([\w ]+)"', handle.answer(handle.default).html)
 }
-"""The handles in whose pictures one drags a mark, and the control that it moves."""
+"""The handles in whose pictures one drags a mark, and the control that it moves, or two."""
+ONE_WAY = {word: control for word, control in DRAGGED.items() if " " not in control}
 
 
 def test_a_mark_is_dragged_to_the_nearest_stop(page: Page, address: str) -> None:
-    handles = with_handles(page, address, *DRAGGED)
-    for live, (word, control) in zip(handles.all(), DRAGGED.items(), strict=True):
+    handles = with_handles(page, address, *ONE_WAY)
+    for live, (word, control) in zip(handles.all(), ONE_WAY.items(), strict=True):
         live.scroll_into_view_if_needed()
         mark = live.locator("[data-moves]:visible").first
         assert mark.get_attribute("data-moves") == control
@@ -324,6 +325,32 @@ def drawn_at(live: Locator, slider: Locator, stop: int) -> tuple[float, float]:
     slider.fill(str(stop))
     expect(live).not_to_have_class(re.compile("live-busy"))
     return middle(live.locator("[data-moves]:visible").first)
+
+
+def test_a_mark_on_a_plane_is_dragged_in_two_directions_at_once(page: Page, address: str) -> None:
+    """Without Python: to the nearest stop of each control."""
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    [live] = with_handles(page, address, "decision").all()
+    live.scroll_into_view_if_needed()
+    sliders = live.locator("input[type=range]")
+    size, tokens = (sliders.nth(at) for at in (0, 1))
+    begun = [int(slider.input_value()) for slider in (size, tokens)]
+    x, y = middle(live.locator("[data-moves]:visible").first)
+    right, _ = drawn_at(live, size, begun[0] + 2)
+    drawn_at(live, size, begun[0])
+    _, low = drawn_at(live, tokens, begun[1] - 4)
+    drawn_at(live, tokens, begun[1])
+    page.mouse.move(x + 3, y - 3)
+    page.mouse.down()
+    painted(page)
+    page.mouse.move(right + 3, low - 3, steps=6)
+    page.mouse.up()
+    expect(size).to_have_value(str(begun[0] + 2))
+    expect(tokens).to_have_value(str(begun[1] - 4))
+    spot = middle(live.locator("[data-moves]:visible").first)
+    assert spot == pytest.approx((right, low), abs=1)
+    assert not [url for url in asked if "pyodide" in url]
 
 
 def test_a_finger_drags_a_mark_and_the_page_stays(browser: Browser, address: str) -> None:

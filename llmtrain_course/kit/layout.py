@@ -7,7 +7,7 @@ here knows which chapter asks.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
@@ -317,32 +317,6 @@ class Below(Picture):
             drawn, bottom = picture.draw(left, y, width)
             svg, y = svg + drawn, bottom + self.gap
         return svg, y - self.gap
-
-
-@dataclass(frozen=True)
-class Table(Picture):
-    """Rows of values below the heads of their columns; the last row is what the others give."""
-
-    heads: Sequence[str]
-    rows: Mapping[str, Sequence[str]]
-    words: str = ""
-
-    def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
-        """Return the names at the left, and columns that end at equal distances after them."""
-        begin = left + max(text_width(name, USUAL, True) for name in self.rows)
-        step = min((left + width - begin) / len(self.heads), 0.2 * PAGE)
-        ends = [begin + step * (i + 1) for i in range(len(self.heads))]
-        svg, y = "", top
-        for end, head in zip(ends, self.heads, strict=True):
-            svg += text(end, y + SMALL, head, SMALL, "end")
-        for i, (name, values) in enumerate(self.rows.items(), 1):
-            y += ROW
-            result: Style = {"font_weight": 700} if i == len(self.rows) else {}
-            svg += line(left, y + 1, ends[-1], y + 1) if result else ""
-            svg += text(left, y + USUAL + 2, name, USUAL, **result)
-            for end, value in zip(ends, values, strict=True):
-                svg += text(end, y + USUAL + 2, value, USUAL, "end", **result)
-        return svg, y + ROW
 
 
 @dataclass(frozen=True)

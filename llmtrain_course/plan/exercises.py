@@ -24,6 +24,7 @@ from llmtrain_course.kit.exercise import (
 )
 from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.parallelism.formulas import pipeline_schedule
+from llmtrain_course.plan.formulas import map_plans
 from llmtrain_course.plan.pictures import format_span
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import data_parallel_size, global_batch_size
@@ -87,6 +88,24 @@ def _memory(shared: float = 16, others: float = 1, gathered: float = 1) -> Resul
 def _memory_on_16() -> Result:
     """The bytes on a GPU of the page's plan with 16 of them, by the plan itself."""
     return _page_plan().replace(num_gpus=16).memory.total
+
+
+# --- plan-tokens: how much the 70B can read
+
+
+def _tokens_of_70b() -> float:
+    """Tokens per parameter that 64 H100s can promise it in 30 days."""
+    plan = map_plans(64)["Llama 3.1 70B"]
+    return float(plan.first_run_tokens(30) / plan.parameters.total)
+
+
+def _why_so_few() -> str:
+    large, small = (_page_plan(f"Llama-3.1-{size}").parameters.total for size in ("70B", "8B"))
+    times = f"{units.digits(large / small, 2)}×"
+    return (
+        f"The 70B is {times} as large, so a token takes it about {times} as long. It reads that "
+        f"much less, and what it reads is shared by {times} as many parameters."
+    )
 
 
 # --- plan-stages: what a pipeline shares out
@@ -453,6 +472,11 @@ PREDICTIONS: dict[str, Prediction] = {
         unit=lambda number: f"{units.digits(number)} GB",
         asked="GB",
         why=_why_no_fit(),
+    ),
+    "plan-tokens": Prediction(
+        truth=_tokens_of_70b,
+        unit=lambda number: f"{units.digits(number, 2)} tokens per parameter",
+        why=_why_so_few(),
     ),
     "plan-stages": Prediction(
         truth=_activations_of_first_stage,

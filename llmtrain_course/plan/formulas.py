@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from llmtrain_helpers.checks import Number, Result, amount, broadcast, instance, one, quantity
+from functools import cache, lru_cache
+
+from llmtrain_course.kit.formulas import published_model
+from llmtrain_helpers.budget import shelf, usual_batch
+from llmtrain_helpers.checks import (
+    Number,
+    Result,
+    amount,
+    broadcast,
+    instance,
+    one,
+    quantity,
+    single,
+)
 from llmtrain_helpers.duration import flops_per_parameter
+from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.plan import Plan
+from llmtrain_helpers.plan.search import best_split
+from llmtrain_helpers.published import accelerator
 from llmtrain_helpers.units import DAY
 
 
@@ -37,3 +54,42 @@ def share_of_peak(plan: Plan, days: Number) -> Result:
     broadcast(days=t, plan=plan.days.likely)
     work = flops_per_parameter("none") * plan.run.tokens * plan.parameters.active
     return work / (n * plan.run.peak * t * DAY)
+
+
+LLAMAS = "Llama-3.2-1B", "Llama-3.2-3B", "Llama-3.1-8B", "Llama-3.1-70B", "Llama-3.1-405B"
+BETWEEN = "600M", "1.9B", "14B", "24B", "43B", "130B", "220B"
+"""The models of the map, and the shapes of page 11's shelf in between."""
+
+
+@cache
+def map_models() -> dict[str, Transformer]:
+    """The models of the map by their names, the smallest first, with sequences of 8,192 tokens.
+
+    >>> [*map_models()][3:6]
+    ['Llama 3.2 3B', 'Llama 3.1 8B', '14B']
+    """
+    shapes = shelf(8192)
+    models = {name: shapes[name] for name in BETWEEN}
+    models |= {name.replace("-", " "): published_model(name, 8192) for name in LLAMAS}
+    return dict(sorted(models.items(), key=lambda model: count_parameters(model[1]).total))
+
+
+def map_plans(num_gpus: int) -> dict[str, Plan]:
+    """Each model's fastest split that fits on so many H100s, as `frontier` finds it.
+
+    Of a trillion tokens. Memory is the same for any number of them, and the days are
+    proportional to it, so somebody who drags a dot over the map needs no other plan.
+
+    >>> map_plans(64)["Llama 3.1 8B"]
+    <Plan: 26.4 days, 63.0 GB a GPU, fits>
+    """
+    return _map_plans(single("num_gpus", num_gpus))
+
+
+@lru_cache(32)
+def _map_plans(num_gpus: int) -> dict[str, Plan]:
+    chip = accelerator("H100")
+    return {
+        name: best_split(model, chip, num_gpus, usual_batch(model, num_gpus))
+        for name, model in map_models().items()
+    }

@@ -9,15 +9,22 @@ from typing import Any, Unpack
 
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.drawing import STEP_PARTS
-from llmtrain_course.kit.formulas import published_model
+from llmtrain_course.kit.formulas import nearest_shape, published_model
 from llmtrain_course.kit.handle import Shown, handle, slider
 from llmtrain_course.kit.layout import PAGE
 from llmtrain_course.parallelism.formulas import idle_share
-from llmtrain_course.plan.formulas import in_time, rounded_down, share_of_peak
-from llmtrain_course.plan.pictures import answers, format_days, promise
-from llmtrain_helpers import units
+from llmtrain_course.plan.formulas import (
+    in_time,
+    map_models,
+    map_plans,
+    rounded_down,
+    share_of_peak,
+)
+from llmtrain_course.plan.pictures import Release, answers, decision_map, format_days, promise
+from llmtrain_helpers import published, units
 from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.parameters import count_parameters
 from llmtrain_helpers.plan.advice import Advice, advise
 from llmtrain_helpers.plan.options import SOFTWARE, Changes, Software
 from llmtrain_helpers.plan.pace import STOPS
@@ -437,8 +444,8 @@ PANEL = common.Panel(
 # --- handles
 
 
-DAYS = Setting().days
-"""The month that the page plans for."""
+DAYS, PRICE = Setting().days, Setting().price
+"""The month that the page plans for, and dollars for an hour of its GPUs."""
 
 
 def plan_of_month(model: str, tokens: int, num_gpus: int) -> Plan:
@@ -491,7 +498,7 @@ def measured_step(software: Software = "any", seconds: float = 0) -> Shown:
     """The days that may be promised for the page's plan, without and with a measured step."""
     estimate, others = planned(Setting(software=software)), _others()
     plan = estimate.calibrated(seconds) if seconds else estimate
-    picture = promise(plan, estimate, others, DAYS)
+    picture = promise(plan, others, DAYS)
     if seconds:
         days = plan.days_of_steps.likely
         return picture, (
@@ -505,3 +512,54 @@ def measured_step(software: Software = "any", seconds: float = 0) -> Shown:
         "published runs would have kept it. "
         f"That is {units.share(share_of_peak(plan, plan.first_run.greatest))} of the peak."
     )
+
+
+# --- the decision
+
+_SIZES = tuple(
+    int(units.read(units.size(count_parameters(model).total))) for model in map_models().values()
+)
+"""The models' parameters as people write them."""
+
+_TOKENS = (
+    *(10**9 * billions for billions in (10, 20, 50, 100, 150, 200, 300, 500, 760)),
+    *controls.steps(10**12, 1.5e13, 1, 1.5, 2, 3, 5, 7),
+)
+"""What may be promised of the 8B is among them."""
+
+
+@cache
+def _releases() -> tuple[Release, ...]:
+    """Published dense models and their tokens."""
+    rows = [row for row in published.rows("tokens_per_parameter") if row["kind"] == "dense"]
+    return tuple(Release(row["name"], row["parameters"], row["tokens"]) for row in rows)
+
+
+@handle(
+    "Your decision: which model, how many tokens",
+    size=slider("Model", "Parameters of the model; the nearest of twelve shapes is taken.", _SIZES),
+    tokens=replace(controls.TOKENS, least=10**10, most=5 * 10**13, stops=_TOKENS),
+    num_gpus=replace(controls.GPUS, least=8, most=16_384, stops=(8, 64, 512)),
+    days=slider("Days", "The days that you have.", (14, 30, 90), least=1, most=1000, whole=False),
+    book=({}, {"tokens": 760 * 10**9}),
+)
+def decision(
+    size: int = 8 * 10**9, tokens: int = 10**12, num_gpus: int = 64, days: float = 30
+) -> Shown:
+    """What may be promised of a model on so many tokens, on the plane of all models and tokens."""
+    plans, name = map_plans(num_gpus), nearest_shape(size, map_models())
+    plan, picture = plans[name], decision_map(plans, name, tokens, days, PRICE, _releases())
+    if not plan.fits:
+        *_, largest = (each for each, other in plans.items() if other.fits)
+        gpus = units.plural(num_gpus, "GPU")
+        text = (
+            f"<b>It doesn't fit on {gpus}.</b> The largest of these models that fits is {largest}."
+        )
+        return picture, text
+    share = tokens / plan.run.tokens
+    if in_time(plan, days / share):
+        latest = format_days(plan.first_run.greatest * share)
+        return picture, f"<b>You can promise this.</b> At the slow end it takes {latest}."
+    verdict = "Likely in time, but no promise" if plan.days.likely * share <= days else "Too late"
+    most = units.count(plan.first_run_tokens(days), 2)
+    return picture, f"<b>{verdict}.</b> In {days:g} days you can promise {most} tokens."

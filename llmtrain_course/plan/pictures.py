@@ -1,18 +1,21 @@
-"""Pictures of chapter 09: days and bytes against what there is, and what may be promised."""
+"""Pictures of chapter 09: days and bytes against what there is, a promise, and the decision."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from math import hypot, log, sqrt
+from typing import NamedTuple
 
-from llmtrain_course.kit.drawing import COLORS, round_step
+from llmtrain_course.kit.chart import Area, Band, Chart, Dot, Mark, Path
+from llmtrain_course.kit.drawing import COLORS, GREY, round_step
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, Point, Span
-from llmtrain_course.kit.layout import Below, Picture, Swatch, Table, patch
+from llmtrain_course.kit.layout import Below, Fact, Picture, Swatch, patch
 from llmtrain_course.kit.scale import Scale
 from llmtrain_course.plan.formulas import in_time
 from llmtrain_helpers import units
-from llmtrain_helpers.plan.pace import stops
+from llmtrain_helpers.checks import Result
+from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.results import Interval
 from research.utilizations import OtherRun
@@ -190,24 +193,12 @@ def memory_verdict(plan: Plan) -> str:
 # --- a promise, before and after a step is measured
 
 
-def promise(plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: float) -> Picture:
-    """What others took, what steps take, and what follows: all in days of one plan.
+def promise(plan: Plan, others: Sequence[OtherRun], days: float) -> Picture:
+    """What others took, in days of this plan, above what may be promised of it.
 
-    `unmeasured` is the plan without its measured step, whose interval fades behind it.
+    A measured step makes the others fade: they say nothing any more.
     """
     axis, faint = _axis(75, "days"), 0.25 if plan.measured else 1.0
-    seconds, steps = unmeasured.seconds_per_iteration, float(plan.iterations) / units.DAY
-    step, ends = plan.seconds_per_iteration.likely, (seconds.least, seconds.greatest)
-    whose = f"others: {' to '.join(units.digits(end, 2) for end in ends)} s"
-    if plan.measured:
-        whose = f"yours: {units.duration(step)}"
-    of_others = Span(
-        seconds.least * steps,
-        seconds.greatest * steps,
-        title="steps of others",
-        opacity=0.6 * faint,
-    )
-    own = Point(step * steps, BLUE, title="your step", size=9, hidden=not plan.measured)
     lanes = [
         Lane(
             "",
@@ -216,23 +207,17 @@ def promise(plan: Plan, unmeasured: Plan, others: Sequence[OtherRun], days: floa
             piled=True,
             height=76,
         ),
-        Lane("", [of_others, own], group=f"steps alone, {whose}", height=24),
         Lane(
             "", [*_spent(plan, axis)], group=f"your promise: {format_days(plan.first_run.greatest)}"
         ),
     ]
-    table = _from_steps_to_days(plan)
-    in_words = "; ".join(f"{name} {', '.join(values)}" for name, values in table.items())
     last = others[-1]
     words = (
         f"{len(others)} published runs would have taken {format_days(others[0].days)} "
         f"({others[0].name}) to {format_days(last.days)} ({last.name}) for this plan. "
-        f"{_time_in_words(plan, days)} Fast, likely and slow: {in_words}."
+        f"{_time_in_words(plan, days)}"
     )
-    limit = Limit(days, f"you have {days:g} days", width=3)
-    return Below(
-        [Bars(axis, lanes, limits=[limit]), Table(("fast", "likely", "slow"), table)], words
-    )
+    return Bars(axis, lanes, words, [Limit(days, f"you have {days:g} days", width=3)])
 
 
 def _dots(others: Sequence[OtherRun], opacity: float) -> Iterator[Point]:
@@ -246,15 +231,98 @@ def _dots(others: Sequence[OtherRun], opacity: float) -> Iterator[Point]:
         yield Point(run.days, color, label, title, name, size=4.5, opacity=opacity)
 
 
-def _from_steps_to_days(plan: Plan) -> dict[str, list[str]]:
-    """Where the days come from: steps that are fast, likely and slow, and the overhead."""
-    spans: dict[str, tuple[Interval, Callable[[float], str]]] = {
-        "one step": (plan.seconds_per_iteration, partial(units.duration, significant=2)),
-        "all steps": (plan.days_of_steps, format_days),
-        "× overhead": (Interval(*stops(plan.run)), "{:g}".format),
-        "the run": (plan.days, format_days),
-    }
-    return {
-        name: [unit(x) for x in (span.least, span.likely, span.greatest)]
-        for name, (span, unit) in spans.items()
-    }
+# --- the decision: a model and its tokens
+
+
+class Release(NamedTuple):
+    """A model that somebody trained: its parameters and its tokens."""
+
+    name: str
+    parameters: float
+    tokens: float
+
+
+LANDMARKS = "GPT-3 175B", "Llama 3.1 8B", "Chinchilla 70B", "Pythia 12B"
+"""The published models whose names stand on the map."""
+
+SIZES, TOKENS = (4e8, 7e11), (1e10, 5e13)
+"""The ends of the map's axes."""
+
+
+def decision_map(
+    plans: Mapping[str, Plan],
+    name: str,
+    tokens: float,
+    days: float,
+    price: float,
+    releases: Sequence[Release],
+) -> Picture:
+    """Model size against tokens: what the days allow and what fits, published models, and yours.
+
+    `plans` has a plan for each model by its name, the smallest first. Their tokens don't matter:
+    memory is the same for any, and days are proportional to them. `name` and `tokens` are yours,
+    `price` is that of a GPU-hour.
+    """
+    own, size = plans[name], float(plans[name].parameters.total)
+    nearest = min(releases, key=lambda x: hypot(log(x.parameters / size), log(x.tokens / tokens)))
+    span, time = own.first_run.times(tokens / own.run.tokens), f"{days:g} days"
+    good = bool(own.fits) and bool(in_time(own, days * own.run.tokens / tokens))
+    limits = _border(plans, lambda plan: plan.first_run_tokens(days))
+    likely = _border(plans, lambda plan: plan.run.tokens * days / plan.days.likely)
+    xs, most = zip(*limits, strict=True)
+    end = xs[-1]
+    ring = Dot(nearest.parameters, nearest.tokens, GREY, 9, "hollow", title="the nearest to yours")
+    marks: list[Mark] = [
+        Area(xs, [TOKENS[0]] * len(xs), most, BLUE, 0.16, title="in time, and it fits"),
+        Band(end, SIZES[1], GREY, hatch=True, name="doesn't fit", hidden=end == SIZES[1]),
+        Path([(N, 20 * N) for N in SIZES], GREY, 2, "7 5", name="20 tokens per parameter"),
+        Path(likely, BLUE, 2, opacity=0.5, name=f"{time}, likely", longest="365 days, likely"),
+        Path(limits, BLUE, 4, name=f"{time}, promised", longest="365 days, promised"),
+        *map(_released, releases),
+        ring,
+        Dot(size, tokens, BLUE if good else RED, 10, title="yours", moves="size tokens"),
+    ]
+    memory = units.gigabytes(own.memory.total).removesuffix(" GB")
+    dollars = price * gpu_hours(span.greatest * units.DAY, own.split.num_gpus)
+    facts = [
+        Fact(name, f"on {units.short(tokens)}", bold=True),
+        Fact("likely", format_days(span.likely)),
+        Fact("promise", format_days(span.greatest), bold=True),
+        Fact("memory", f"{memory} of {units.gigabytes(own.card)}"),
+        Fact("set aside", units.about(dollars, units.dollars)),
+        Fact("tokens per parameter", units.digits(tokens / size, 2)),
+        Fact("nearest published model:"),
+        Fact(nearest.name, f"on {units.size(nearest.tokens)}", draw=ring.swatch().draw),
+    ]
+    words = (
+        f"Model size against tokens, on {units.plural(own.split.num_gpus, 'GPU')}. In {time} you "
+        f"can promise {name} {units.count(own.first_run_tokens(days), 2)} tokens. "
+        f"Yours: {units.count(tokens)}, {format_days(span.greatest)}, {memory_verdict(own)}."
+    )
+    across = Scale(*SIZES, "parameters", units.size, log=True)
+    upwards = Scale(*TOKENS, "tokens", units.size, log=True)
+    return Chart(across, upwards, marks, words, facts, height=300, wide_facts=261)
+
+
+def _border(
+    plans: Mapping[str, Plan], tokens_of: Callable[[Plan], Result]
+) -> list[tuple[float, float]]:
+    """Each model that fits with the most tokens, from the axis to where no model fits any more.
+
+    Beyond the smallest and the largest one, a model is taken to be as fast in FLOPs.
+    """
+    sizes = [float(plan.parameters.total) for plan in plans.values()]
+    line = [(N, float(tokens_of(x))) for N, x in zip(sizes, plans.values(), strict=True) if x.fits]
+    (small, many), (large, few) = line[0], line[-1]
+    beyond = [N for N in sizes if large < N]
+    end = sqrt(large * beyond[0]) if beyond else SIZES[1]
+    return [(SIZES[0], many * small / SIZES[0]), *line, (end, few * large / end)]
+
+
+def _released(model: Release) -> Dot:
+    """A published model as a dot; those that people know have their names."""
+    label = model.name if model.name in LANDMARKS else ""
+    title = f"{model.name}: {units.count(model.tokens)} tokens"
+    return Dot(
+        model.parameters, model.tokens, GREY, 3, label=label, title=title, name="published models"
+    )

@@ -20,6 +20,7 @@ from playwright.sync_api import expect
 from llmtrain_course.kit.panel import Values
 from llmtrain_course.measure import torch_missing
 from llmtrain_course.panels import HANDLES, PANELS
+from llmtrain_helpers import units
 from tests.paths import ROOT
 from tools import glossary
 from tools.lab import FIRST
@@ -241,6 +242,7 @@ LATE = "[anywidget] Failed to initialize model"
 
 RING = 'from llmtrain_course import handle\nring = handle("ring")\nring'
 PRICE = 'from llmtrain_course import handle\nprice = handle("size_price")\nprice'
+MAP = 'from llmtrain_course import handle\nhandle("decision")'
 
 
 def test_a_handle_is_moved_by_keyboard_and_played(tmp_path: Path) -> None:
@@ -347,6 +349,35 @@ def center(place: lab.Locator) -> tuple[float, float]:
     box = place.bounding_box()
     assert box
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_a_mark_on_a_plane_is_dragged_to_the_side_and_up_by_mouse_and_finger(
+    tmp_path: Path,
+) -> None:
+    with notebook_of(tmp_path, MAP, touch=True) as page:
+        plane = page.locator(".live-handle.live-on")
+        fields = [plane.get_by_label(name, exact=True) for name in ("Model", "Tokens")]
+        size, tokens = map(expect, fields)
+        size.to_have_value("8B")
+        tokens.to_have_value("1T")
+        x, y = center(plane.locator("[data-moves]"))
+        page.mouse.move(x + 3, y - 3)  # off its middle, as a hand takes it
+        page.mouse.down()
+        page.mouse.move(x + 60, y + 90, steps=8)
+        page.mouse.up()
+        size.not_to_have_value("8B", timeout=20_000)
+        tokens.not_to_have_value("1T")
+        expect(plane).not_to_have_class(re.compile("live-busy"))
+        dragged = [units.read(field.input_value()) for field in fields]
+        assert dragged[0] > 8e9
+        assert dragged[1] < 1e12
+        expect(plane.locator(".live-answer")).to_contain_text(f"on {units.short(dragged[1])}")
+        x, y = center(plane.locator("[data-moves]"))
+        swipe(page, x, y, -8, 0)
+        size.not_to_have_value(units.short(dragged[0]), timeout=20_000)
+        tokens.to_have_value(units.short(dragged[1]))
+        assert units.read(fields[0].input_value()) < dragged[0]
+        assert page.evaluate(SCROLLED) == 0
 
 
 def swipe(page: lab.Page, x: float, y: float, right: float, down: float) -> None:

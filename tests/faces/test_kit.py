@@ -31,7 +31,6 @@ from llmtrain_course.kit.layout import (
     Facts,
     NextTo,
     Picture,
-    Table,
     list_facts,
     patch,
     place_label,
@@ -577,18 +576,6 @@ def test_a_key_has_room_for_the_longest_label_of_all_settings() -> None:
 
     assert height("1 ", "") < height("1,234 GB of memory ", "")
     assert height("1 ", "1,234 GB of memory #123456") == height("1,234 GB of memory ", "")
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_a_tables_values_stand_below_their_heads_and_its_result_below_a_line(width: int) -> None:
-    rows = {"one step": ["5.2 s", "7.4 s"], "all of the steps": ["14 days", "20 days"]}
-    seen = drawn(Table(["fast", "slow"], rows), width)
-    for i, head in enumerate(("fast", "slow")):
-        assert all(abs(seen.text(x[i]).right - seen.text(head).right) < 1 for x in rows.values())
-    [line] = seen.of_kind("line")
-    assert seen.text("one step").bottom < line.down < seen.text("all of the steps").top
-    assert seen.text("all of the steps").right < seen.text("14 days").left
-    assert seen.text("20 days").right <= line.right + 1 <= width - 13
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -25,13 +25,13 @@ from llmtrain_course.kit.drawing import Drawing
 from llmtrain_course.measure import pictures as measure
 from llmtrain_course.measure.clock import times
 from llmtrain_course.plan import pictures as plan
+from llmtrain_course.plan.formulas import map_plans
 from llmtrain_course.precision import pictures as precision
 from llmtrain_course.precision.formulas import sum_of_ones, update_weight
 from llmtrain_helpers import FORMATS, over_training, plan_run, published
 from llmtrain_helpers.budget import Outcome
 from llmtrain_helpers.calendar import losses
 from llmtrain_helpers.laws import loss
-from llmtrain_helpers.units import DAY
 from research.finetunes import speed_ratios
 from research.utilizations import others_days
 from tests.faces.svg import Picture, drawn
@@ -114,11 +114,17 @@ def cases() -> Iterator[tuple[str, Case]]:
     llama = published.architecture("Llama-3.1-8B", 8192)
     rough = plan_run(llama, H100, 64, 10**12, 512, recompute="none", zero_stage=3)
     others = others_days(rough)
-    kept = plan.promise(rough.calibrated(7.5), rough, others, 30)
+    kept = plan.promise(rough.calibrated(7.5), others, 30)
     days = Axis("across", {"20": 20, "40": 40})
     for run in others[:-1]:  # the last one is beyond the scale
         yield "09", (kept, f"{run.name}: ", [(days, run.days)])
-    yield "09", (kept, "your step", [(days, 7.5 * rough.iterations / DAY)])
+    sizes, tokens = Axis("across", {"1.0B": 1e9, "100B": 1e11}, log), {"100B": 1e11, "10T": 1e13}
+    for name, text in (("Llama 3.1 8B", 10**11), ("24B", 3 * 10**12), ("Llama 3.1 405B", 10**10)):
+        plans = map_plans(64)
+        releases = [plan.Release("a model", 3e9, 2e12)]
+        drawn = plan.decision_map(plans, name, text, 30, 2.5, releases)
+        own = (sizes, plans[name].parameters.total), (Axis("down", tokens, log), text)
+        yield "09", (drawn, "yours", [*own])
 
     hours = Axis("across", {"1 min": 1, "1 h": 60}, log)
     lost = Axis("down", {"0 %": 0, "80 %": 0.8})

@@ -2,12 +2,14 @@
 
 import pytest
 
+from llmtrain_course.kit.chart import Area, Band, Path
 from llmtrain_course.kit.drawing import COLORS, GREY
 from llmtrain_course.kit.lanes import Limit, Span
 from llmtrain_course.kit.layout import PAGE, PHONE, Picture
 from llmtrain_course.parallelism.formulas import pipeline_schedule
 from llmtrain_course.parallelism.pipeline import BACKWARD, FORWARD, pipeline_step
-from llmtrain_course.plan.pictures import answers, format_span, promise
+from llmtrain_course.plan.formulas import map_plans
+from llmtrain_course.plan.pictures import Release, answers, decision_map, format_span, promise
 from llmtrain_helpers import plan_run, published, units
 from llmtrain_helpers.results import Interval
 from research.utilizations import others_days
@@ -184,12 +186,53 @@ def test_estimates_have_two_digits_and_one_unit() -> None:
 def test_each_published_run_is_a_dot_at_its_days_and_fades_after_a_measured_step() -> None:
     plan = plan_of()
     others = others_days(plan)
-    measured, rough = (drawn(promise(x, plan, others, 30)) for x in (plan.calibrated(7.5), plan))
+    measured, rough = (drawn(promise(x, others, 30)) for x in (plan.calibrated(7.5), plan))
     for picture in (measured, rough):
         dots = [picture.titled(f"{run.name}: ", "circle")[0] for run in others]
         assert {dot.opacity < 1 for dot in dots} == {picture is measured}
-    assert {"steps alone, yours: 7.50 s", "your promise: 34 days"} < {*measured.texts}
-    assert not rough.titled("your step", "circle")
+    assert "your promise: 34 days" in measured.texts
+    assert "your promise: 39 days" in rough.texts
+
+
+# --- the decision
+
+
+@pytest.mark.parametrize(("num_gpus", "days"), [(8, 14), (64, 30), (512, 90)])
+def test_the_map_draws_what_the_days_allow_and_where_nothing_fits(num_gpus, days) -> None:
+    plans, releases = map_plans(num_gpus), [Release("GPT-3 175B", 1.746e11, 3e11)]
+    picture = decision_map(plans, "14B", 10**12, days, 2.5, releases)
+    fitting = [plan for plan in plans.values() if plan.fits]
+    for word, part in (("promised", "greatest"), ("likely", "likely")):
+        [line] = marks(picture, Path, f"{days} days, {word}")
+        first, *inner, last = line.points
+        assert inner == [
+            pytest.approx((plan.parameters.total, 1e12 * days / getattr(plan.days, part)), rel=1e-9)
+            for plan in fitting
+        ]
+        for outer, edge in ((first, inner[0]), (last, inner[-1])):  # as many FLOPs
+            assert outer[0] * outer[1] == pytest.approx(edge[0] * edge[1])
+    [blue] = marks(picture, Area)
+    bands = marks(picture, Band, "doesn't fit")
+    assert len(bands) == (len(fitting) < len(plans))
+    sizes = [plan.parameters.total for plan in plans.values()]
+    for band in bands:
+        assert sizes[len(fitting) - 1] < band.low == blue.xs[-1] < sizes[len(fitting)]
+    [ray] = marks(picture, Path, "20 tokens per parameter")
+    assert all(tokens == 20 * size for size, tokens in ray.points)
+
+
+def test_the_maps_canvas_is_the_same_whatever_is_decided() -> None:
+    releases = [Release("LLM360 K2 65B", 65.3e9, 1.4e12)]
+    for width in (PAGE, PHONE):
+        heights = {
+            drawn(decision_map(map_plans(n), name, tokens, days, 2.5, releases), width).height
+            for n, days in ((8, 14), (512, 90))
+            for name, tokens in (("1.9B", 2 * 10**10), ("Llama 3.1 405B", 15 * 10**11))
+        }
+        assert len(heights) == 1
+
+
+# --- memory
 
 
 def test_a_plans_canvas_is_the_same_whatever_is_in_its_memory() -> None:

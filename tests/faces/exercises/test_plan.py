@@ -7,6 +7,7 @@ import pytest
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS, check
 from llmtrain_course.parallelism.formulas import pipeline_schedule
 from llmtrain_course.plan.exercises import PROPOSALS, _page_plan, long_sequences
+from llmtrain_course.plan.formulas import map_plans
 from llmtrain_helpers import plan_run, published, units
 from tests.faces.exercises.answers.plan import GATHERED, KEPT, LOGITS, MINE, STATES
 from tests.pages import cell
@@ -70,6 +71,14 @@ def test_the_prediction_says_what_is_not_shared_out() -> None:
     memory = _page_plan("Llama-3.1-70B").memory
     assert memory.logits == pytest.approx(memory.transient / 2)
     assert "At the loss 16.8 GB are there as well, half of them logits" in reply
+
+
+def test_a_larger_model_reads_less_and_shares_it_among_more() -> None:
+    reply = PREDICTIONS["plan-tokens"].reveal(11)
+    assert "it is 1.2 tokens per parameter: 9.2 times too much. The 70B is 8.8× as large" in reply
+    large, small = map_plans(64)["Llama 3.1 70B"], map_plans(64)["Llama 3.1 8B"]
+    slower = large.days.greatest / small.days.greatest
+    assert slower == pytest.approx(large.parameters.total / small.parameters.total, rel=0.05)
 
 
 def test_the_line_of_08_is_the_plans_own_total() -> None:
