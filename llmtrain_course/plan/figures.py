@@ -1,4 +1,4 @@
-"""Figures of chapter 09: plans against runs, and sweeps as maps."""
+"""Figures of chapter 09: sweeps as maps."""
 
 from __future__ import annotations
 
@@ -9,31 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from llmtrain_course.kit.figures import BLUE, VERMILION, new_figure, styled
-
-
-@styled
-def shares_of_peak(table: Any) -> Figure:
-    """The shares of the peak that runs reached, each in the interval of the others.
-
-    A table as `utilizations.judged` returns: `low`, `likely`, `high`, `utilization`.
-    """
-    figure, axes = new_figure(
-        "Most runs lie in the interval that other teams' runs make", "", "share of the peak (%)"
-    )
-    low, likely, high, real = (
-        [100 * float(u) for u in table[name]] for name in ("low", "likely", "high", "utilization")
-    )
-    xs = range(len(table))
-    style: Any = {"color": BLUE, "linewidth": 8, "alpha": 0.5}
-    axes.vlines(xs, low, high, label="low to high", **style)
-    for ends, name in ((low, "low"), (likely, "likely"), (high, "high")):
-        axes.scatter(xs, ends, color=BLUE, marker="_", s=90, label=name)
-    axes.scatter(xs, real, color=VERMILION, marker="D", label="reached", zorder=3)
-    axes.set_ylim(0, 65)
-    axes.set_xticks(xs, [*table.index], rotation=90, fontsize=12)
-    axes.text(0.99, 0.93, "◆ reached", transform=axes.transAxes, ha="right")
-    return figure
+from llmtrain_course.kit.figures import styled
 
 
 @styled

@@ -14,6 +14,7 @@ from llmtrain_helpers.checks import (
     instance,
     one,
     quantity,
+    refuse,
     single,
 )
 from llmtrain_helpers.duration import flops_per_parameter
@@ -56,9 +57,10 @@ def share_of_peak(plan: Plan, days: Number) -> Result:
     return work / (n * plan.run.peak * t * DAY)
 
 
+MOST_GPUS = 16_384
 LLAMAS = "Llama-3.2-1B", "Llama-3.2-3B", "Llama-3.1-8B", "Llama-3.1-70B", "Llama-3.1-405B"
 BETWEEN = "600M", "1.9B", "14B", "24B", "43B", "130B", "220B"
-"""The models of the map, and the shapes of page 11's shelf in between."""
+"""The most GPUs of the map; its models, and the shapes of page 11's shelf in between."""
 
 
 @cache
@@ -83,7 +85,10 @@ def map_plans(num_gpus: int) -> dict[str, Plan]:
     >>> map_plans(64)["Llama 3.1 8B"]
     <Plan: 26.4 days, 63.0 GB a GPU, fits>
     """
-    return _map_plans(single("num_gpus", num_gpus))
+    n = single("num_gpus", num_gpus)
+    if n > MOST_GPUS:
+        refuse("num_gpus", n, f"is more than {MOST_GPUS:,}, the most on the map")
+    return _map_plans(n)
 
 
 @lru_cache(32)

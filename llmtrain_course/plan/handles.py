@@ -14,6 +14,7 @@ from llmtrain_course.kit.handle import Shown, handle, slider
 from llmtrain_course.kit.layout import PAGE
 from llmtrain_course.parallelism.formulas import idle_share
 from llmtrain_course.plan.formulas import (
+    MOST_GPUS,
     in_time,
     map_models,
     map_plans,
@@ -539,7 +540,7 @@ def _releases() -> tuple[Release, ...]:
     "Your decision: which model, how many tokens",
     size=slider("Model", "Parameters of the model; the nearest of twelve shapes is taken.", _SIZES),
     tokens=replace(controls.TOKENS, least=10**10, most=5 * 10**13, stops=_TOKENS),
-    num_gpus=replace(controls.GPUS, least=8, most=16_384, stops=(8, 64, 512)),
+    num_gpus=replace(controls.GPUS, least=8, most=MOST_GPUS, stops=(8, 64, 512)),
     days=slider("Days", "The days that you have.", (14, 30, 90), least=1, most=1000, whole=False),
     book=({}, {"tokens": 760 * 10**9}),
 )

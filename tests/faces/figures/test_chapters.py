@@ -2,7 +2,6 @@
 
 import re
 
-import pandas as pd
 import pytest
 
 from llmtrain_course import measure
@@ -15,7 +14,7 @@ from llmtrain_course.measure.clock import times
 from llmtrain_course.measure.figures import operators, prediction, throughputs
 from llmtrain_course.parallelism.figures import by_tensor, layouts
 from llmtrain_course.parameters.figures import formula_errors, shares_by_size
-from llmtrain_course.plan.figures import shares_of_peak, sweep_maps
+from llmtrain_course.plan.figures import sweep_maps
 from llmtrain_course.precision.figures import bit_layouts, losses, ranges, spacings
 from llmtrain_helpers import Transformer, count_parameters, published, step_timeline
 from research.splits import measured_splits
@@ -107,11 +106,7 @@ def test_the_band_of_fp32_is_broader_than_what_lies_on_it() -> None:
     assert len(second.lines) == 1
 
 
-def test_the_figures_tell_plans_and_runs() -> None:
-    rows = {"low": [0.3, 0.2], "likely": [0.4, 0.3], "high": [0.5, 0.6]}
-    table = pd.DataFrame(rows | {"utilization": [0.45, 0.25]}, index=["mine", "yours"])
-    description = describe(shares_of_peak(table))
-    assert "reached: 45 at x = 0 to 25 at x = 1" in description
+def test_the_figure_tells_sweeps() -> None:
     point = {"micro_batch_size": 2, "gpus_a_copy": 8, "throughput": 5.0, "mfu": 0.4}
     points = [point, {**point, "throughput": 9.0, "mfu": 0.5}]
     description = describe(sweep_maps({"one": points, "two": points}))

@@ -138,7 +138,6 @@ def test_bars_and_the_colour_bar_are_told() -> None:
 
 SMALL = published.architecture("Llama-3.2-1B", sequence_length=8192)
 PARTS = {"weights": 5e9, "gradients": 1e9, "optimizer": 9e9, "activations": 7e9}
-JUDGED = DataFrame({"low": [0.3], "likely": [0.4], "high": [0.5], "utilization": [0.45]}, ["mine"])
 POINTS = [
     {"micro_batch_size": 1, "gpus_a_copy": 8, "throughput": 5.0, "mfu": 0.4},
     {"micro_batch_size": 2, "gpus_a_copy": 4, "throughput": 9.0, "mfu": 0.5},
@@ -178,7 +177,6 @@ FIGURES: dict[str, Any] = {
     "timeline": lambda: activations.timeline(
         step_timeline(SMALL, 1, "bf16_fp32_grads", "none", 2, 2)
     ),
-    "intervals": lambda: plan.shares_of_peak(JUDGED),
     "maps": lambda: plan.sweep_maps({"one": POINTS, "two": POINTS}),
     "operators": lambda: measured.operators(measure.StepProfile(tuple(OPERATORS))),
     "times": lambda: measured.throughputs([1, 2], {"a": [1, 2], "b": [2, 3]}),
@@ -234,8 +232,8 @@ def test_names_stand_where_their_ticks_are() -> None:
     axes = FIGURES["flops"]().axes[0]
     ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
     assert [f"{x:,.0f}" for x, _ in ticks] == [label.get_text() for label in axes.get_xticklabels()]
-    axes = FIGURES["intervals"]().axes[0]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["mine"]
+    axes = FIGURES["memory"]().axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["maps"])
