@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from llmtrain_course.duration.handles import DOUBTFUL, shares_of_runs
+from llmtrain_course.panels import HANDLES
 from llmtrain_course.plan.formulas import map_plans, rounded_down, share_of_peak
 from llmtrain_course.plan.handles import Setting, plan_of_month, planned
 from llmtrain_course.plan.pictures import answers
@@ -18,6 +19,7 @@ from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.results import Interval
 from research import memory, splits
 from research.utilizations import others_days, stops
+from tests.faces.svg import pictures
 from tests.pages import cell, words
 from tests.paths import ROOT
 from tests.plan.cases import H100, plan_of
@@ -51,14 +53,17 @@ def test_the_numbers_that_the_page_reads_off_its_map() -> None:
     fitting = [name for name, plan in plans.items() if plan.fits]
     assert fitting[-1] == "220B"
     assert round(1 / each["220B"]) == 9
-    assert "and the 220B, which fits as well, would get one token for nine parameters." in text
-    ratios = [
-        row["tokens_per_parameter"]
-        for row in published.rows("tokens_per_parameter")
-        if row["kind"] == "dense"
-    ]
-    assert (len(ratios), sum(ratio < 20 for ratio in ratios)) == (50, 5)
-    assert "Only five of the 50 published models are below the ray" in text
+    assert "and the 220B, which fits as well, would get one token per nine parameters." in text
+    split = plans["Llama 3.1 70B"].split.tensor_parallel, plans["Llama 3.1 70B"].run.recompute
+    assert split == (2, "alternate")
+    assert "the 70B, with its matrices split and half of it recomputed, fits now" in text
+    dots = pictures(HANDLES["decision"].render())[0].of_kind("circle")
+    released = [dot.words.partition(":")[0] for dot in dots if " tokens" in dot.words]
+    rows = published.rows("tokens_per_parameter")
+    ratios = {row["name"]: row["tokens_per_parameter"] for row in rows}
+    assert len(released) > 40
+    assert sum(ratios[name] < 20 for name in released) == 5
+    assert "Only five of the dots are below the ray" in text
 
 
 def test_the_page_tells_what_a_plan_does_not_foresee() -> None:
