@@ -19,7 +19,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import PolyCollection
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
@@ -142,10 +142,7 @@ def describe(figure: Figure) -> str:
     lines: list[str] = []
     for axes in figure.axes:
         title = axes.get_title(loc="left") or axes.get_title()
-        if title:
-            lines += _axes(axes, title, first=not lines)
-        else:  # a colour bar
-            lines.append(f"colour: {axes.get_ylabel()}")
+        lines += _axes(axes, title, first=not lines)
     return "\n".join(lines)
 
 
@@ -178,13 +175,11 @@ def _line(line: Any) -> str:
 
 
 def _shapes(item: Any) -> str:
-    """Points, the edges of a band, or upright lines: what a collection holds."""
+    """Points, or the edges of a band: what a collection holds."""
     if isinstance(item, PolyCollection):
         return f"- {item.get_label()}: {_band(item)}"
-    if isinstance(item, LineCollection):
-        spans = [f"{_number(a[1])} to {_number(b[1])}" for a, b in item.get_segments()]
-        return f"- {item.get_label()}: {', '.join(spans)}"
-    return _points(item)
+    points = item.get_offsets()
+    return _series(item.get_label(), points[:, 0], points[:, 1])
 
 
 def _band(band: Any) -> str:
@@ -195,14 +190,6 @@ def _band(band: Any) -> str:
     return ", ".join(
         f"{_number(min(ys))} to {_number(max(ys))} at x = {_number(x)}" for x, ys in edges.items()
     )
-
-
-def _points(points: Any) -> str:
-    offsets, shades = points.get_offsets(), points.get_array()
-    label = _series(points.get_label(), offsets[:, 0], offsets[:, 1])
-    if shades is None:
-        return label
-    return f"{label}; colour {_number(shades.min())} to {_number(shades.max())}"
 
 
 def _series(name: str, xs: Sequence[float], ys: Sequence[float]) -> str:

@@ -14,7 +14,6 @@ from llmtrain_course.measure.clock import times
 from llmtrain_course.measure.figures import operators, prediction, throughputs
 from llmtrain_course.parallelism.figures import by_tensor, layouts
 from llmtrain_course.parameters.figures import formula_errors, shares_by_size
-from llmtrain_course.plan.figures import sweep_maps
 from llmtrain_course.precision.figures import bit_layouts, losses, ranges, spacings
 from llmtrain_helpers import Transformer, count_parameters, published, step_timeline
 from research.splits import measured_splits
@@ -104,14 +103,6 @@ def test_the_band_of_fp32_is_broader_than_what_lies_on_it() -> None:
     assert [line.get_linewidth() for line in first.lines] == [11, 2.5, 2.5]
     assert len({line.get_color() for line in first.lines}) == 3
     assert len(second.lines) == 1
-
-
-def test_the_figure_tells_sweeps() -> None:
-    point = {"micro_batch_size": 2, "gpus_a_copy": 8, "throughput": 5.0, "mfu": 0.4}
-    points = [point, {**point, "throughput": 9.0, "mfu": 0.5}]
-    description = describe(sweep_maps({"one": points, "two": points}))
-    assert description.count("colour 40 to 50") == 2
-    assert description.count("Figure: ") == 1
 
 
 def test_figures_of_times_have_words_without_numbers() -> None:

@@ -27,7 +27,6 @@ from llmtrain_course.measure import figures as measured
 from llmtrain_course.measure.clock import times
 from llmtrain_course.parallelism import figures as parallelism
 from llmtrain_course.parameters import figures as parameters
-from llmtrain_course.plan import figures as plan
 from llmtrain_course.precision import figures as precision
 from llmtrain_helpers import published, step_timeline
 
@@ -108,12 +107,6 @@ def test_a_band_is_told_with_both_edges_at_both_ends() -> None:
     assert lines_of(axes)[2:] == ["- band: 10 to 30 at x = 1, 40 to 120 at x = 4"]
 
 
-def test_upright_lines_are_told_from_end_to_end() -> None:
-    axes = empty()
-    axes.vlines([0, 1], [1, 2], [3, 5], label="spans")
-    assert lines_of(axes)[2:] == ["- spans: 1 to 3, 2 to 5"]
-
-
 def test_what_is_written_is_told_but_for_names_and_times() -> None:
     axes = empty()
     axes.plot([1, 2], [3, 4], label="mine, estimated")
@@ -123,25 +116,19 @@ def test_what_is_written_is_told_but_for_names_and_times() -> None:
     assert lines_of(axes)[3:] == ["- written: +10 %, two, lines"]
 
 
-def test_bars_and_the_colour_bar_are_told() -> None:
+def test_bars_and_dots_are_told() -> None:
     axes = empty()
     axes.bar(["a", "b"], [1, 2], label="part")
-    dots = axes.scatter([1, 2], [3, 4], c=[0.5, 7], label="dots")
-    axes.figure.colorbar(dots, label="MFU (%)")
+    axes.scatter([1, 2], [3, 4], label="dots")
     lines = lines_of(axes)
     assert "- part: a 1, b 2" in lines
-    assert lines[2].endswith("; 2 points; colour 0.500 to 7")
-    assert lines[-1] == "colour: MFU (%)"
+    assert lines[2].endswith("least 3, greatest 4; 2 points")
 
 
 # --- all figures
 
 SMALL = published.architecture("Llama-3.2-1B", sequence_length=8192)
 PARTS = {"weights": 5e9, "gradients": 1e9, "optimizer": 9e9, "activations": 7e9}
-POINTS = [
-    {"micro_batch_size": 1, "gpus_a_copy": 8, "throughput": 5.0, "mfu": 0.4},
-    {"micro_batch_size": 2, "gpus_a_copy": 4, "throughput": 9.0, "mfu": 0.5},
-]
 RUN = {
     "name": "mine",
     "num_gpus": 64,
@@ -177,7 +164,6 @@ FIGURES: dict[str, Any] = {
     "timeline": lambda: activations.timeline(
         step_timeline(SMALL, 1, "bf16_fp32_grads", "none", 2, 2)
     ),
-    "maps": lambda: plan.sweep_maps({"one": POINTS, "two": POINTS}),
     "operators": lambda: measured.operators(measure.StepProfile(tuple(OPERATORS))),
     "times": lambda: measured.throughputs([1, 2], {"a": [1, 2], "b": [2, 3]}),
     "prediction": lambda: measured.prediction(0.7, times([1.0, 1.1] * 3)),
@@ -234,24 +220,6 @@ def test_names_stand_where_their_ticks_are() -> None:
     assert [f"{x:,.0f}" for x, _ in ticks] == [label.get_text() for label in axes.get_xticklabels()]
     axes = FIGURES["memory"]().axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b"]
-
-
-@pytest.mark.parametrize("name", ["maps"])
-def test_what_stands_side_by_side_has_one_scale(name: str) -> None:
-    first, second, *_ = FIGURES[name]().axes
-    assert "y: the same" in describe(first.figure)
-    first.set_ylim(0.5, 77)
-    assert second.get_ylim() == first.get_ylim()
-
-
-def test_the_maps_count_in_whole_numbers() -> None:
-    figure = FIGURES["maps"]()
-    figure.draw_without_rendering()
-    axes = figure.axes[0]
-    for axis in (axes.xaxis, axes.yaxis):
-        labels = [label.get_text() for label in axis.get_majorticklabels()]
-        assert labels
-        assert all(label.isdigit() for label in labels)
 
 
 def test_times_stand_in_the_row_of_their_name() -> None:
