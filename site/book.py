@@ -52,7 +52,8 @@ FOR_THE_HAND = re.compile(
     r"|^Make the message|^Let fewer GPUs"
     r"|^Set Speed\b|^\(Under More\b|^Choose all weights\b|, so put in your own \(under\b"
     r"|^(Add GPUs|Choose a number of GPUs|Make the (text|sequences)|Close the parts|Under More)\b"
-    r"|^Then (forbid|let|look for|cut|try|mend) |, and (then show|move|slide) ",
+    r"|, so drag it\b|^Bring the 8B\b|^Take 8 GPUs\b"
+    r"|^Then (forbid|let|look for|cut|split|try|mend) |, and (then show|move|slide) ",
     re.IGNORECASE,
 )
 """A sentence that tells the hand what to do: paper leaves it out."""
