@@ -370,6 +370,7 @@ takes them."""
 
 SPECIAL = {"NumberFormat.round", "precision.neighbours", "precision.shifted"}
 SPECIAL |= {"precision.scale_and_store", "precision.update_weight", "precision.sum_of_ones"}
+SPECIAL |= {"precision.update_by_update", "precision.fit_line"}
 SPECIAL |= {"precision.between", "budget.fitted_sizes"}
 SPECIAL |= {"precision.train_small_network", "units.read", "units.read_as"}
 SPECIAL |= {"checks.finite", "checks.one"}
@@ -533,7 +534,8 @@ NAMES: dict[str, str] = {
         qk_norm_size norms norm_size final_norm LatentAttention.q_rank zero_stage
         Transformer.num_experts Transformer.experts_per_token kernel_size low_rank turn
         start_here.flops_on_the_way.passed mantissa precision.update_weight.updates
-        precision.sum_of_ones.ones mask_bytes
+        precision.sum_of_ones.ones precision.update_by_update.updates mask_bytes
+        precision.fit_line.updates
         """,
     "bound": "least likely greatest",
     "share": "certainty matmul_share share_of_peak hfu",
@@ -542,6 +544,7 @@ NAMES: dict[str, str] = {
         number amount value weight units.seconds.time units.share.part units.duration.seconds
         units.percent.share units.size.parameters precision.shifted.steps
         precision.between.low precision.between.high precision.update_weight.update
+        precision.update_by_update.update
         """,
     "number": "precision.split.value",
     "free": "units.read.text units.read_as.text model.names.read_config.sequence_length",

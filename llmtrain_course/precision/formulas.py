@@ -55,18 +55,59 @@ def update_weight(
 ) -> UpdatedWeight:
     """Apply equal updates to a weight, once directly and once with a main weight in fp32.
 
-    >>> after = update_weight(FORMATS["bf16"], 1, 0.003, updates=4)
+    >>> after = update_weight(FORMATS["bf16"], 1, 0.003, updates=1000)
     >>> after.direct, after.copy
-    (1.0, 1.015625)
+    (1.0, 4.0)
+    """
+    return update_by_update(number_format, weight, update, updates)[-1]
+
+
+def update_by_update(
+    number_format: NumberFormat, weight: float, update: float, updates: int
+) -> list[UpdatedWeight]:
+    """The weight of `update_weight` after no update, after one, and so on to the last.
+
+    >>> [after.direct for after in update_by_update(FORMATS["bf16"], 1, 0.004, updates=2)]
+    [1.0, 1.0078125, 1.015625]
     """
     instance("number_format", number_format, NumberFormat)
     n = single("updates", updates, least=0)
     at_most("updates", n, "what this goes through one by one", 100_000)
     start, step = one("weight", weight, finite), one("update", update, finite)
     direct, main = number_format.round(start), FORMATS["fp32"].round(start)
+    weights = [UpdatedWeight(direct, main, number_format.round(main))]
     for _ in range(n):
         direct, main = number_format.round(direct + step), FORMATS["fp32"].round(main + step)
-    return UpdatedWeight(direct, main, number_format.round(main))
+        weights.append(UpdatedWeight(direct, main, number_format.round(main)))
+    return weights
+
+
+@checked
+def fit_line(
+    number_format: NumberFormat, main_weights: bool = True, updates: Whole[int] = 1000
+) -> list[float]:
+    """The loss of a line that's fitted to 16 points, before each update and after the last.
+
+    The points are on y = 1.5x − 0.7, and gradient descent begins at y = 0. A pass uses the
+    slope and the intercept in the format. An update is added to main weights in fp32, or
+    without them to the numbers of the format. Returns the means of the squared errors.
+
+    >>> alone, kept = (fit_line(FORMATS["bf16"], main) for main in (False, True))
+    >>> alone[0] == kept[0], alone[-1] > 1000 * kept[-1]
+    (True, True)
+    """
+    at_most("updates", updates, "what this goes through one by one", 10_000)
+    kept, rate = FORMATS["fp32"] if main_weights else number_format, 0.0025
+    xs, slope, intercept, losses = [k / 4 - 15 / 8 for k in range(16)], 0.0, 0.0, list[float]()
+    for _ in range(updates + 1):
+        a, b = number_format.round(slope), number_format.round(intercept)
+        errors = [a * x + b - (1.5 * x - 0.7) for x in xs]
+        losses.append(sum(error**2 for error in errors) / len(xs))
+        by_slope = 2 * sum(error * x for error, x in zip(errors, xs, strict=True)) / len(xs)
+        by_intercept = 2 * sum(errors) / len(xs)
+        slope = kept.round(slope - rate * by_slope)
+        intercept = kept.round(intercept - rate * by_intercept)
+    return losses
 
 
 def sum_of_ones(number_format: NumberFormat, ones: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from llmtrain_course.kit import controls, panel as common
@@ -13,12 +13,14 @@ from llmtrain_course.kit.handle import Shown, handle, slider
 from llmtrain_course.kit.layout import PAGE
 from llmtrain_course.precision.formulas import (
     fate_shares,
+    fit_line,
     normal,
     shifted,
     sum_of_ones,
-    update_weight,
+    update_by_update,
 )
 from llmtrain_course.precision.pictures import (
+    UPDATES,
     bytes_by_part,
     gradient_bars,
     number,
@@ -186,29 +188,45 @@ def eight_bits(exponent: int = 9, fraction: int = 4, previous: Any = None) -> Sh
 # --- a thousand updates
 
 
+@cache
+def _fits(format: str) -> dict[str, list[float]]:
+    """The losses of the same small fit in a format alone and with main weights."""
+    number_format = FORMATS[format]
+    return {
+        name: fit_line(number_format, main, UPDATES)
+        for name, main in (("alone", False), ("kept", True))
+    }
+
+
 @handle(
-    "Updates, one after the other",
-    updates=slider("Updates so far", "How many updates have come.", tuple(range(11)), play=True),
+    "A thousand updates",
+    updates=slider(
+        "Updates so far",
+        "How many updates have come.",
+        (0, 1, 10, 50, *range(100, UPDATES + 1, 100)),
+        play=True,
+    ),
     update=slider(
         "Size of each update",
         "What is added to the weight each time.",
-        (0.0002, 0.0004, 0.0005, 0.001, 0.002, 0.003, 0.004, 0.005),
+        (0.0004, 0.0005, 0.001, 0.002, 0.003, 0.004, 0.005),
     ),
     format=controls.choice("Format", "In which format the weight is kept.", ("bf16", "fp16")),
-    book=({"updates": 10}, {"updates": 10, "format": "fp16"}),
+    book=({"updates": UPDATES}, {"updates": UPDATES, "format": "fp16"}),
 )
 def lost_update(updates: int = 0, update: float = 0.003, format: str = "bf16") -> Shown:
     """A weight of 1 after equal updates, in a format alone and beside a main weight."""
-    number_format = FORMATS[format]
-    after = update_weight(number_format, 1, update, updates)
-    picture = update_lines(number_format, 1, update, updates, after)
+    number_format, losses = FORMATS[format], _fits(format)
+    weights = update_by_update(number_format, 1, update, updates)
+    picture = update_lines(number_format, update, weights, losses)
     if not updates:
         return picture, "No update has come yet. <b>Both weights are 1.</b>"
+    after = weights[-1]
     change = float(number_format.round(after.direct + update)) - after.direct
     fate = f"its next update counts as {number(change, 3)}" if change else "its next update is lost"
     return picture, (
-        f"On paper the weight is {number(1 + updates * update, 5)}. Beside a main weight it is "
-        f"{number(after.copy)}. In {format} alone it is <b>{number(after.direct)}, and {fate}.</b>"
+        f"On paper the weight is {number(1 + updates * update, 5)}, and beside a main weight it's "
+        f"{number(after.copy)}. In {format} alone it's <b>{number(after.direct)}, and {fate}.</b>"
     )
 
 

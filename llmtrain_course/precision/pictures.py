@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite, log2
+from math import isfinite, log2, log10
 
 from llmtrain_course.kit.chart import Chart, Column, Dot, Mark, Note, Path, Rule
 from llmtrain_course.kit.drawing import COLORS, Style, ghost, line, rect, text
@@ -151,59 +151,95 @@ def _digits(number_format: NumberFormat, value: float) -> tuple[str, str, str]:
 
 # --- updates, kept or lost
 
-_LOW, _HIGH = 0.995, 1.0825
+UPDATES = 1000
+"""How many updates the axes have room for."""
+
+_EVERY, _BEFORE, _AFTER = 10, 0.006, 0.02
+"""Updates from one point of a line to the next; how much of the number line is seen close up."""
 
 
 def update_lines(
-    number_format: NumberFormat, start: float, update: float, updates: int, after: UpdatedWeight
+    number_format: NumberFormat,
+    update: float,
+    weights: Sequence[UpdatedWeight],
+    losses: Mapping[str, Sequence[float]],
 ) -> Picture:
-    """A weight and its updates on two lines: kept in a format alone, and beside a main weight.
+    """Equal updates of a weight, the loss of a fit by as many, and the next update close up.
 
-    A mark is a number of the format. `start` is the weight before the `updates`, and
-    `after` where they left it; hatched is what is rounded back to where it is.
+    `weights` are the weight before and after each update so far; `losses` are those of the
+    same fit `alone`, in the format, and `kept`, with main weights.
     """
-    name = number_format.name
-    scale = Scale(_LOW, _HIGH, write="{:g}".format, ticks=(1, 1.03125, 1.0625))
-    marks = between(number_format, _LOW, _HIGH)
-    left, right = ((after.direct + x) / 2 for x in neighbours(number_format, after.direct))
-    end, ink = min(after.direct + update, _HIGH), COLORS["gradients"]
-    weight, main = COLORS["weights"], COLORS["main weights"]
-    alone = NumberLine(
-        scale,
-        [
-            Point(end, ink, f"the next update: + {number(update)}", shape="tick"),
-            Point(after.direct, weight, title=number(after.direct)),
-        ],
-        spans=[  # before the first update what's rounded back would answer what the page asks
-            Span(after.direct, end, ink, opacity=0.4),
-            Span(left, right, "currentColor", opacity=0.2, hatch=True, hidden=not updates),
-        ],
-        heading=f"kept in {name} alone",
-        minor=marks,
+    updates, now, name = len(weights) - 1, weights[-1], number_format.name
+    alone, main = COLORS["weights"], COLORS["main weights"]
+    x = Scale(0, UPDATES, "updates", ticks=range(0, UPDATES + 1, UPDATES // 4))
+    curves = {
+        f"in {name} alone": (alone, [after.direct for after in weights], losses["alone"]),
+        "with a main weight in fp32": (main, [after.main for after in weights], losses["kept"]),
+    }
+    truth = Path(
+        [(0, weights[0].main), (UPDATES, weights[0].main + UPDATES * update)],
+        width=1.5,
+        dash="2 4",
+        name="on paper",
     )
-    steps = [
-        Point(start + k * update, main, title=f"after {k}", size=4, raised=20)
-        for k in range(updates + 1)
+    one_weight, fit = list[Mark]([truth]), list[Mark]()
+    for label, (ink, sizes, loss) in curves.items():
+        one_weight.append(Path(_sampled(sizes), ink, 4, name=label))
+        fit.append(Path(_sampled(loss[: updates + 1]), ink, 4))
+        apart = ink == alone or loss[updates] != losses["alone"][updates]
+        label = number(loss[updates], 2) if apart else ""
+        fit.append(Dot(updates, loss[updates], ink, 5, label=label))
+    one_weight += [
+        Dot(updates, now.copy, main, 7, title=f"its copy in {name}: {number(now.copy)}"),
+        Dot(updates, now.direct, alone, 8, title=number(now.direct), moves="updates"),
     ]
-    copy = number(after.copy)
-    copied = NumberLine(
-        scale,
-        [
-            Point(after.copy, weight, f"its copy: {copy}", copy, size=8, below=True),
-            *steps,
-            Point(
-                after.main, main, f"main weight: {number(after.main, 5)}", "main", size=4, raised=20
-            ),
-        ],
-        heading=f"the {name} copy of a main weight in fp32",
-        minor=marks,
-    )
+    y = Scale(1, 6, "a weight")
+    loss_axis = Scale(1e-5, 10, "the loss of a small fit", _power_of_ten, log=True)
+    above = NextTo(Chart(x, y, one_weight, height=150), Chart(x, loss_axis, fit, height=150))
     words = (
-        f"A weight of {number(start)} after {units.plural(updates, 'update')} of "
-        f"{number(update)}: in {name} alone it is {number(after.direct)}. A main weight "
-        f"in fp32 is {number(after.main, 5)}, and its {name} copy {number(after.copy)}."
+        f"A weight of 1 after {units.plural(updates, 'update')} of {number(update)}: in {name} "
+        f"alone it is {number(now.direct)}. A main weight in fp32 is {number(now.main, 5)}, and "
+        f"its {name} copy {number(now.copy)}. A fit's loss is {losses['alone'][updates]:.2g} "
+        f"alone, and {losses['kept'][updates]:.2g} with main weights."
     )
-    return Below([alone, copied], words)
+    return Below([above, _next_update(number_format, now.direct, update, updates > 0)], words)
+
+
+def _sampled(values: Sequence[float]) -> list[tuple[float, float]]:
+    """A curve's points, by their place: every tenth and the last."""
+    places = [*range(0, len(values) - 1, _EVERY), len(values) - 1]
+    return [(place, values[place]) for place in places]
+
+
+def _power_of_ten(x: float) -> str:
+    return power(round(log10(x)), 10)
+
+
+def _next_update(
+    number_format: NumberFormat, weight: float, update: float, answered: bool
+) -> Picture:
+    """The numbers around a weight, the next update, and, hatched, what's rounded back to it."""
+    left, right = ((weight + x) / 2 for x in neighbours(number_format, weight))
+    end, ink = weight + update, COLORS["gradients"]
+    rounded = number(float(number_format.round(end)))
+    sum_up = f"{number(weight)} + {number(update)} → {rounded}"
+    return NumberLine(
+        Scale(
+            weight - _BEFORE, weight + _AFTER, ticks=(weight, weight + 2**-6), write="{:g}".format
+        ),
+        [
+            Point(end, ink, f"+ {number(update)}", shape="tick"),
+            Point(weight, COLORS["weights"], title=number(weight)),
+        ],
+        # before the first update what's rounded back would answer what the page asks
+        spans=[
+            Span(weight, end, ink, opacity=0.4),
+            Span(left, right, "currentColor", opacity=0.2, hatch=True, hidden=not answered),
+        ],
+        heading=f"the next update in {number_format.name}, close up",
+        note=sum_up if answered else "not yet come",
+        minor=between(number_format, weight - _BEFORE, weight + _AFTER),
+    )
 
 
 # --- gradients, and what a format keeps of them
@@ -401,7 +437,7 @@ def slices_of_gpus(
         f"{units.plural(replicas, 'GPU')}, each of which keeps: {listed}; together "
         f"{units.gigabytes(together)}."
     )
-    return Below([Chart(gpus, size, columns, height=160), bar], words)
+    return Below([Chart(gpus, size, columns, height=150), bar], words)
 
 
 def _slices(

@@ -27,7 +27,7 @@ from llmtrain_course.measure.clock import times
 from llmtrain_course.plan import pictures as plan
 from llmtrain_course.plan.formulas import map_plans
 from llmtrain_course.precision import pictures as precision
-from llmtrain_course.precision.formulas import sum_of_ones, update_weight
+from llmtrain_course.precision.formulas import fit_line, sum_of_ones, update_by_update
 from llmtrain_helpers import FORMATS, over_training, plan_run, published
 from llmtrain_helpers.budget import Outcome
 from llmtrain_helpers.calendar import losses
@@ -95,10 +95,15 @@ def cases() -> Iterator[tuple[str, Case]]:
     for value in (0.125, 6.0, 15.0):
         bits = precision.number_of_bits(e4m3, value)
         yield "05", (bits, f"{value:g}", [(Axis("across", {"0": 0, "16": 16}), value)])
-    lines = precision.update_lines(bf16, 1, 0.003, 4, update_weight(bf16, 1, 0.003, 4))
-    weight = Axis("across", {"1": 1, "1.0625": 1.0625})
-    for title, value in (("after 0", 1), ("after 4", 1.012), ("1.015625", 1.015625)):
-        yield "05", (lines, title, [(weight, value)])
+    fits = dict.fromkeys(("alone", "kept"), fit_line(bf16))
+    for update, where in ((0.003, 1), (0.004, 2)):
+        weights = update_by_update(bf16, 1, update, 500)
+        lines = precision.update_lines(bf16, update, weights, fits)
+        both = [
+            (Axis("across", {"250": 250, "750": 750}), 500),
+            (Axis("down", {"6": 6, "3": 3}), where),
+        ]
+        yield "05", (lines, f"{where}", both)
     for ones in (128, 1024, 4000):
         total = sum_of_ones(bf16, ones)
         both = [(Axis("across", ONES), ones), (Axis("down", ONES), total)]

@@ -12,6 +12,7 @@ from llmtrain_course.precision.formulas import (
     UpdatedWeight,
     between,
     fate_shares,
+    fit_line,
     gradient_fates,
     gradient_window,
     half_spacing,
@@ -240,6 +241,20 @@ def test_training_goes_astray_and_recovers() -> None:
     assert scaled[-1] == pytest.approx(good, rel=0.02)
     assert math.isnan(train_small_network(bf16, fp8, loss_scale=2**20, steps=200)[-1])
     assert scaled[:200] == train_small_network(bf16, fp8, loss_scale=1024, steps=200)
+
+
+def test_a_line_is_fitted_as_the_dtype_itself_fits_it() -> None:
+    x = np.arange(16) / 4 - 15 / 8
+    for main_weights, kept in ((True, np.float32), (False, ml_dtypes.bfloat16)):
+        weights, losses = np.zeros(2, kept), []
+        for _ in range(301):
+            slope, intercept = weights.astype(ml_dtypes.bfloat16).astype(float)
+            error = slope * x + intercept - (1.5 * x - 0.7)
+            losses.append((error**2).mean())
+            step = 0.0025 * 2 * np.array([(error * x).mean(), error.mean()])
+            weights = (weights.astype(float) - step).astype(kept)
+        ours = fit_line(FORMATS["bf16"], main_weights, 300)
+        assert ours == pytest.approx(losses, rel=1e-9)
 
 
 SMALL = {"weights": FORMATS["bf16"], "gradients": FORMATS["fp32"], "steps": 2}

@@ -4,18 +4,20 @@ import math
 
 import pytest
 
-from llmtrain_course.kit.chart import Column, Path
+from llmtrain_course.kit.chart import Column, Dot, Path
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.kit.lanes import Limit, Point, Span
 from llmtrain_course.kit.layout import Picture
 from llmtrain_course.precision.formulas import (
     EXAMPLE_GRADIENTS,
     between,
+    fit_line,
     gradient_fates,
     gradient_window,
     normal,
     shifted,
     sum_of_ones,
+    update_by_update,
     update_weight,
 )
 from llmtrain_course.precision.pictures import (
@@ -69,26 +71,34 @@ def test_bits_that_flip_are_outlined() -> None:
 
 
 def updates_of(number_format, update: float, updates: int) -> Picture:
-    after = update_weight(number_format, 1, update, updates)
-    return update_lines(number_format, 1, update, updates, after)
+    losses = {name: fit_line(number_format, name == "kept") for name in ("alone", "kept")}
+    weights = update_by_update(number_format, 1, update, updates)
+    return update_lines(number_format, update, weights, losses)
 
 
-def test_each_update_is_a_dot_and_the_copy_stands_on_a_mark() -> None:
-    picture = updates_of(bf16, 0.003, 4)
-    dots = [x.at for x in marks(picture, Point, "after ")]
-    assert dots == pytest.approx([1 + 0.003 * k for k in range(5)])
-    copy = drawn(picture).titled("1.015625", "circle")
-    lines = [x.left for x in drawn(picture).of_kind("line") if abs(x.down - copy[0].down) < 1]
-    assert min(abs(x - copy[0].across) for x in lines) < 0.2
+@pytest.mark.parametrize("number_format", [bf16, fp16])
+@pytest.mark.parametrize("update", [0.003, 0.004])
+def test_a_weight_and_its_fit_are_where_their_updates_have_brought_them(
+    number_format, update: float
+) -> None:
+    both = updates_of(number_format, update, 1000).pictures[0]
+    weight, fit = both.first, both.second
+    after = update_weight(number_format, 1, update, 1000)
+    paper, alone, main = marks(weight, Path)
+    assert paper.points == [(0, 1), (1000, pytest.approx(1 + 1000 * update))]
+    assert alone.points[-1] == (1000, after.direct)
+    assert main.points[-1] == (1000, pytest.approx(1 + 1000 * update, rel=1e-5))
+    assert [x.y for x in marks(weight, Dot)] == [after.copy, after.direct]
+    assert all(x.x == 1000 for x in marks(fit, Dot))
+    lost, kept = (x.points for x in marks(fit, Path))
+    assert (lost[0], lost[-1][1] > 100 * kept[-1][1]) == (kept[0], True)
+    assert lost[70:] == [(x, lost[-1][1]) for x, _ in lost[70:]]  # it stands still
 
 
 def test_a_format_with_more_fraction_has_more_marks() -> None:
     for number_format in (bf16, fp16):
-        picture = drawn(updates_of(number_format, 0.003, 0))
-        [dot] = picture.titled("1", "circle")[:1]
-        lines = [x for x in picture.of_kind("line") if x.down == dot.down and not x.width]
-        there = len(between(number_format, 0.995, 1.0825))
-        assert len([x for x in lines if x.thick == 1]) == there
+        line = updates_of(number_format, 0.003, 0).pictures[1]
+        assert [*line.minor] == between(number_format, 0.994, 1.02)
 
 
 @pytest.mark.parametrize("updates", [0, 1, 4])

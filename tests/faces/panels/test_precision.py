@@ -65,13 +65,14 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
         (
             "lost_update",
             {"updates": 4},
-            "weight it is 1.015625. In bf16 alone it is 1, and its next update is lost.",
+            "weight it's 1.015625. In bf16 alone it's 1, and its next update is lost.",
         ),
         ("lost_update", {"updates": 10, "update": 0.004}, "its next update counts as 0.00781."),
+        ("lost_update", {"updates": 1000, "update": 0.004}, "it's 2, and its next update is lost."),
         (
             "lost_update",
             {"updates": 4, "format": "fp16"},
-            "In fp16 alone it is 1.0117188, and its next update counts",
+            "In fp16 alone it's 1.0117188, and its next update counts",
         ),
         ("gradients", {"scale": 2**16}, "Fewer than 1 % of these gradients become 0."),
         ("gradients", {"scale": 2**18}, "None of these gradients becomes 0."),
@@ -113,6 +114,6 @@ def test_the_smallest_updates_that_arrive_are_half_the_spacing() -> None:
             (d, sentence_of(HANDLES["lost_update"].render(update=d, updates=1, format=format)))
             for d in control.stops
         )
-        return next(d for d, sentence in sentences if "alone it is 1," not in sentence)
+        return next(d for d, sentence in sentences if "alone it's 1," not in sentence)
 
     assert (first("bf16"), first("fp16")) == (0.004, 0.0005)

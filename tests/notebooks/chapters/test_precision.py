@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from llmtrain_course.activations.handles import Setting
-from llmtrain_course.precision.formulas import between, sum_of_ones, train_small_network
+from llmtrain_course.precision.formulas import (
+    between,
+    fit_line,
+    sum_of_ones,
+    train_small_network,
+    update_weight,
+)
 from llmtrain_course.precision.pictures import number, power
 from llmtrain_helpers import FORMATS, count_parameters, model_state_bytes, plan_run, published
 from llmtrain_helpers.precision import RECIPES
@@ -37,6 +43,15 @@ def test_what_is_said_of_runs_and_of_training() -> None:
     assert round(ratio) == 11
     assert EVIDENCE.count("eleven times that of fp32") == 1
     assert "A hundredfold outlier does no harm" in EVIDENCE
+
+
+def test_a_thousand_updates_end_where_the_page_says() -> None:
+    alone, kept = (fit_line(bf16, main)[-1] for main in (False, True))
+    assert f"its loss is {round(alone / kept, -3):,.0f}× that of the fit" in PAGE
+    weight = update_weight(bf16, 1, 0.004, 1)
+    assert f"moves the weight by {weight.direct - 1:.4f}" in PAGE
+    assert update_weight(bf16, 1, 0.004, 1000).direct == 2
+    assert "from 2 on the spacing is twice as wide, so the weight gets stuck there" in PAGE
 
 
 def test_the_sum_stalls_where_the_page_says() -> None:
