@@ -39,7 +39,7 @@ from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.precision import RecipeName
 
-_RECIPE: RecipeName = "bf16_fp32_grads"
+_RECIPE: RecipeName = "bf16"
 
 # --- activations-a: the GPT of 22 billion parameters, four sequences
 

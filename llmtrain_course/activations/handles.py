@@ -43,7 +43,7 @@ class Setting:
     accumulation_steps: int = 1
     recompute: EveryRecompute = "none"
     attention: Kernel = "flash"
-    recipe: RecipeName = "bf16_fp32_grads"
+    recipe: RecipeName = "bf16"
     chip: str = "A100 80GB SXM"
 
     @cached_property

@@ -99,9 +99,8 @@ def test_the_bytes_that_the_page_gives_a_recipe() -> None:
     seen = cell("05_precision", "weigh-seen")
     plan = plan_run("gpt2", "A100", 8, 1e9, 64, recompute="none")
     assert plan.run.bytes_of == RECIPES["bf16"]
-    assert "the plans of pages 08 to 11 use `bf16`, with 16 bytes" in seen
-    assert Setting().recipe == "bf16_fp32_grads"
-    assert "page 06 use Megatron's `bf16_fp32_grads`, with 18" in seen
+    assert "From here to page 11, ours is `bf16`, with 16 bytes" in seen
+    assert Setting().recipe == "bf16"
 
 
 def test_the_table_of_formats_is_that_of_the_package() -> None:

@@ -97,7 +97,7 @@ ANSWERS = {
     ),
     "activations-c": Answers(
         right=["two passes", "Two passes"],
-        replies=[("two passes", "71.8 GB")],
+        replies=[("two passes", "69.3 GB")],
         common_mistakes=[
             ("full", "70.1 GB, and costs 28.4 % more"),
             ("selective", "still 116 GB"),
