@@ -139,6 +139,11 @@ def step_trace() -> DataFrame:
     return _table("step_trace")
 
 
+def memory_trace() -> DataFrame:
+    """The most that's alive in two training steps of a 1B model, layer by layer."""
+    return _table("memory_trace")
+
+
 def fp8_speedup() -> DataFrame:
     """Pairs of the same thing in bf16 and in fp8: peaks, matrix products, runs."""
     return _table("fp8_speedup")

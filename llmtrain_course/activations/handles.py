@@ -15,13 +15,14 @@ from llmtrain_course.activations.pictures import (
     memory_of_steps,
     memory_so_far,
     parts_at_peak,
+    places_of_trace,
 )
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.cards import capacity_of, memory_of
 from llmtrain_course.kit.formulas import published_model
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
 from llmtrain_course.kit.layout import PAGE
-from llmtrain_helpers import units
+from llmtrain_helpers import published, units
 from llmtrain_helpers.activations import (
     Kernel,
     Moment,
@@ -232,7 +233,9 @@ def step_memory(moment: int = 2, micro_batch: int = 1) -> Shown:
     timeline = replace(Setting(), micro_batch_size=micro_batch).timeline
     past = [x for x in timeline.moments if x.mark in _MARKS][:moment]
     now, smaller, larger = past[-1], capacity_of(_SMALLER), Setting().capacity
-    picture = memory_so_far(timeline, now, larger, "an A100", _MOST, smaller)
+    rows = published.rows("memory_trace")
+    measured = [*places_of_trace(x for x in rows if x["micro_batch_size"] == micro_batch)]
+    picture = memory_so_far(timeline, now, larger, "an A100", _MOST, smaller, measured)
     caption = _CAPTIONS[now.mark]
     if now.mark == "start" and now.step == 2:
         caption = "This time Adam's averages are there from the start."

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 from llmtrain_course.activations.formulas import (
     SAVED_TENSORS,
@@ -12,10 +13,10 @@ from llmtrain_course.activations.formulas import (
     resident_layers,
     saved_tensors,
 )
-from llmtrain_course.kit.chart import Area, Chart, Mark, Note, Path, Rule, stacked
+from llmtrain_course.kit.chart import Area, Chart, Dot, Mark, Note, Path, Rule, stacked
 from llmtrain_course.kit.drawing import COLORS, Drawing, Style, ghost, hatched, line, rect, text
 from llmtrain_course.kit.lanes import Bars, Lane, Span
-from llmtrain_course.kit.layout import PAGE, Picture
+from llmtrain_course.kit.layout import INK, PAGE, Picture
 from llmtrain_course.kit.scale import Scale
 from llmtrain_helpers import units
 from llmtrain_helpers.activations import MARKS, Moment, Timeline
@@ -138,12 +139,18 @@ def memory_of_steps(
 
 
 def memory_so_far(
-    timeline: Timeline, now: Moment, memory: float, chip: str, most: float, smaller: float = 0
+    timeline: Timeline,
+    now: Moment,
+    memory: float,
+    chip: str,
+    most: float,
+    smaller: float = 0,
+    measured: Sequence[tuple[float, float]] = (),
 ) -> Picture:
     """What has been resident up to a moment of two steps of one pass.
 
     The scale ends at `most` bytes, whatever is shown. A second, dashed line is the memory
-    of a `smaller` chip.
+    of a `smaller` chip, and dots are what was `measured`.
     """
     points = _points(timeline)
     past = points[: len(points) // 2 * (now.step - 1) + _POINTS_UNTIL[now.mark]]
@@ -153,8 +160,12 @@ def memory_so_far(
     marks += _line_of(memory, chip)
     if smaller:
         marks += _line_of(smaller, "a smaller one", "10 5")
+    end = past[-1][0]
+    dots = [Dot(x, y, INK, 2.5, title=units.gigabytes(y)) for x, y in measured if x <= end]
+    first = dots[0] if dots else Dot(0, 0, INK, 2.5, hidden=True)
+    marks += [*dots[1:], replace(first, name="measured")]
     at = f"{MOMENTS[now.mark]}: {units.gigabytes(now.total)}"
-    marks.append(Rule(past[-1][0], label=at, width=2, bold=True, moves="moment"))
+    marks.append(Rule(end, label=at, width=2, bold=True, moves="moment"))
     fits = "under" if now.total <= memory else "over"
     words = (
         f"Memory through two steps, up to step {now.step}, {MOMENTS[now.mark]}: {_in_words(now)}. "
@@ -162,6 +173,28 @@ def memory_so_far(
         f"{units.gigabytes(memory)}."
     )
     return Chart(_steps(timeline, 1), Scale(0, most, write=_size), marks, words, height=310)
+
+
+def places_of_trace(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[float, float]]:
+    """Where the parts of a measured step lie on the axis of the steps, and their bytes.
+
+    Of the layers every fourth is taken: so many dots have room on a phone.
+    """
+    rows = [*rows]
+    layers = max(row["layer"] for row in rows)
+    forward, loss, backward = _ONE.values()
+    ends = {"head": forward, "loss": (forward + loss) / 2, "update": (backward + _DONE) / 2}
+    for row in rows:
+        part, layer = row["part"], row["layer"]
+        if layer % 4 and layer != 1:
+            continue
+        if part == "forward":
+            x = (forward - _HEAD) * layer / layers
+        elif part == "backward":
+            x = loss + (backward - loss) * (layers + 1 - layer) / layers
+        else:
+            x = ends[part]
+        yield row["step"] - 1 + x, row["bytes"]
 
 
 _POINTS_UNTIL = dict(zip(MARKS, (2, 4, 6, 7, 8, 10), strict=True))

@@ -1,11 +1,19 @@
 """What a step holds, from a ledger of storages while a small model really trains.
 
-Behind `measure_step_memory`. Needs PyTorch.
+Behind `measure_step_memory`. Needs PyTorch. It also prints the rows of
+`data/memory_trace.csv`, for steps of any size, because tensors on PyTorch's meta device have
+sizes and no values:
+
+    python -m llmtrain_course.measure.memory >data/memory_trace.csv
 """
 
 from __future__ import annotations
 
-from typing import Any
+import csv
+import sys
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils.checkpoint import set_checkpoint_early_stop
@@ -13,6 +21,7 @@ from torch.utils.checkpoint import set_checkpoint_early_stop
 from llmtrain_course.measure.ledger import Entry, Ledger, storage_key
 from llmtrain_course.measure.model import MLP, build, tokens
 from llmtrain_course.measure.training import DTYPES, Trainer
+from llmtrain_helpers import published
 from llmtrain_helpers.activations import Moment, Timeline
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.precision import RECIPES, RecipeName
@@ -128,3 +137,107 @@ class Watch(Ledger):
 
 _OF_THE_LOSS = ("nll_loss_backward", "_log_softmax_backward_data")
 """The two operators whose results are the logits' gradients in fp32."""
+
+
+# --- the most that's alive, layer by layer
+
+
+class Peak(NamedTuple):
+    """The most that was alive in a part of a step, from the end of the part before."""
+
+    step: int
+    part: str
+    layer: int
+    bytes: int
+
+
+class Peaks(Watch):
+    """A watch that also notes the most that's alive in each layer, forward and backward."""
+
+    def __init__(self) -> None:
+        super().__init__(left_out=True)
+        self.peaks: list[Peak] = []
+        self.most = 0
+
+    def follow(self, net: Any) -> None:
+        """Note where each layer of a model ends, in both directions."""
+        for number, layer in enumerate(net.layers, 1):
+            layer.register_forward_pre_hook(partial(self._enter_layer, number))
+            layer.register_forward_hook(lambda *_, number=number: self.end("forward", number))
+
+    def _enter_layer(self, number: int, layer: Any, inputs: Any) -> None:
+        """When the gradient of a layer's input is there, backward has left the layer."""
+        inputs[0].register_hook(lambda gradient: self.end("backward", number))
+
+    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run and enter an operator, and see whether more is alive than before."""
+        result = super().__torch_dispatch__(op, types, args, kwargs)
+        self.most = max(self.most, sum(entry.bytes for entry in self.live.values()))
+        return result
+
+    def end(self, part: str, layer: int = 0) -> None:
+        """Note the most that was alive in a part that ends here."""
+        if part != "start":
+            self.peaks.append(Peak(self.step, part, layer, self.most))
+        self.most = sum(entry.bytes for entry in self.live.values())
+
+    def mark(self, name: str) -> None:
+        """Note what is alive; some moments are also the end of a part."""
+        super().mark(name)
+        ends = {"start": "start", "forward": "head", "last layer": "loss", "update": "update"}
+        if name in ends:
+            self.end(ends[name])
+
+
+def peaks(shape: Transformer, micro_batch_size: int, recipe: RecipeName) -> list[Peak]:
+    """The most that's alive in each part of two steps of one pass, with nothing recomputed.
+
+    The tensors have no values, so a step of any size takes seconds.
+    """
+    watch = Peaks()
+    with watch:
+        net = build(shape, "meta", DTYPES[int(RECIPES[recipe].weights)], "flash")
+        trainer = Trainer(net, recipe)
+        inputs = tokens(shape, micro_batch_size, "meta")
+        watch.begin(trainer, shape)
+        watch.follow(net)
+        with watch.name_modules(net):
+            for _ in range(2):
+                watch.next_step()
+                watch.mark("start")
+                loss = net.loss(*inputs)
+                watch.mark("forward")
+                watch.backward = True
+                loss.backward()
+                watch.backward = False
+                del loss
+                trainer.update()
+                watch.mark("update")
+                trainer.release()
+    return watch.peaks
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """The rows of `data/memory_trace.csv`: steps of one, two and three sequences."""
+    model, length, source = (
+        "Llama-3.2-1B",
+        8192,
+        (
+            "measured: every storage of notebook 12's model on PyTorch's meta device, whose tensors "
+            f"have sizes and no values, PyTorch {torch.__version__.partition('+')[0]}"
+        ),
+    )
+    for micro_batch_size in (1, 2, 3):
+        for peak in peaks(published.architecture(model, length), micro_batch_size, "bf16"):
+            place = f"{peak.part} {peak.layer}" if peak.layer else peak.part
+            name = f"{micro_batch_size} at once, step {peak.step}, {place}"
+            about = {"model": model, "sequence_length": length, "recipe": "bf16"}
+            about |= {"micro_batch_size": micro_batch_size}
+            yield {"name": name, **about, **peak._asdict(), "source": source}
+
+
+if __name__ == "__main__":
+    table = [*rows()]
+    writer = csv.DictWriter(sys.stdout, [*table[0]], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table)

@@ -6,13 +6,14 @@ from itertools import product
 
 import pytest
 
-from llmtrain_course.measure import CORES, TRAINABLE, between_operators, measure_step_memory
+from llmtrain_course.measure import CORES, TRAINABLE, between_operators, measure_step_memory, memory
 from llmtrain_helpers import (
     Moment,
     Timeline,
     Transformer,
     count_parameters,
     model_state_bytes,
+    published,
     step_timeline,
 )
 from llmtrain_helpers.flops import RECOMPUTE
@@ -68,6 +69,19 @@ def test_model_states(recipe: str) -> None:
     assert last.gradients == states.gradients + states.main_gradients
     assert last.optimizer == states.optimizer
     assert last.activations == last.logits == 0
+
+
+def test_the_recorded_trace_is_what_pytorch_still_does() -> None:
+    recorded = [x for x in published.rows("memory_trace") if x["micro_batch_size"] == 1]
+    shape = published.architecture("Llama-3.2-1B", 8192)
+    again = memory.peaks(shape, 1, "bf16")
+    assert [(x.step, x.part, x.layer) for x in again] == [
+        (x["step"], x["part"], x["layer"]) for x in recorded
+    ]
+    sizes = [x["bytes"] for x in recorded]
+    assert [x.bytes for x in again] == pytest.approx(sizes, rel=0.005)
+    peak = step_timeline(shape, 1, "bf16", "none").peak.total
+    assert max(sizes) == pytest.approx(peak, rel=0.002)
 
 
 # --- where what happens is not what the formula says

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
@@ -13,9 +14,10 @@ from llmtrain_course.activations.pictures import (
     layers_over_time,
     memory_of_steps,
     memory_so_far,
+    places_of_trace,
     segments,
 )
-from llmtrain_course.kit.chart import Area, Path, Rule
+from llmtrain_course.kit.chart import Area, Dot, Path, Rule
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.kit.lanes import Span
 from llmtrain_helpers import Transformer, count_activations, published, step_timeline, units
@@ -28,7 +30,7 @@ LARGER = published.architecture("Llama-3.1-8B", 2048)
 
 
 def small(micro: int = 1, passes: int = 1, recompute: str = "none"):
-    return step_timeline(LLAMA, micro, "bf16_fp32_grads", recompute, 2, passes)
+    return step_timeline(LLAMA, micro, "bf16", recompute, 2, passes)
 
 
 @pytest.mark.parametrize("layers", [1, 4, 6])
@@ -53,6 +55,24 @@ def test_memory_is_drawn_up_to_the_moment(step: int, mark: str) -> None:
     [now] = [x for x in line.moments if (x.step, x.mark) == (step, mark)]
     bands = marks(memory_so_far(line, now, 80e9, "an A100", 125e9, 40e9), Area)
     assert (bands[0].lower[-1], bands[-1].upper[-1]) == (0, now.total)
+
+
+@pytest.mark.parametrize("micro", [1, 2, 3])
+def test_measured_dots_lie_on_what_is_drawn(micro: int) -> None:
+    """But where the drawing jumps, and at the update, whose operators need room themselves."""
+    line = step_timeline(LLAMA, micro, "bf16", "none", 2)
+    rows = [x for x in published.rows("memory_trace") if x["micro_batch_size"] == micro]
+    measured = [*places_of_trace(rows)]
+    picture = memory_so_far(line, line.moments[-1], 125e9, "a card", 130e9, 40e9, measured)
+    top = marks(picture, Area)[5:][-1]
+    dots = marks(picture, Dot)
+    assert {(x.x, x.y) for x in dots} == {*measured}
+    assert max(x.y for x in dots) == pytest.approx(line.peak.total, rel=0.002)
+    for dot in dots:
+        drawn_there = np.interp(dot.x, top.xs, top.upper)
+        if dot.x % 1 not in map(pytest.approx, (0.27, 0.78, 0.88)):
+            assert dot.y == pytest.approx(drawn_there, rel=0.06, abs=0.4e9), dot
+    assert sum(x.y > 1.5 * line.moments[0].total for x in dots) > 10
 
 
 @pytest.mark.parametrize("passes", [1, 2])
