@@ -1,4 +1,4 @@
-"""Figures of chapter 06: what a step holds, over lengths and over time."""
+"""Figures of chapter 06: what a step holds, over lengths."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from llmtrain_course.kit.drawing import COLORS
-from llmtrain_course.kit.figures import new_figure, styled
-from llmtrain_helpers.activations import Timeline
+from llmtrain_course.kit.figures import styled
 from llmtrain_helpers.units import GB
 
-HATCHES = {"weights": "", "gradients": "/", "optimizer": ".", "activations": "x", "logits": "-"}
+HATCHES = {"weights": "", "gradients": "/", "optimizer": ".", "activations": "x"}
 """The parts of a step's memory, and a hatch for each beside its colour."""
 
 
@@ -37,24 +36,4 @@ def memory_bars(models: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Figu
         axes.grid(visible=False, axis="x")
     np.atleast_1d(places)[0].legend(fontsize=12, loc="upper left", reverse=True)
     figure.set_size_inches(9, 4.8)
-    return figure
-
-
-@styled
-def timeline(line: Timeline) -> Figure:
-    """What is resident from mark to mark, stacked part by part."""
-    figure, axes = new_figure(
-        "The peak stands where the loss is differentiated", "moment", "GB resident"
-    )
-    xs = range(len(line.moments))
-    labels = [f"{moment.step} {moment.mark}" for moment in line.moments]
-    bottom = np.zeros(len(labels))
-    for part, hatch in HATCHES.items():
-        sizes = np.array([getattr(moment, part) for moment in line.moments]) / GB
-        axes.bar(xs, sizes, bottom=bottom, width=0.85, color=COLORS[part], hatch=hatch, label=part)
-        bottom = bottom + sizes
-    axes.set_xticks(xs, labels, rotation=90, fontsize=11)
-    axes.grid(visible=False, axis="x")
-    axes.legend(fontsize=12, loc="upper left", ncols=5, reverse=True, columnspacing=1)
-    axes.set_ylim(top=1.2 * bottom.max())
     return figure

@@ -17,6 +17,7 @@ from llmtrain_course.activations.pictures import (
     parts_at_peak,
     places_of_trace,
 )
+from llmtrain_course.activations.products import three_products
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.cards import capacity_of, memory_of
 from llmtrain_course.kit.formulas import published_model
@@ -247,6 +248,35 @@ def step_memory(moment: int = 2, micro_batch: int = 1) -> Shown:
         elif moment == len(_MARKS) * 2:
             full.append(f"The {name} card goes on.")
     return picture, f"{caption} <b>{' '.join(full)}</b>" if full else caption
+
+
+# --- why x has to stay
+
+_STEPS = (
+    "Two tokens come to a layer, with three numbers each.",
+    "Forward makes y, which goes on to the next layer.",
+    "The layers above have sent back the gradient of y.",
+)
+
+
+@handle(
+    "Why x has to stay",
+    step=slider("Step", "Forward, then what backward computes.", (0, 1, 2, 3, 4), play=True),
+    x=controls.choice("x after forward", "Whether x stays in memory.", ("kept", "dropped")),
+    book=({"step": 3}, {"step": 3, "x": "dropped"}),
+)
+def kept_input(step: int = 0, x: str = "kept") -> Shown:
+    """The three products of a matrix, with digits: what each of them needs."""
+    kept, caption = x == "kept", (_STEPS[step] if step < len(_STEPS) else "")
+    if step == 1:
+        caption += " <b>x stays.</b>" if kept else " <b>x is dropped.</b>"
+    elif step == 3:
+        caption = "The gradient of W is xᵀ times the gradient of y. "
+        caption += "<b>That's why x stays.</b>" if kept else "<b>Without x there is none.</b>"
+    elif step == 4:
+        caption = "The gradient of x goes to the layer below. It only needs W. "
+        caption += "<b>Now x can go.</b>" if kept else "<b>But this layer hasn't learned.</b>"
+    return three_products(step, kept), caption
 
 
 # --- what a layer keeps

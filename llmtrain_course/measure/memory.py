@@ -219,13 +219,10 @@ def peaks(shape: Transformer, micro_batch_size: int, recipe: RecipeName) -> list
 
 def rows() -> Iterator[dict[str, Any]]:
     """The rows of `data/memory_trace.csv`: steps of one, two and three sequences."""
-    model, length, source = (
-        "Llama-3.2-1B",
-        8192,
-        (
-            "measured: every storage of notebook 12's model on PyTorch's meta device, whose tensors "
-            f"have sizes and no values, PyTorch {torch.__version__.partition('+')[0]}"
-        ),
+    model, length = "Llama-3.2-1B", 8192
+    source = (
+        "measured: every storage of notebook 12's model on PyTorch's meta device, whose "
+        f"tensors have sizes and no values, PyTorch {torch.__version__.partition('+')[0]}"
     )
     for micro_batch_size in (1, 2, 3):
         for peak in peaks(published.architecture(model, length), micro_batch_size, "bf16"):

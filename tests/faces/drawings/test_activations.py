@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from llmtrain_course.activations.figures import timeline
+from llmtrain_course.activations.figures import memory_bars
 from llmtrain_course.activations.formulas import SAVED_TENSORS, resident_layers
 from llmtrain_course.activations.pictures import (
     MOMENTS,
@@ -17,6 +17,7 @@ from llmtrain_course.activations.pictures import (
     places_of_trace,
     segments,
 )
+from llmtrain_course.activations.products import GRADIENT, W, X, three_products
 from llmtrain_course.kit.chart import Area, Dot, Path, Rule
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.kit.lanes import Span
@@ -46,6 +47,27 @@ def test_recomputation_leaves_inputs_and_brings_back_one_layer(layers: int) -> N
         for way, kind in ((kept, "kept"), (left, "again")):
             there_now = sum(kinds.count(kind) for kinds in way[:now])
             assert len(picture.titled(kind)) == there_now + 1  # and one in the key
+
+
+@pytest.mark.parametrize("step", range(5))
+@pytest.mark.parametrize("kept", [True, False])
+def test_only_the_gradient_of_w_needs_what_forward_kept(step: int, kept: bool) -> None:
+    picture = three_products(step, kept)
+    x, w, gradient = (np.array(matrix) for matrix in (X, W, GRADIENT))
+    whole = [x, w, x @ w, x.T, gradient, x.T @ gradient, gradient, w.T, gradient @ w.T]
+    brought = [0, 0, 1, 3, 2, 3, 2, 4, 4]
+    needs_x = (0, 3, 5)
+    there = [
+        matrix
+        for i, matrix in enumerate(whole)
+        if step >= brought[i] and (kept or not step or i not in needs_x)
+    ]
+    digits = [text for text in drawn(picture).texts if text.lstrip("−").isdigit()]
+    assert [int(x.replace("−", "-")) for x in digits] == [
+        int(number) for matrix in there for number in matrix.ravel()
+    ]
+    assert ("can't be computed" in picture.words) == (step >= 3 and not kept)
+    assert bool(drawn(picture).dashed) == (step > 0 and not kept)
 
 
 @pytest.mark.parametrize("step", [1, 2])
@@ -149,8 +171,7 @@ def test_every_chips_name_has_room_next_to_its_line(chip: str) -> None:
 
 
 def test_figures_and_drawings_have_one_colour_for_each_part() -> None:
-    model = Transformer.gpt(12, 768, 12, 50257, 1024)
-    figure = timeline(step_timeline(model, 8, "bf16", "none"))
+    figure = memory_bars({"1B": {"8192 none": {"weights": 7.4e9, "activations": 16e9}}})
     for bars in figure.axes[0].containers:
         assert to_hex(bars.patches[0].get_facecolor()).upper() == COLORS[bars.get_label()].upper()
 

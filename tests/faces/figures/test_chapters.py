@@ -5,7 +5,7 @@ import re
 import pytest
 
 from llmtrain_course import measure
-from llmtrain_course.activations.figures import memory_bars, timeline
+from llmtrain_course.activations.figures import memory_bars
 from llmtrain_course.batch.figures import published_batches
 from llmtrain_course.duration.figures import days_by_gpus
 from llmtrain_course.flops.figures import flops_per_parameter
@@ -15,7 +15,7 @@ from llmtrain_course.measure.figures import operators, prediction, throughputs
 from llmtrain_course.parallelism.figures import by_tensor, layouts
 from llmtrain_course.parameters.figures import formula_errors, shares_by_size
 from llmtrain_course.precision.figures import bit_layouts, losses, ranges, spacings
-from llmtrain_helpers import Transformer, count_parameters, published, step_timeline
+from llmtrain_helpers import Transformer, count_parameters, published
 from research.splits import measured_splits
 
 GPT2 = Transformer.gpt(12, 768, 12, 50257, 1024)
@@ -24,8 +24,6 @@ GPT2 = Transformer.gpt(12, 768, 12, 50257, 1024)
 def test_the_figures_tell_what_is_kept() -> None:
     bars = {"8B": {"2048 none": {"weights": 16e9, "activations": 4e9}}}
     assert "activations: 2048 none 4" in describe(memory_bars(bars))
-    line = step_timeline(GPT2, 8, "bf16", "none")
-    assert f"2 loss {line.peak.logits / 1e9:.2f}" in describe(timeline(line))
 
 
 def test_the_figures_show_the_data() -> None:

@@ -28,7 +28,7 @@ from llmtrain_course.measure.clock import times
 from llmtrain_course.parallelism import figures as parallelism
 from llmtrain_course.parameters import figures as parameters
 from llmtrain_course.precision import figures as precision
-from llmtrain_helpers import published, step_timeline
+from llmtrain_helpers import published
 
 # --- seen under any backend
 
@@ -127,7 +127,6 @@ def test_bars_and_dots_are_told() -> None:
 
 # --- all figures
 
-SMALL = published.architecture("Llama-3.2-1B", sequence_length=8192)
 PARTS = {"weights": 5e9, "gradients": 1e9, "optimizer": 9e9, "activations": 7e9}
 RUN = {
     "name": "mine",
@@ -161,9 +160,6 @@ FIGURES: dict[str, Any] = {
     "spacings": precision.spacings,
     "losses": lambda: precision.losses([2, 1], {"bf16": {"alone": [2, 1.5]}}),
     "memory": lambda: activations.memory_bars({"1B": {"a": PARTS, "b": PARTS}}),
-    "timeline": lambda: activations.timeline(
-        step_timeline(SMALL, 1, "bf16_fp32_grads", "none", 2, 2)
-    ),
     "operators": lambda: measured.operators(measure.StepProfile(tuple(OPERATORS))),
     "times": lambda: measured.throughputs([1, 2], {"a": [1, 2], "b": [2, 3]}),
     "prediction": lambda: measured.prediction(0.7, times([1.0, 1.1] * 3)),
