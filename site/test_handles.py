@@ -353,6 +353,17 @@ def test_a_mark_on_a_plane_is_dragged_in_two_directions_at_once(page: Page, addr
     assert not [url for url in asked if "pyodide" in url]
 
 
+def test_a_bit_is_flipped_by_a_click_and_by_enter(page: Page, address: str) -> None:
+    [live] = with_handles(page, address, "eight_bits").all()
+    field = live.get_by_label("Number", exact=True)
+    live.locator("[data-sets]").last.click()
+    expect(field).to_have_value("6.5")
+    live.locator("[data-sets]").first.focus()
+    page.keyboard.press("Enter")
+    expect(field).to_have_value("-6.5")
+    expect(live.locator("[data-sets]").first).to_be_focused()
+
+
 def test_a_finger_drags_a_mark_and_the_page_stays(browser: Browser, address: str) -> None:
     context = browser.new_context(viewport=TELEPHONE, has_touch=True, is_mobile=True)
     page = context.new_page()

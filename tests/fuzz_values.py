@@ -370,7 +370,7 @@ takes them."""
 
 SPECIAL = {"NumberFormat.round", "precision.neighbours", "precision.shifted"}
 SPECIAL |= {"precision.scale_and_store", "precision.update_weight", "precision.sum_of_ones"}
-SPECIAL |= {"precision.update_by_update", "precision.fit_line"}
+SPECIAL |= {"precision.update_by_update", "precision.fit_line", "precision.number_at"}
 SPECIAL |= {"precision.between", "budget.fitted_sizes"}
 SPECIAL |= {"precision.train_small_network", "units.read", "units.read_as"}
 SPECIAL |= {"checks.finite", "checks.one"}
@@ -544,7 +544,7 @@ NAMES: dict[str, str] = {
         number amount value weight units.seconds.time units.share.part units.duration.seconds
         units.percent.share units.size.parameters precision.shifted.steps
         precision.between.low precision.between.high precision.update_weight.update
-        precision.update_by_update.update
+        precision.update_by_update.update precision.number_at.place
         """,
     "number": "precision.split.value",
     "free": "units.read.text units.read_as.text model.names.read_config.sequence_length",

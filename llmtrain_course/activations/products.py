@@ -84,8 +84,8 @@ def _in_words(step: int, gone: bool, fate: str, y: _Part, of_w: _Part, of_x: _Pa
     words += [f"Forward makes y: {_listed(y.numbers)}; x {fate}."] if step >= 1 else []
     words += ["The gradient of y has arrived."] if step >= 2 else []
     if step >= of_w.brought:
-        found = "can't be computed without x" if gone else f"is {_listed(of_w.numbers)}"
-        words.append(f"The gradient of W {found}.")
+        result = "can't be computed without x" if gone else f"is {_listed(of_w.numbers)}"
+        words.append(f"The gradient of W {result}.")
     words += [f"The gradient of x is {_listed(of_x.numbers)}."] if step >= of_x.brought else []
     return " ".join(words)
 

@@ -174,8 +174,9 @@ class Drawing:
         per cent of its width, where words of 14 px would fall under 11.5.
         """
         wide = f"width:100%;min-width:{0.82 * self.width:.0f}px"
+        role = "group" if "data-sets=" in self.body else "img"  # what can be clicked is found
         return self._svg(
-            f'class="wt" role="img" aria-label="{escape(self.words)}" '
+            f'class="wt" role="{role}" aria-label="{escape(self.words)}" '
             f'style="{wide};max-width:{self._grown(480)}px;height:auto;{FONT}"',
             _night_rules(self.body) + self.body,
         )
@@ -278,6 +279,12 @@ def rect(
     words = f"<title>{escape(title)}</title>" if title else ""
     place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
     return f'<rect {place} fill="{fill}"{_style(style)}>{words}</rect>'
+
+
+def switch(shapes: str, control: str, value: object, label: str) -> str:
+    """Shapes that set a control of their handle when they're clicked, or by Enter."""
+    about = f'tabindex="0" role="button" aria-label="{escape(label)}"'
+    return f'<g data-sets="{escape(f"{control}={value}")}" {about}>{shapes}</g>'
 
 
 def text(

@@ -272,26 +272,7 @@ def shifted(number_format: NumberFormat, value: float, steps: int) -> float:
     # Counted from 0, down as well as up, the numbers of a format have whole places.
     last = _place(number_format, number_format.max)
     place = _signed_place(number_format, x) + single("steps", steps, least=-int(LARGEST))
-    return _number_at(number_format, min(max(place, -last), last))
-
-
-@checked
-def normal(number_format: NumberFormat, exponent: Count[int], mantissa: Whole[int]) -> float:
-    """The number that these stored bits mean: 2^(exponent − bias) × (1 + mantissa/2^m).
-
-    ValueError for bits that the format does not have, or that mean no normal number.
-
-    >>> normal(FORMATS["fp8_e4m3"], 10, 4), normal(FORMATS["bf16"], 127, 0)
-    (12.0, 1.0)
-    """
-    E, F = exponent, mantissa
-    e, m = number_format.exponent_bits, number_format.mantissa_bits
-    at_most("exponent", E, f"what {e} bits hold", 2**e - 1)
-    at_most("mantissa", F, f"what {m} bits hold", 2**m - 1)
-    value = (1 + F * number_format.eps) * 2.0 ** (E - number_format.bias)
-    if value > number_format.max:
-        refuse("exponent", E, f"with mantissa {F} stands for no number in {number_format.name}")
-    return value
+    return number_at(number_format, min(max(place, -last), last))
 
 
 @checked
@@ -306,11 +287,11 @@ def between(number_format: NumberFormat, low: Finite[float], high: Finite[float]
     if max(abs(low), abs(high)) > number_format.max:
         refuse("high", high, f"is more than {number_format.name} holds: {number_format.max:g}")
     first, last = (_signed_place(number_format, x) for x in (low, high))
-    first += _number_at(number_format, first) < low
-    last -= _number_at(number_format, last) > high
+    first += number_at(number_format, first) < low
+    last -= number_at(number_format, last) > high
     if last - first > 10_000:
         refuse("high", high, f"lies {last - first} numbers of {number_format.name} away")
-    return [_number_at(number_format, place) for place in range(first, last + 1)]
+    return [number_at(number_format, place) for place in range(first, last + 1)]
 
 
 def _signed_place(number_format: NumberFormat, x: float) -> int:
@@ -319,9 +300,20 @@ def _signed_place(number_format: NumberFormat, x: float) -> int:
     return int(copysign(_place(number_format, abs(rounded)), rounded))
 
 
-def _number_at(number_format: NumberFormat, place: int) -> float:
-    """The number so many places above 0, or below it."""
-    return copysign(_number(number_format, abs(place)), place)
+@checked
+def number_at(number_format: NumberFormat, place: Finite[int]) -> float:
+    """The number so many places above 0, or below it: what the bits after the sign make as one.
+
+    ValueError for a place that those bits don't have. The last ones may hold no number of
+    the format's own: infinity or NaN stands there, and this goes on past the largest one.
+
+    >>> number_at(FORMATS["fp8_e4m3"], 126), number_at(FORMATS["fp8_e4m3"], -1)
+    (448.0, -0.001953125)
+    """
+    last = 2 ** (number_format.exponent_bits + number_format.mantissa_bits) - 1
+    if place % 1 or abs(place) > last:
+        refuse("place", place, f"is no whole number from {-last} to {last}")
+    return copysign(_number(number_format, int(abs(place))), place)
 
 
 def _place(number_format: NumberFormat, x: float) -> int:

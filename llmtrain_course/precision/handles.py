@@ -12,9 +12,9 @@ from llmtrain_course.kit.formulas import published_model
 from llmtrain_course.kit.handle import Shown, handle, slider
 from llmtrain_course.kit.layout import PAGE
 from llmtrain_course.precision.formulas import (
+    between,
     fate_shares,
     fit_line,
-    normal,
     shifted,
     sum_of_ones,
     update_by_update,
@@ -163,26 +163,28 @@ PANEL = common.Panel(
 
 # --- eight bits
 
+_E4M3 = FORMATS["fp8_e4m3"]
+
 
 @handle(
     "A number in eight bits",
-    exponent=slider(
-        "Exponent E", "The exponent bits, read as a whole number: 1001 is 9.", tuple(range(4, 11))
+    value=slider(
+        "Number",
+        "Any number: it becomes the nearest that eight bits can make.",
+        tuple(between(_E4M3, -_E4M3.max, _E4M3.max)),
     ),
-    fraction=slider(
-        "Fraction F", "The fraction bits, read as a whole number: 100 is 4.", tuple(range(8))
-    ),
-    book=({}, {"exponent": 5}),
+    book=({}, {"value": 0.375}),
 )
-def eight_bits(exponent: int = 9, fraction: int = 4, previous: Any = None) -> Shown:
-    """What the exponent and the fraction of a number in fp8 E4M3 stand for."""
-    e4m3 = FORMATS["fp8_e4m3"]
-    value = normal(e4m3, exponent, fraction)
-    before = normal(e4m3, previous.exponent, previous.fraction) if previous else None
-    return number_of_bits(e4m3, value, before), (
-        f"<b>{number(value)}.</b> The next number up is {number(shifted(e4m3, value, 1))}. "
-        "There is none in between."
-    )
+def eight_bits(value: float = 6.0, previous: Any = None) -> Shown:
+    """What the bits of a number in fp8 E4M3 stand for, and where its fellows are."""
+    stored = float(_E4M3.round(value))
+    before = float(_E4M3.round(previous.value)) if previous else None
+    above = shifted(_E4M3, stored, 1)
+    caption = f"<b>{number(stored)}.</b> The next number up is {number(above)}. "
+    caption += "There is none in between." if above > stored else ""
+    if above == stored:
+        caption = f"<b>{number(stored)}.</b> It's the largest number of eight bits."
+    return number_of_bits(_E4M3, stored, before), caption
 
 
 # --- a thousand updates

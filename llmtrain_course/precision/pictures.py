@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from math import isfinite, log2, log10
+from dataclasses import dataclass, replace
+from functools import cache
+from math import ceil, copysign, isfinite, log2, log10
 
 from llmtrain_course.kit.chart import Chart, Column, Dot, Mark, Note, Path, Rule
-from llmtrain_course.kit.drawing import COLORS, Style, ghost, line, rect, text
+from llmtrain_course.kit.drawing import COLORS, Style, ghost, line, rect, switch, text
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, NumberLine, Point, Span
 from llmtrain_course.kit.layout import BESIDE, SMALL, USUAL, Below, NextTo, Picture
 from llmtrain_course.kit.scale import Scale
@@ -19,6 +20,8 @@ from llmtrain_course.precision.formulas import (
     gradient_fates,
     gradient_window,
     neighbours,
+    number_at,
+    shifted,
     split,
 )
 from llmtrain_helpers import units
@@ -59,36 +62,58 @@ def number(x: float, digits: int = 8) -> str:
 # --- eight bits, and the numbers that they can make
 
 _GROUPS = ("sign", "exponent", "fraction")
-_LONGEST = 16
+_CLOSE_UP = 16
+"""The end of the number line that's seen close up, if the number isn't beyond it."""
 
 
 def number_of_bits(
     number_format: NumberFormat, value: float, before: float | None = None
 ) -> Picture:
-    """The bits of a number of 8 bits, what each group means, and all its fellows up to 16.
+    """The bits of a number of 8 bits, what each group means, and all its fellows.
 
+    A click on a bit flips it, and the dot on the line of all numbers is dragged: both set the
+    control `value`. The numbers up to 16, or to the next power of two, stand close up below.
     `before` is the number of the last picture: bits that differ are outlined, and a ring
     stands where it stood.
     """
     bits = _Bits(number_format, value, value if before is None else before)
-    step, ink = number_format.spacing(value), COLORS["fraction"]
+    above, ink, last = shifted(number_format, value, 1), COLORS["fraction"], number_format.max
+    next_one = f"to the next number: {number(above - value)}" if value < last else "the largest"
+    ring = Point(bits.before, shape="ring", size=9, title="before", hidden=bits.before == value)
+    everything = NumberLine(
+        Scale(-last, last, write=number, ticks=(-last, -256, -128, 0, 128, 256, last)),
+        [ring, Point(value, ink, title=f"among all: {number(value)}", size=8, moves="value")],
+        spans=[Span(-_CLOSE_UP, _CLOSE_UP, title="closer than can be drawn", opacity=0.5)],
+        minor=[x for x in _all_numbers(number_format) if abs(x) >= _CLOSE_UP],
+        heading="all numbers of these bits",
+    )
+    end = min(last, max(_CLOSE_UP, 2 ** ceil(log2(abs(value) or 1))))
+    low, high = (-end, 0.0) if value < 0 else (0.0, end)
+    ticks = sorted(copysign(end * part, value) for part in (0, 0.25, 0.5, 1))
     fellows = NumberLine(
-        Scale(0, _LONGEST, ticks=(0, 1, 2, 4, 8, _LONGEST)),
+        Scale(low, high, write=number, ticks=ticks),
         [
-            Point(bits.before, shape="ring", size=9, title="before", hidden=bits.before == value),
-            Point(value, ink, f"to the next number: {number(step)}", number(value), size=8),
+            replace(ring, hidden=ring.hidden or not low <= bits.before <= high),
+            Point(value, ink, next_one, number(value), size=8),
         ],
-        spans=[Span(value, value + step, ink, opacity=0.5)],
-        minor=between(number_format, 0, _LONGEST),
+        spans=[Span(value, above, ink, opacity=0.5)],
+        minor=[x for x in _all_numbers(number_format) if low <= x <= high],
+        heading="close up",
     )
     groups = zip(_GROUPS, _digits(number_format, value), strict=True)
     listed = ", ".join(f"{name} {digits}" for name, digits in groups)
     sign, exponent, fraction = bits.means
     words = (
         f"A number of 8 bits: {listed}. It is {sign}{exponent} × {fraction} = {number(value)}, "
-        f"and the next one is {number(step)} away."
+        f"and the next one is {number(above - value)} away."
     )
-    return Below([bits, fellows], words)
+    return Below([bits, everything, fellows], words)
+
+
+@cache
+def _all_numbers(number_format: NumberFormat) -> list[float]:
+    """The numbers of a format, so that each stop of a drag needn't list them again."""
+    return between(number_format, -number_format.max, number_format.max)
 
 
 @dataclass(frozen=True)
@@ -104,8 +129,8 @@ class _Bits(Picture):
     def means(self) -> tuple[str, str, str]:
         """What each group stands for."""
         sign, exponent, fraction = split(self.number_format, self.value)
-        power_of_two = power(exponent - self.number_format.bias)
-        factor = 1 + fraction / 2**self.number_format.mantissa_bits
+        power_of_two = power(max(exponent, 1) - self.number_format.bias)
+        factor = (exponent > 0) + fraction / 2**self.number_format.mantissa_bits
         return "−" if sign else "+", power_of_two, number(factor)
 
     @property
@@ -113,8 +138,18 @@ class _Bits(Picture):
         """How the bits make that."""
         _, exponent, fraction = split(self.number_format, self.value)
         bias, parts = self.number_format.bias, 2**self.number_format.mantissa_bits
-        power_of_two = f"{exponent} − {bias} = {exponent - bias}".replace("-", "−")
-        return "", power_of_two, f"1 + {fraction}/{parts}"
+        E = max(exponent, 1)
+        power_of_two = f"{E} − {bias} = {E - bias}".replace("-", "−")
+        return "", power_of_two, f"{int(exponent > 0)} + {fraction}/{parts}"
+
+    def _flipped(self, group: int, bit: int) -> float | None:
+        """The number that one other bit makes, if it makes one that's not there yet."""
+        fields = list(split(self.number_format, self.value))
+        fields[group] ^= 1 << bit
+        sign, exponent, fraction = fields
+        place = exponent * 2**self.number_format.mantissa_bits + fraction
+        value = number_at(self.number_format, -place if sign else place)
+        return value if abs(value) <= self.number_format.max and value != self.value else None
 
     def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
         """Draw the groups in a row, and the number after them, or below on a phone."""
@@ -127,8 +162,13 @@ class _Bits(Picture):
             svg += text(x, top + USUAL, name, USUAL, **_BOLD)
             for i, digit in enumerate(digits):
                 spot = x + bit * i
-                svg += rect(spot, top + 22, bit - 3, 46, COLORS[name], rx=4)
-                svg += text(spot + (bit - 3) / 2, top + 52, digit, 20, "middle", _WHITE)
+                drawn = rect(spot, top + 22, bit - 3, 46, COLORS[name], rx=4)
+                drawn += text(spot + (bit - 3) / 2, top + 52, digit, 20, "middle", _WHITE)
+                flipped = self._flipped(_GROUPS.index(name), len(digits) - 1 - i)
+                label = f"{name} bit {i + 1}, now {digit}: flip it"
+                svg += (
+                    drawn if flipped is None else switch(drawn, "value", f"{flipped:.10g}", label)
+                )
                 if digit != were[i]:
                     svg += ghost(spot - 3, top + 19, bit + 3, 52, "flipped")
             middle = x + (bit * len(digits) - 3) / 2

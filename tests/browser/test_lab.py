@@ -317,6 +317,21 @@ def test_a_mark_is_dragged_and_a_second_view_follows(tmp_path: Path) -> None:
         expect(again).not_to_have_value(dragged, timeout=20_000)
 
 
+def test_a_bit_is_flipped_by_a_click_and_by_enter(tmp_path: Path) -> None:
+    with notebook_of(tmp_path, 'from llmtrain_course import handle\nhandle("eight_bits")') as page:
+        live = page.locator(".live-handle.live-on")
+        field = live.get_by_label("Number", exact=True)
+        expect(field).to_have_value("6")
+        live.locator("[data-sets]").last.click()
+        expect(field).to_have_value("6.5", timeout=20_000)
+        live.locator("[data-sets]").first.focus()
+        page.keyboard.press("Enter")
+        expect(field).to_have_value("-6.5", timeout=20_000)
+        expect(live.locator("[data-sets]").first).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(field).to_have_value("6.5", timeout=20_000)
+
+
 def test_a_finger_drags_a_mark_and_scrolls_the_page_elsewhere(tmp_path: Path) -> None:
     """Upwards too; below the mark is the page's. A tap plays."""
     with notebook_of(tmp_path, PRICE, RING, touch=True) as page:

@@ -17,7 +17,7 @@ from llmtrain_course.precision.formulas import (
     gradient_window,
     half_spacing,
     neighbours,
-    normal,
+    number_at,
     scale_and_store,
     shifted,
     split,
@@ -525,11 +525,11 @@ def test_bits_make_the_number_that_splits_into_them(name: str) -> None:
     number_format = FORMATS[name]
     for x in (1, 1.5, number_format.max, number_format.min_normal):
         _, exponent, mantissa = split(number_format, x)
-        assert normal(number_format, exponent, mantissa) == number_format.round(x)
-    with pytest.raises(ValueError, match="exponent"):
-        normal(
-            number_format, 2**number_format.exponent_bits - 1, 2**number_format.mantissa_bits - 1
-        )
+        place = exponent * 2**number_format.mantissa_bits + mantissa
+        assert number_at(number_format, place) == number_format.round(x)
+        assert number_at(number_format, -place) == -number_format.round(x)
+    with pytest.raises(ValueError, match="place"):
+        number_at(number_format, 2 ** (number_format.bits - 1))
 
 
 def test_between_two_numbers_stand_all_that_the_format_has() -> None:

@@ -1,4 +1,5 @@
-/* What one drags in a handle's picture: a mark that names the control which moves it. It goes to
+/* What one clicks in a handle's picture: a shape that names a control and the value it sets.
+   What one drags: a mark that names the control which moves it. It goes to
    that stop at which it lies nearest to the pointer, above all to the side: marks lie on curves.
    A mark that names two controls goes to the side with the first, and up and down with the second. */
 const REACH = 24; // px about a mark
@@ -19,6 +20,19 @@ function nearest(spots, to, [side, upright]) {
   const away = spots.map((spot) => (spot ? Math.hypot(side * (spot[0] - to.x), upright * (spot[1] - to.y)) : Infinity));
   const least = Math.min(...away);
   return least === Infinity ? -1 : away.indexOf(least);
+}
+
+/** A click on a shape sets its control, and so do Enter and Space on one that has the focus. */
+export function makeClickable(handle) {
+  const set = (event) => {
+    const shape = event.target.closest("[data-sets]");
+    if (!shape || (event.type === "keydown" && event.key !== "Enter" && event.key !== " ")) return;
+    event.preventDefault();
+    const [name, value] = shape.dataset.sets.split("=");
+    handle.act("write", name, value);
+  };
+  handle.answer.addEventListener("click", set);
+  handle.answer.addEventListener("keydown", set);
 }
 
 export function makeDraggable(handle) {

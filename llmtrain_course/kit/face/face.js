@@ -4,7 +4,7 @@
    `marks(control)` where the marks that move with a control are at each of its stops. In a
    page the source is pictures that were drawn before, and Python in a worker; in a notebook
    it's the kernel. */
-import { makeDraggable } from "./drag.js";
+import { makeClickable, makeDraggable } from "./drag.js";
 import { button, create, show } from "./elements.js";
 
 class Field {
@@ -179,7 +179,10 @@ class Face {
   #picture(html) {
     const parts = () => [...this.answer.querySelectorAll("details")];
     const open = parts().map((one) => one.open);
+    const clicked = () => [...this.answer.querySelectorAll("[data-sets]")];
+    const focused = clicked().indexOf(document.activeElement);
     this.answer.innerHTML = html;
+    clicked()[focused]?.focus({ preventScroll: true });
     parts().forEach((one, at) => (one.open = open[at] ?? false));
     this.keepRoom(this.answer.querySelector(":scope > p")?.textContent);
     const { scrollWidth, clientWidth } = this.answer;
@@ -203,6 +206,7 @@ export class HandleFace extends Face {
   build(layout) {
     super.build(layout);
     makeDraggable(this);
+    makeClickable(this);
   }
 
   /** Its few controls, side by side. */

@@ -1,7 +1,10 @@
 """Chapter 05's pictures: bits, marks and bytes are those of the formats and recipes."""
 
 import math
+import re
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 from llmtrain_course.kit.chart import Column, Dot, Path
@@ -14,7 +17,7 @@ from llmtrain_course.precision.formulas import (
     fit_line,
     gradient_fates,
     gradient_window,
-    normal,
+    number_at,
     shifted,
     sum_of_ones,
     update_by_update,
@@ -41,30 +44,47 @@ bf16, fp16, e4m3 = FORMATS["bf16"], FORMATS["fp16"], FORMATS["fp8_e4m3"]
 # --- eight bits
 
 
-@pytest.mark.parametrize(("exponent", "fraction"), [(4, 0), (7, 3), (9, 4), (10, 7)])
-def test_the_bits_and_their_factors_are_those_of_the_number(exponent: int, fraction: int) -> None:
-    value = normal(e4m3, exponent, fraction)
+@pytest.mark.parametrize("sign", [0, 1])
+@pytest.mark.parametrize(("exponent", "fraction"), [(0, 3), (1, 0), (7, 3), (10, 7), (15, 5)])
+def test_the_bits_and_their_factors_are_those_of_the_number(
+    sign: int, exponent: int, fraction: int
+) -> None:
+    place = 8 * exponent + fraction
+    value = number_at(e4m3, -place if sign else place)
     texts = drawn(number_of_bits(e4m3, value)).texts
-    assert "".join(x for x in texts if x in "01").startswith(f"0{exponent:04b}{fraction:03b}")
-    assert {power(exponent - 7), f"1 + {fraction}/8", f"= {number(value)}"} < {*texts}
+    bits = f"{sign}{exponent:04b}{fraction:03b}"
+    assert "".join(x for x in texts if x in "01").startswith(bits)
+    first = int(exponent > 0)  # a subnormal number has no 1 before its fraction
+    scale = power(max(exponent, 1) - 7)
+    assert {scale, f"{first} + {fraction}/8", f"= {number(value)}"} < {*texts}
     assert f"to the next number: {number(shifted(e4m3, value, 1) - value)}" in texts
 
 
 def test_every_number_up_to_16_has_its_mark_and_spacing_doubles() -> None:
     picture = drawn(number_of_bits(e4m3, 6))
     unit, zero = picture.unit("8", "16", "across"), picture.text("8").across
-    [axis] = [x for x in picture.of_kind("line") if x.width > 300]
+    [_, axis] = [x for x in picture.of_kind("line") if x.width > 300]
     marks = [x for x in picture.of_kind("line") if not x.width and x.down == axis.top]
     places = sorted(8 + (x.left - zero) / unit for x in marks)
     assert places == pytest.approx(between(e4m3, 0, 16), abs=0.01)
+
+
+@pytest.mark.parametrize("value", [6.0, -0.375, 0.0, 448.0, -448.0, 2.0**-9])
+def test_a_click_on_a_bit_makes_the_number_with_that_bit_flipped(value: float) -> None:
+    body = number_of_bits(e4m3, value).drawing().body
+    made = [float(x) for x in re.findall(r'data-sets="value=([\d.e-]+)"', body)]
+    own = int(np.float32(value).astype(ml_dtypes.float8_e4m3fn).view(np.uint8))
+    bits = np.array([own ^ 1 << bit for bit in range(7, -1, -1)], np.uint8)
+    flipped = bits.view(ml_dtypes.float8_e4m3fn).astype(float)
+    assert made == [x for x in flipped if math.isfinite(x) and x != value]
 
 
 def test_bits_that_flip_are_outlined() -> None:
     assert not drawn(number_of_bits(e4m3, 6)).dashed
     picture = drawn(number_of_bits(e4m3, 8, before=7.5))  # 1001 111 and 1010 000
     assert len(picture.titled("flipped")) == bin(0b1001111 ^ 0b1010000).count("1")
-    [before] = marks(number_of_bits(e4m3, 8, before=7.5), Point, "before")
-    assert before.at == 7.5
+    before = marks(number_of_bits(e4m3, 8, before=7.5), Point, "before")
+    assert [x.at for x in before] == [7.5, 7.5]  # among all numbers, and close up
 
 
 # --- updates

@@ -61,7 +61,9 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
 @pytest.mark.parametrize(
     ("name", "values", "sentence"),
     [
-        ("eight_bits", {"exponent": 10, "fraction": 1}, "9. The next number up is 10."),
+        ("eight_bits", {"value": 9}, "9. The next number up is 10."),
+        ("eight_bits", {"value": 9.4}, "9. The next number up is 10."),
+        ("eight_bits", {"value": 448}, "448. It's the largest number of eight bits."),
         (
             "lost_update",
             {"updates": 4},

@@ -110,6 +110,17 @@ def test_readers_drag_a_dozen_handles_and_each_mark_names_a_control_of_its_own()
             assert {*moves.split()} <= {*it.controls}, name
 
 
+def test_what_a_click_sets_is_a_value_of_a_control_of_its_own() -> None:
+    clicked = dict[str, int]()
+    for name, it in HANDLES.items():
+        for control, value in re.findall(r'data-sets="(\w+)=([^"]+)"', it.render()):
+            clicked[name] = clicked.get(name, 0) + 1
+            stops = {it.controls[control].write(stop) for stop in it.controls[control].stops}
+            assert value in stops  # as it's written there, a page has its picture
+        assert ('role="group"' in it.render()) == (name in clicked)  # an image has no parts
+    assert clicked == {"eight_bits": 8}
+
+
 @pytest.mark.parametrize(
     ("name", "control"), [(name, each) for name, moves in DRAGGED.items() for each in moves.split()]
 )
