@@ -49,9 +49,11 @@ SET: dict[str, Value | None] = {}
 class OwnRun:
     """A run's GPUs, days and model, and what the chapters add; `dict(run)` has them by name.
 
-    `tokens` are, where none are set, what its plan promises for the days; `price`,
-    in dollars a GPU-hour, is what the course assumes of the chip.
-    `problems` are sentences about what was set and could not be understood.
+    What isn't set, 0 here, follows from the rest once `own_run()` has read it: `tokens` are
+    what its plan promises for the days, `batch` makes steps of about four million tokens,
+    `tensor` and `pipeline` are the fastest split's, and `price`, in dollars per GPU-hour,
+    is what the course assumes for the chip. `problems` are sentences about what was set
+    and can't be understood.
     """
 
     model: str = "Llama-3.1-8B"
@@ -60,9 +62,9 @@ class OwnRun:
     days: float = 30
     tokens: int = 0
     sequence: int = 8192
-    batch: int = 512
-    tensor: int = 1
-    pipeline: int = 1
+    batch: int = 0
+    tensor: int = 0
+    pipeline: int = 0
     price: float = 1.5
     problems: tuple[str, ...] = field(default=(), compare=False)
     example: bool = field(default=True, compare=False)
@@ -74,9 +76,11 @@ class OwnRun:
 
     @property
     def plan(self) -> Plan:
-        """The fastest split of its GPUs that fits, for its tokens; steps of four million."""
-        batch = usual_batch(self.shape, self.gpus)
-        return best_split(self.shape, self.chip, self.gpus, batch, self.tokens)
+        """The fastest way to run it that fits, for its tokens, batch and split."""
+        batch = self.batch or usual_batch(self.shape, self.gpus)
+        ways = {"tensor_parallel": self.tensor, "pipeline_parallel": self.pipeline}
+        split: Any = {name: number for name, number in ways.items() if number}
+        return best_split(self.shape, self.chip, self.gpus, batch, self.tokens, **split)
 
     def keys(self) -> list[str]:
         """The names of what a run has."""
@@ -161,8 +165,8 @@ def own_run(**changes: Value | None) -> OwnRun:
     gpus, days  how many, and for how long
     tokens      what the run trains on; without it what its plan promises for these days
     sequence    tokens in a sequence; without it 8,192, or the model's longest
-    batch       sequences in a step
-    tensor      GPUs that share each matrix; pipeline: stages
+    batch       sequences in a step; without it as many as make four million tokens
+    tensor      GPUs that share each matrix; pipeline: stages; without them the fastest split's
     price       dollars for a GPU-hour; without it 1.50 for an A100 and 2.50 for any other
 
     A change is written to `my_run.toml` in the first `notebooks/` at or above the working
@@ -213,26 +217,35 @@ def _computed(kept: Mapping[str, Value]) -> OwnRun:
     sequence = kept.get("sequence") or known_model(run.model).sequence_length
     run = replace(run, sequence=int(sequence))
     price = kept.get("price") or PRICES.get(run.chip.split()[0], PRICE)
-    run = replace(run, tokens=run.tokens or _promised(run), price=float(price))
+    batch = run.batch or usual_batch(run.shape, run.gpus)
+    run = _planned(replace(run, batch=batch, price=float(price)))
     count("tokens", run.tokens)
     repr(run)  # what it shows has to be computable too
     return run
 
 
-def _promised(run: OwnRun) -> int:
-    """The tokens to promise: what the run's best split gets through at the slow end of its days.
+def _planned(run: OwnRun) -> OwnRun:
+    """The run with its best split, and the tokens to promise at the slow end of its days.
 
-    Where no split comes out even or fits, those of 6TP at the slow end of published runs.
+    Where no split comes out even or fits, the tokens are those of 6TP at the slow end of
+    published runs.
     """
+    plan = None
     try:
-        plan = replace(run, tokens=10**12).plan
-        if plan.fits:
-            return int(plan.first_run_tokens(run.days))
+        plan = replace(run, tokens=run.tokens or 10**12).plan
     except ValueError:  # no split comes out even
-        pass
+        run = replace(run, tensor=run.tensor or 1, pipeline=run.pipeline or 1)
+    else:
+        split = plan.split
+        run = replace(run, tensor=split.tensor_parallel, pipeline=split.pipeline_parallel)
+    if run.tokens:
+        return run
+    if plan and plan.fits:
+        return replace(run, tokens=int(plan.first_run_tokens(run.days)))
     chip, size = known_accelerator(run.chip), count_parameters(run.shape).active
     rate = rate_at(UTILIZATIONS[0], chip.peak(chip.training_format))
-    return int(trainable_tokens(run.days * units.DAY, size, run.gpus, rate, "none"))
+    tokens = trainable_tokens(run.days * units.DAY, size, run.gpus, rate, "none")
+    return replace(run, tokens=int(tokens))
 
 
 def _understood(text: str, entries: Mapping[str, Any]) -> tuple[dict[str, Value], list[str]]:
