@@ -252,13 +252,20 @@ def chapters(site: Path) -> list[Tag]:
         section.extend(answers_of(pages[notebooks / path.name]))
         answers.append(section)
     for path in first:
-        for words in pages[path].select(".sources"):
-            words.strong.string = name_of(pages[path])
-            sources.append(words.extract())
+        sources.append(sources_of(name_of(pages[path]), path, site, places))
     *chapter, glossary = pages.values()
     glossary["class"] = "glossary"
     glossary.select_one(".sources").decompose()
     return [*chapter, answers, sources, glossary]
+
+
+def sources_of(name: str, path: Path, site: Path, places: dict[str, str]) -> Tag:
+    """The sources of a chapter, which its evidence lists first of all, below its name."""
+    evidence = path.parent / "evidence" / path.name
+    page = _bound(evidence, site, places | {evidence.relative_to(site).as_posix(): "evidence"})
+    section = parse(f'<div class="sources"><p><strong>{name}</strong></p></div>').div.extract()
+    section.append(page.select_one("section[id$=sources] ul").extract())
+    return section
 
 
 def part(name: str, title: str) -> Tag:

@@ -36,8 +36,8 @@ CHAPTERS = {f"notebooks/{path.stem}": path for path in chapters()}
 SOLUTIONS = "notebooks/solutions/"
 
 HERE = (
-    '<p class="live-note">Everything on this page works here: pictures move, dots that glow can be '
-    "dragged, guesses and exercises are answered, and what you do stays in your browser. On paper: "
+    '<p class="live-note">Everything on this page works here: pictures move, {dots}'
+    "guesses and exercises are answered, and what you do stays in your browser. On paper: "
     '<a href="../sheet.pdf">the formulas</a>, <a href="../course.pdf">the course</a>. '
     'For a projector: <a href="?present">scene by scene</a>.</p>'
 )
@@ -278,7 +278,10 @@ def order(page: BeautifulSoup, imports: Tag) -> None:
     imports.insert_before(parse(AS_FILE), goals.extract())
     folded = parse(f"<details><summary>{IMPORTS}</summary></details>").details
     folded.append(imports.extract())
-    page.find("section").extend([parse(HERE), folded])
+    named = [str(tag["data-word"]).removeprefix("handle:") for tag in page.select(".live-handle")]
+    movable = any("data-moves" in HANDLES[name].render() for name in named)
+    here = HERE.format(dots="dots that glow can be dragged, " if movable else "")
+    page.find("section").extend([parse(here), folded])
 
 
 def mark_panel(cell: Tag, word: str) -> None:

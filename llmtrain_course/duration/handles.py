@@ -224,9 +224,15 @@ def _spread(run: str, num_gpus: int) -> RunDays:
     return RunDays(run, num_gpus, float(seconds) / units.DAY)
 
 
+_GPUS = tuple(sorted((*controls.doublings(32, 16384), 2400)))
+"""With 2,400 GPUs Llama 2 70B is done within a month, which is what the page asks."""
+
+
 @handle(
     "Days against GPUs",
-    num_gpus=replace(controls.GPUS, most=100_000, stops=controls.doublings(32, 16384)),
+    num_gpus=replace(
+        controls.GPUS, most=100_000, stops=tuple(sorted((*controls.doublings(32, 16384), 2400)))
+    ),
     run=controls.choice(
         "Run",
         "A run whose GPU-hours are published, but not on how many GPUs.",
@@ -310,7 +316,7 @@ def shares_of_runs() -> dict[str, float]:
     percent=slider(
         "You promise",
         "The share of its peak that you promise of each GPU, over the whole run.",
-        tuple(range(10, 56, 5)),
+        (10, 15, 20, 22, *range(25, 56, 5)),
         unit="%",
         least=5,
         most=60,

@@ -386,12 +386,13 @@ def step_work(
     old = gpt3_step(previous.sequence_length, previous.recompute) if previous else None
     picture = work_by_pass(work, 2 * gpt3_step(LONGEST, "none").model / 3, old)
     parameters = run("GPT-3 175B")["active_parameters"]
+    again = "" if recompute == "none" else ", what is computed again included"
     text = (
         f"{units.plural(STEP_TOKENS // sequence_length, 'sequence')} of "
         f"{units.exact(sequence_length)} tokens. The scores are "
         f"{units.percent(work.scores / work.model)} of the model's own work. "
         f"<b>{units.digits(work.total / (STEP_TOKENS * parameters))} FLOP for each parameter "
-        "and token.</b>"
+        f"and token{again}.</b>"
     )
     return picture, text
 

@@ -288,6 +288,6 @@ PREDICTIONS: dict[str, Prediction] = {
             "too few": "The third matrix of the MLP and the output head of its own "
             "outweigh what shared keys and values save.",
         },
-        why=_how_far_off() + " The next picture shows each matrix.",
+        why=_how_far_off() + " The text below names each matrix.",
     ),
 }

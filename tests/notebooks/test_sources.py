@@ -1,5 +1,7 @@
 """What the notebooks state has a source: named, of known form, the right one.
 
+It's a note next to its sentence, and a line in the list at the end of the evidence.
+
 README.md promises it. A number in prose that no test of its own holds is looked at
 here: link speeds and prices stand beside a source, guesses are called assumptions.
 """
@@ -70,7 +72,9 @@ def cells(path: Path, kind: str) -> dict[str, str]:
 
 
 def sources(path: Path) -> str:
-    return cells(path, "markdown")["sources"]
+    """The list of a page's sources, which stands in its evidence."""
+    listed = path if path.stem == "glossary" else path.parent / "evidence" / path.name
+    return cells(listed, "markdown")["sources"]
 
 
 @every_chapter
@@ -84,9 +88,25 @@ def test_every_paper_is_among_the_sources(path: Path) -> None:
 @every_chapter
 def test_every_paper_goes_by_its_own_name(path: Path) -> None:
     """A number beside the wrong name is a wrong source."""
-    for sentence in re.split(r"(?<=[a-z\d])[.;] (?=[A-Z])", sources(path)):
+    listed = re.split(r"\n\* |(?<=[a-z\d])[.;] (?=[A-Z])", sources(path))
+    for sentence in listed:
         for number in re.findall(ARXIV, sentence):
             assert BY.get(number, "") in sentence, (number, sentence)
+
+
+@every_chapter
+def test_what_a_page_takes_from_papers_has_its_note(path: Path) -> None:
+    """A link to the paper next to the sentence; it goes by the paper's own name."""
+    prose = "\n".join(cells(path, "markdown").values())
+    notes = re.findall(r"\(\[([^\]]+)\]\(https://arxiv\.org/abs/([\d.]+)\)\)", prose)
+    assert [note for note in notes if BY.get(note[1], "") not in note[0]] == []
+    module = ROOT / "llmtrain_helpers" / f"{path.stem[3:]}.py"
+    papers = (
+        set(re.findall(ARXIV, module.read_text("utf-8").split('"""')[1]))
+        if module.exists()
+        else set()
+    )
+    assert papers <= set(re.findall(ARXIV, prose))
 
 
 @every_chapter
@@ -103,7 +123,7 @@ def test_the_tables_that_are_used_are_among_the_sources(path: Path) -> None:
     called = set(re.findall(r"\bpublished\.(\w+)\(", code))
     used = {SINGLE.get(name, name) for name in called} & TABLES
     if used:
-        assert "](../data/README.md)" in sources(path)
+        assert "](../../data/README.md)" in sources(path)
         assert used <= set(re.findall(r"`(\w+)`", sources(path)))
 
 
