@@ -90,7 +90,8 @@ def check(id: str, answer: Answer) -> Verdict:
     id = _of(EXERCISES, id)
     exercise = EXERCISES[id]
     turn = min(_TURNS.get(id, 0), len(exercise.followups))
-    verdict = grade(id, answer, exercise, _HINTS.get(id, 0), turn)
+    solved = True in _TRIES.get(id, [])
+    verdict = grade(id, answer, exercise, _HINTS.get(id, 0), turn, solved)
     if verdict.ok is not None:
         _TRIES.setdefault(id, []).append(verdict.ok)
     _HINTS[id] = _HINTS.get(id, 0) + verdict.hinted

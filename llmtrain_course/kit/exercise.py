@@ -167,10 +167,14 @@ def _cell_of(id: str) -> str:
     return f"exercise-{part}-text" if len(part) == 1 else part
 
 
-def grade(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0) -> Verdict:
+def grade(
+    id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0, solved: bool = False
+) -> Verdict:
     """The verdict on an answer to an exercise, after so many hints.
 
     `turn` is the question that stands: 0 the exercise's own, then those of its `followups`.
+    If it's `solved`, people may look at what's wrong with other choices, and nothing more is
+    asked.
     """
     asked = exercise.followups[turn - 1].text if turn else ""
     one = exercise.followups[turn - 1].exercise if turn else exercise
@@ -194,6 +198,8 @@ def grade(id: str, answer: Answer, exercise: Exercise, tries: int, turn: int = 0
     if turn and not ok and (verdict := _verdict_on_first(id, answer, exercise, turn)) is not None:
         return verdict
     asks_more = ok is False and turn < len(exercise.followups) and HINT not in text
+    if asks_more and solved and not turn:
+        return Verdict(id, False, f"{text} Your right answer still counts.")
     if asks_more and exercise.moves_on(answer):
         return Verdict(id, False, f"{text} {_NEXT} {exercise.followups[turn].text}", turn=turn + 1)
     if ok is False and not hints:  # what was said is a first hint

@@ -716,3 +716,15 @@ def test_where_there_are_no_hints_the_second_wrong_answer_gets_the_link() -> Non
     assert replies[1].endswith("hardware. The worked answer is in solutions/10_calendar.ipynb.")
     assert replies[2] == replies[1]
     assert check("calendar-b", "faster writes").text.startswith("right")
+
+
+def test_who_is_right_may_look_at_the_other_choices() -> None:
+    """Curiosity isn't answered with a second question."""
+    restart()
+    assert check("start_here-b", "A").turn == 1
+    restart()
+    assert check("start_here-b", "B").ok
+    other = check("start_here-b", "A")
+    assert other.ok is False
+    assert other.turn == 0
+    assert other.text.endswith("Your right answer still counts.")
