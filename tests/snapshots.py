@@ -75,10 +75,7 @@ def ways() -> Picture:
 
 
 DRAWINGS: dict[str, dict[str, Callable[[], Drawing | Picture]]] = {
-    "start_here": {
-        "map": lambda: start_here.course_map({"00": (4, 4), "03": (2, 5)}),
-        "runs": start_here.real_runs,
-    },
+    "start_here": {"map": lambda: start_here.course_map({"00": (4, 4), "03": (2, 5)})},
     "parameters": {"stack": lambda: stack.stack(published.architecture("Gemma-3-27B (text)"))},
     "duration": {"more GPUs": duration.more_gpus},
     "activations": {

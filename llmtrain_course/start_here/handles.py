@@ -15,7 +15,7 @@ from llmtrain_course.start_here import pictures as drawings
 from llmtrain_course.start_here.formulas import flops_on_the_way
 from llmtrain_helpers import units
 from llmtrain_helpers.duration import flops_per_parameter, gpu_hours, training_seconds
-from llmtrain_helpers.published import accelerator, run
+from llmtrain_helpers.published import accelerator, run, share_of_run
 
 
 @dataclass(frozen=True)
@@ -195,3 +195,30 @@ def one_token(step: int = 0) -> Shown:
             "one token.</b>"
         )
     return ByHand(partial(drawings.one_token, step, P, done, whole)), text
+
+
+@handle(
+    "What five real runs reached",
+    percent=slider(
+        "You promise",
+        "The share of its peak that you promise for each GPU, over the whole run.",
+        (20, 25, 30, 35, 40, 45, 50),
+        unit="%",
+        least=10,
+        most=60,
+    ),
+    book=({}, {"percent": 25}),
+)
+def five_runs(percent: int = 35) -> Shown:
+    """The share of the peak that five runs on A100 reached, and a promise that some would break."""
+    shares = {name: share_of_run(name) for name in drawings.REAL_RUNS}
+    promised, slowest = percent / 100, min(shares.values())
+    late = sum(share < promised for share in shares.values())
+    caption = f"<b>{late} of {len(shares)} would have been late.</b> "
+    if late:
+        days = units.digits(30 * promised / slowest, 2)
+        caption += f"The slowest would have needed {days} days for the month that you promised."
+    else:
+        days = units.digits(30 * promised / max(shares.values()), 2)
+        caption = f"<b>All five would have kept it.</b> The fastest was done after {days} days."
+    return drawings.real_runs(shares, promised), caption

@@ -24,11 +24,11 @@ from llmtrain_course.kit.lanes import Bars, Lane, Limit, Span
 from llmtrain_course.kit.layout import PAGE, SMALL, Below, Diagram, Picture, Swatch, patch
 from llmtrain_course.kit.scale import Scale
 from llmtrain_helpers import units
-from llmtrain_helpers.published import share_of_run
 
 BOLD: Style = {"font_weight": "bold"}
 BOX: Style = {"stroke": "currentColor", "stroke_width": 1.5, "rx": 4}
 QUIET, MODEL, TOKENS = COLORS["memory"], COLORS["weights"], COLORS["useful"]
+LATE = COLORS["lost"]
 FORWARD, BACKWARD = COLORS["weights"], COLORS["gradients"]
 
 
@@ -307,18 +307,23 @@ REAL_RUNS = ("Pythia 12B", "LLaMA-1 65B", "Llama 2 7B", "Llama 2 70B", "BLOOM-17
 """Runs on A100 whose GPU-hours are published."""
 
 
-def real_runs(assumed: float = 0.35) -> Picture:
-    """The share of the peak that each of five runs reached, beside the one that's assumed."""
-    shares = {name: share_of_run(name) for name in REAL_RUNS}
+def real_runs(shares: Mapping[str, float], promised: float) -> Picture:
+    """The share of the peak that each run reached, and the one that's promised to drag."""
     lanes = [
-        Lane(name, [Span(0, share, TOKENS, title=name)], units.percent(share))
+        Lane(
+            name,
+            [Span(0, share, TOKENS if share >= promised else LATE, title=name)],
+            f"{units.percent(share)}{', late' if share < promised else ''}",
+        )
         for name, share in shares.items()
     ]
     x = Scale(0, 0.6, "of its peak, over the whole run", lambda share: f"{100 * share:.0f} %")
     listed = ", ".join(f"{name} {units.percent(share)}" for name, share in shares.items())
     words = f"The share of its peak that each A100 reached, over whole runs: {listed}."
-    limit = Limit(assumed, f"we assumed {units.share(assumed)}", "5 4", bold=True)
-    return Bars(x, lanes, words, [limit], lane=26)
+    limit = Limit(
+        promised, f"you promise {units.share(promised)}", width=3, bold=True, moves="percent"
+    )
+    return Bars(x, lanes, words, [limit], lane=26, longest_total="39.3 %, late")
 
 
 # --- the course

@@ -8,9 +8,11 @@ import pytest
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.kit.ids import CHAPTERS
 from llmtrain_course.kit.layout import PAGE, PHONE
+from llmtrain_course.panels import HANDLES
 from llmtrain_course.start_here import pictures as drawings
 from llmtrain_course.start_here.formulas import flops_on_the_way
-from llmtrain_helpers import published
+from llmtrain_helpers import published, units
+from llmtrain_helpers.published import share_of_run
 from tests.faces.svg import Picture, drawn
 
 MARKS = {"GPT-3": 300e9, "Llama 3.1 405B": 15.6e12}
@@ -93,16 +95,26 @@ def test_what_a_token_has_cost_is_filled_to_scale(step: int) -> None:
     assert ("its error" in picture.texts) == (down > 0)
 
 
-def test_a_real_runs_bar_is_as_long_as_its_share() -> None:
-    picture = drawn(drawings.real_runs())
-    tenth = picture.between("0 %", "10 %", "across") / 0.1
+@pytest.mark.parametrize("percent", [20, 35, 50])
+def test_a_real_runs_bar_is_as_long_as_its_share(percent: int) -> None:
+    handle = HANDLES["five_runs"]
+    html = handle.render(percent=percent)
+    late = 0
     for name in drawings.REAL_RUNS:
         row = published.run(name)
         work = 6 * row["tokens"] * row["active_parameters"]
         share = work / (row["gpu_hours"] * 3600 * row["peak_flops"])
+        picture = drawn(drawings.real_runs({name: share}, percent / 100))
+        tenth = picture.between("0 %", "10 %", "across") / 0.1
         assert picture.width_of(name) == pytest.approx(share * tenth, rel=0.005)
-    [line] = picture.dashed
-    assert line.left - picture.titled("Pythia 12B")[0].left == pytest.approx(0.35 * tenth, abs=0.5)
+        [bar] = picture.titled(name)
+        assert bar.fill == COLORS["lost" if share < percent / 100 else "useful"]
+        late += share < percent / 100
+    slowest = min(share_of_run(name) for name in drawings.REAL_RUNS)
+    days = units.digits(30 * percent / 100 / slowest, 2)
+    caption = f"{late} of 5 would have been late" if late else "All five would have kept it"
+    assert caption in html
+    assert not late or f"needed {days} days" in html
 
 
 def test_the_map_has_every_chapter_and_says_what_is_done() -> None:
