@@ -232,8 +232,8 @@ def _worth(own: Outcome, flops: float, law: str) -> str:
     work = cheapest.parameters * cheapest.tokens / (own.parameters * own.tokens)
     result = f"{own.name} is {times} times the law's best size for this work"
     if work < 0.99:
-        result += f"; a model of {units.count(cheapest.parameters)} would reach its loss "
-        result += f"with {units.digits(100 * work, 2)} % of it"
+        result += f". A model of {units.count(cheapest.parameters)} would reach the same loss "
+        result += f"with {units.digits(100 * (1 - work), 2)}\u00a0% less work"
     stretched = outside(own.parameters, own.tokens, law)
     return f"{result}. The law is stretched: {stretched}." if stretched else f"{result}."
 

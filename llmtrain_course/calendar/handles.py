@@ -13,7 +13,6 @@ from llmtrain_course.calendar.pictures import (
     one_stop,
     parts_of_days,
     row_of_days,
-    stops_of_nodes,
     strip_of_days,
     valley,
 )
@@ -266,16 +265,6 @@ def failure(lost: float = 30, restart: float = 30) -> Shown:
     caption = f"{lost:g} minutes of work are lost, {restart:g} go to the restart: "
     caption += f"the stop costs <b>{lost + restart:g} minutes</b>."
     return one_stop(lost, 60, restart), caption
-
-
-@handle(
-    "Stops of a job on four nodes, and on eight",
-    chance=slider("Chance", "Another number draws other failures.", tuple(range(1, 9))),
-    book=({}, {"chance": 2}),
-)
-def many_nodes(chance: int = 1) -> Shown:
-    """The failures of eight nodes, and the stops of two jobs."""
-    return stops_of_nodes(chance), "A job stops at every cross of each of its nodes."
 
 
 @handle(

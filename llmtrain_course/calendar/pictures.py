@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from math import ceil
 
-from llmtrain_course.calendar.formulas import SimulatedRun, Stretch, simulate_run
+from llmtrain_course.calendar.formulas import SimulatedRun, Stretch
 from llmtrain_course.kit.chart import Chart, Dot, Mark, Path, Rule, stacked
 from llmtrain_course.kit.drawing import COLORS, Drawing, Style, rect, text
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, Point, Span, Timeline
@@ -17,12 +17,10 @@ from llmtrain_course.plan.pictures import format_span
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
     EVALUATION,
-    FAILURES_PER_NODE_DAY,
     OUTAGES,
     CalendarDays,
     best_checkpoint_interval,
     losses,
-    mean_time_between_failures,
 )
 from llmtrain_helpers.units import DAY, HOUR, MINUTE
 
@@ -81,41 +79,6 @@ def one_stop(lost: float, interval: float, restart: float) -> Picture:
     lanes = [Lane("", run, height=46), Lane("", [ahead], height=8)]
     failure = Limit(lost, "✕ a GPU fails", width=3, bold=True, moves="lost")
     return Timeline(x, lanes, words, [failure], gap=6)
-
-
-# --- many nodes
-
-
-def stops_of_nodes(chance: int = 1) -> Picture:
-    """The stops of each of eight nodes by lot, of the first half together, and of all.
-
-    Any one of them stops a job that runs on all. Another `chance` draws other days.
-    """
-    nodes, days, M = 8, 300, mean_time_between_failures(8, FAILURES_PER_NODE_DAY.likely)
-    fails = []  # the days on which each node fails
-    for node in range(nodes):
-        run = simulate_run(days * DAY, DAY, 0, M, 0, seed=chance + 100 * node)
-        ends = [end / DAY for kind, _, end in run.stretches if kind == "lost"]
-        fails.append([day for day in ends if day <= days])
-    lanes = [
-        Lane(
-            f"node {node}",
-            [Point(day, shape="cross") for day in when],
-            group="each node alone",
-            axis=True,
-            height=20,
-        )
-        for node, when in enumerate(fails, 1)
-    ]
-    jobs = []
-    for half, label in ((nodes // 2, "first half"), (nodes, "all nodes")):
-        when = sorted(x for one in fails[:half] for x in one)
-        stops = [Point(day, COLORS["lost"], shape="tick") for day in when]
-        group = f"a job on {8 * half} GPUs: {len(when)} stops"
-        lanes.append(Lane(label, [_span(0, days, "useful"), *stops], group=group))
-        jobs.append(f"a job on {8 * half} GPUs stops {len(when)} times")
-    words = f"{nodes} nodes of 8 GPUs over {days} days, failures drawn by lot: {', '.join(jobs)}."
-    return Timeline(Scale(0, days, "days"), lanes, words, gap=4)
 
 
 # --- the calendar at a glance
@@ -366,7 +329,7 @@ def valley(interval: float, write: float, mean: float, restart: float) -> Pictur
     Three layers on fixed axes: restarting, lost work, and saving; times in seconds.
     """
     x = Scale(MINUTE, 8 * HOUR, "work between two writes", ticks=_TICKS, log=True)
-    label = f"lost, in % of the useful time, as far as {100 * _TOP:.0f} %"
+    label = f"extra time, in % of the useful time, up to {100 * _TOP:.0f} %"
     y = Scale(0, _TOP, label, lambda share: f"{100 * share:.0f} %", (0, 0.2, 0.4, 0.6, 0.8))
     best = float(best_checkpoint_interval(write, mean))
     times = [x.low * (x.high / x.low) ** (i / 80) for i in range(81)]

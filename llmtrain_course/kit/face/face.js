@@ -137,8 +137,10 @@ class Face {
     this.controls = create("div", { className: "live-controls" });
     const picture = create("div", { className: "live-picture" });
     this.controls.append(...this.rows());
-    (this.small ? this.controls : picture).append(this.status, this.offers);
-    picture.append(this.answer, this.advice, this.announcement);
+    const problem = create("div", { className: "live-problem" });
+    problem.append(this.status, this.offers);
+    const parts = this.small ? [this.answer, problem] : [problem, this.answer];
+    picture.append(...parts, this.advice, this.announcement);
     this.section.replaceChildren(this.controls, picture);
     this.section.classList.add("live-on");
   }

@@ -18,23 +18,6 @@ from tests.faces.svg import drawn
 PLAN = plan_run("Llama-3.1-8B", "H100", 64, 1e12, 512, recompute="none", zero_stage=3)
 
 
-@pytest.mark.parametrize("chance", [1, 2, 8])
-def test_a_job_stops_where_any_of_its_nodes_fails(chance: int) -> None:
-    picture = drawings.stops_of_nodes(chance)
-    *nodes, half, whole = picture.lanes
-    fails = [sorted(x.at for lane in nodes[:n] for x in marks(lane, Point)) for n in (4, 8)]
-    stopped = [[x.at for x in marks(lane, Point)] for lane in (half, whole)]
-    assert stopped == fails
-    assert stopped[0] != stopped[1]
-    assert {x.shape for lane in nodes for x in marks(lane, Point)} == {"cross"}
-    texts = drawn(picture).texts
-    for gpus, when in zip((32, 64), stopped, strict=True):
-        assert f"a job on {gpus} GPUs stops {len(when)} times" in picture.words
-        assert f"a job on {gpus} GPUs: {len(when)} stops" in texts
-        assert all(0 <= x <= 300 for x in when)
-    assert [(x.start, x.end) for x in marks(picture, Span, "useful")] == [(0, 300)] * 2
-
-
 def test_the_bars_and_dates_of_a_glance_are_to_one_scale() -> None:
     days = calendar_days(PLAN)
     picture = drawings.calendar_at_a_glance(days, 30, "64 H100", 35)

@@ -84,6 +84,7 @@ def test_what_the_first_panel_assumes() -> None:
     useful = units.percent(1 / (1 + setting.days.losses.total))
     text = cell(PAGE, "panel-text")
     assert "we assume that every restart takes half an hour" in text
+    text = cell(PAGE, "panel-answers")
     assert f"more than 90 % of its time was useful, where the panel starts with {useful}" in text
 
 
