@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from llmtrain_course.kit import protocol
-from llmtrain_course.kit.own_panel import with_own_run
 from llmtrain_course.kit.panel import Control, Panel
 from llmtrain_course.kit.protocol import JSON, layout
 from llmtrain_course.kit.state import State
@@ -38,7 +37,10 @@ def opened(word: str, address: str = "", narrow: bool = False, name: str = "") -
     It is called by `name` from then on, where a page has one twice; else by its word.
     """
     panel = PANELS_AND_HANDLES[choice("word", word, PANELS_AND_HANDLES)]
-    panel = with_own_run(word, panel) if word in PANELS else panel
+    if word in PANELS:
+        from llmtrain_course.kit.own_panel import with_own_run  # it needs more than a drawing does
+
+        panel = with_own_run(word, panel)
     panel = panel.on_telephone if narrow else panel
     _STATES[name or word] = state = State(panel)
     problem = follow(state, address)

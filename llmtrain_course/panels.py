@@ -15,7 +15,6 @@ from llmtrain_course.communication import handles as communication
 from llmtrain_course.duration import handles as duration
 from llmtrain_course.finetune import handles as finetune
 from llmtrain_course.flops import handles as flops
-from llmtrain_course.kit.own_panel import with_own_run
 from llmtrain_course.kit.panel import Handle, Panel
 from llmtrain_course.measure import handles as measure
 from llmtrain_course.parallelism import handles as parallelism
@@ -71,6 +70,7 @@ def handle(name: str) -> "NotebookPanel":
 
 def in_notebook(word: str) -> "NotebookPanel":
     """The panel of this chapter, for a notebook, which can start from your own run."""
+    from llmtrain_course.kit.own_panel import with_own_run
     from llmtrain_course.kit.widget import NotebookPanel
 
     return NotebookPanel(with_own_run(word, PANELS[word]))

@@ -268,7 +268,9 @@ _STEPS = (
 def kept_input(step: int = 0, x: str = "kept") -> Shown:
     """The three products of a matrix, with digits: what each of them needs."""
     kept, caption = x == "kept", (_STEPS[step] if step < len(_STEPS) else "")
-    if step == 1:
+    if step == 0:
+        caption += " After forward it keeps x." if kept else " After forward it drops x."
+    elif step == 1:
         caption += " <b>x stays.</b>" if kept else " <b>x is dropped.</b>"
     elif step == 3:
         caption = "The gradient of W is xᵀ times the gradient of y. "

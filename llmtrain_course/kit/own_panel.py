@@ -57,6 +57,9 @@ def own_values(run: OwnRun) -> dict[str, dict[str, Value]]:
         "batch": ways | {"num_gpus": run.gpus, "accumulation": int(passes), "tokens": run.tokens},
         "precision": {"model": run.model, "chip": run.chip}
         | {"data_parallel": split.data_parallel, "zero_stage": plan.run.zero_stage},
+        "communication": machines
+        | {"model": run.model, "passes": int(passes)}
+        | {"tokens": run.sequence * split.micro_batch_size},
         "parallelism": planned | {"model": run.model},
         "plan": planned | of_model | {"tokens": run.tokens, "days": run.days, "price": run.price},
         "calendar": {

@@ -397,7 +397,7 @@ class Handle(Panel):
     def words(self) -> str:
         """The words of its picture as it begins, and the sentence."""
         html = self.render()
-        words = [unescape(label) for label in re.findall(r'aria-label="(.*?)"', html)]
+        words = [unescape(label) for label in re.findall(r'<svg [^>]*?aria-label="(.*?)"', html)]
         caption = re.sub(r"<svg .*?</svg>", "", html, flags=re.DOTALL)
         return " ".join([*words, unescape(re.sub(r"<.*?>", "", caption))])
 

@@ -96,6 +96,7 @@ def numbers(mine: OwnRun, plan: Plan) -> dict[str, list[str]]:
         "duration": [promised, hours, bill],
         "batch": [f"{step} tokens a step", f"{mine.batch} sequences"],
         "precision": [f"{units.gigabytes(float(states.total))} of model states"],
+        "communication": [f"Each GPU sends {units.gigabytes(float(plan.traffic))}"],
         "parallelism": [f"A GPU holds {memory}"],
         "plan": [
             f"Promise {plan.first_run.greatest:.3g} days",
@@ -114,7 +115,12 @@ def test_every_panel_that_can_have_the_run_gives_its_numbers(mine: OwnRun) -> No
         assert not any(texts.values())
         return
     published = mine.model == "Llama-3.1-8B"
-    without = {"duration", "precision", "parallelism"}  # they offer published models alone
+    without = {
+        "duration",
+        "precision",
+        "communication",
+        "parallelism",
+    }  # they offer published models alone
     for word, expected in numbers(mine, mine.plan).items():
         assert bool(texts[word]) == (published or word not in without), word
         if texts[word]:

@@ -75,7 +75,9 @@ def test_every_stop_draws_on_the_same_area(name: str) -> None:
 def test_what_is_no_value_is_refused_and_the_picture_stays(name: str, written: str) -> None:
     state = State(HANDLES[name])
     before = state.html
-    for key in state.panel.controls:
+    for key, control in state.panel.controls.items():
+        if written == "-1" and control.kind == "number" and control.least <= -1:
+            continue
         state.write(key, written)
         assert state.html == before
         assert state.panel.controls[key].label in state.problem
