@@ -382,6 +382,7 @@ ELSEWHERE = {
     **dict.fromkeys(["command", "__main__"], "read what a terminal gives: test_command"),
     **dict.fromkeys(["exercises", "panels"], "old places of the course"),
     "checks": "those of CHECKS are called",
+    "flops.attention_row": "takes matrices in rows: test_flops spoils them",
     "flops.token_products": "takes a matrix in rows: test_flops spoils it",
     "plan.options": "says what arguments there are: test_options",
     "model.huggingface": "reads a file's text: from_config, and test_families spoils files",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp, sqrt
 from typing import Any, NamedTuple
 
 from llmtrain_helpers.checks import (
@@ -66,6 +67,41 @@ def token_products(
     output = [sum(w * a for w, a in zip(column, x, strict=True)) for column in zip(*W, strict=True)]
     passed_on = [sum(w * d for w, d in zip(row, dy, strict=True)) for row in W]
     return TokenProducts(output, passed_on, [[a * d for d in dy] for a in x])
+
+
+class AttentionRow(NamedTuple):
+    """What a token's query finds: a score and a share for each key, and the mix of the values."""
+
+    scores: list[float]
+    shares: list[float]
+    mix: list[float]
+
+
+def attention_row(
+    query: Sequence[float], keys: Sequence[Sequence[float]], values: Sequence[Sequence[float]]
+) -> AttentionRow:
+    """One row of attention: q·k, softmax(q·k / √d), and the values in these shares.
+
+    All vectors of queries and keys have d numbers. ValueError for what is no matrix, or does
+    not fit.
+
+    >>> attention_row([1, 0], [[0, 1], [2, 0]], [[1], [3]]).scores
+    [0, 2]
+    """
+    q = _numbers("query", query)
+    K = [_numbers("keys", key) for key in _as_list("keys", keys)]
+    V = [_numbers("values", value) for value in _as_list("values", values)]
+    if any(len(key) != len(q) for key in K):
+        refuse("keys", keys, f"has not {len(q)} numbers in each key, as the query")
+    if len(V) != len(K) or len({len(value) for value in V}) > 1:
+        refuse("values", values, f"has not a row of one length for each of the {len(K)} keys")
+    scores = [sum(a * b for a, b in zip(q, key, strict=True)) for key in K]
+    most = max(scores)
+    raised = [exp((score - most) / sqrt(len(q))) for score in scores]
+    shares = [part / sum(raised) for part in raised]
+    columns = zip(*V, strict=True)
+    mix = [sum(s * x for s, x in zip(shares, column, strict=True)) for column in columns]
+    return AttentionRow(scores, shares, mix)
 
 
 def _as_list(name: str, values: Any) -> list[Any]:

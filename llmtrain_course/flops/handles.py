@@ -7,13 +7,19 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any
 
+from llmtrain_course.flops import formulas
 from llmtrain_course.flops.formulas import attention_pairs, product_flops
 from llmtrain_course.flops.pictures import (
+    KEYS,
     MATRIX,
+    QUERIES,
     RETURNED,
+    SENTENCE,
     SMALL,
     TOKENS,
+    VALUES,
     passes,
+    row_of_attention,
     share_of_peak,
     square_of_pairs,
     three_products,
@@ -317,6 +323,28 @@ def two_tokens(step: int = 0) -> Shown:
     """How often each weight of a matrix works, forward and back."""
     each = product_flops(1, 3, 4)
     return ByHand(partial(three_products, step, each)), _text(step)
+
+
+_ROW = (
+    "Each token has a key, and the one that looks has a query: four numbers each.",
+    "A score is query times key, number by number, added up: 4 products and 4 sums, 8 FLOP.",
+    "Over √4 and through a softmax, the scores become shares that add up to 1.",
+    "The shares mix the values. Here a value has 2 numbers, which takes 4 FLOP per token.",
+)
+
+
+@handle(
+    "One row of attention",
+    step=slider("Step", "Scores, then shares, then the mix.", (0, 1, 2, 3), play=True),
+    looks=controls.choice("Looks back", "The token whose row this is.", tuple(QUERIES)),
+    book=({"step": 1}, {"step": 3}),
+)
+def attention_row(step: int = 3, looks: str = "sat") -> Shown:
+    """What a token computes with each token that it sees, with digits."""
+    seen = SENTENCE.index(looks) + 1
+    row = formulas.attention_row(QUERIES[looks], KEYS[:seen], VALUES[:seen])
+    text = f"<b>“{looks}” sees {seen} tokens.</b> {_ROW[step]}"
+    return row_of_attention(row, looks, step), text
 
 
 _TOKENS = (4, 6, 8, 12, 16, 20, 24, 28, 32)

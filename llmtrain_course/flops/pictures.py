@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 
-from llmtrain_course.flops.formulas import AttentionPairs, token_products
+from llmtrain_course.flops.formulas import AttentionPairs, AttentionRow, token_products
 from llmtrain_course.kit.chart import Chart, Column, Mark, Path
 from llmtrain_course.kit.drawing import COLORS, GREY, Drawing, Style, arrow, ghost, line, rect, text
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, Span
@@ -19,6 +19,49 @@ WORDS = {"projections": "projections", "scores": "scores", "mlp": "MLP", "head":
 
 _COLORS = {word: COLORS[word if word != "scores" else "attention"] for word in WORDS.values()}
 """Their colours, alike in every picture: scores are attention's blue, with white slants."""
+
+# --- one row of attention
+
+SENTENCE = ("The", "black", "cat", "sat")
+QUERIES = {"cat": (0, 2, 1, 0), "sat": (1, 0, 2, 1)}
+KEYS = ((0, 1, 0, 0), (1, 1, 0, 1), (1, 0, 2, 1), (0, 1, 1, 0))
+VALUES = ((1, 0), (2, 1), (4, 9), (3, 2))
+"""A small case, made up: the tokens, two of their queries, all keys and values."""
+
+
+def row_of_attention(row: AttentionRow, looks: str, step: int) -> Picture:
+    """A token's scores, then its shares as bars, then the values that they mix."""
+    seen = len(row.scores)
+    lanes = []
+    for at, token in enumerate(SENTENCE):
+        total, share = "not seen", 0.0
+        if at < seen:
+            share = row.shares[at]
+            mixed = f"{share:.2f} × {_listed(VALUES[at])}"
+            total = ("", f"score {row.scores[at]}", f"{share:.2f}", mixed)[step]
+        bar = Span(0, share, COLORS["attention"], title=token, hidden=step < 2 or at >= seen)
+        lanes.append(Lane(token, [bar], total, note=f"key {_listed(KEYS[at])}"))
+    mix = _listed(f"{x:.1f}" for x in row.mix)
+    shares = _listed(f"{x:.2f}" for x in row.shares)
+    words = f"“{looks}” looks at {seen} tokens: scores {_listed(row.scores)}, shares {shares}, "
+    return Bars(
+        Scale(0, 1, "share of the mix", lambda share: f"{share:.1f}"),
+        lanes,
+        f"{words}mixed to {mix}.",
+        heading=f"the query of “{looks}”: {_listed(QUERIES[looks])}",
+        verdict=f"the mix: {mix if step == 3 else '?'}",
+        lane=24,
+        gap=20,
+        keyed=False,
+        longest_total="0.76 × (4, 9)",
+        names=0.45,
+        phone_names=0.45,
+    )
+
+
+def _listed(numbers: Iterable[object]) -> str:
+    return f"({', '.join(map(str, numbers))})"
+
 
 # --- two tokens through a matrix, forward and back
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_course.flops.formulas import attention_pairs, token_products
+from llmtrain_course.flops.formulas import attention_pairs, attention_row, token_products
 from llmtrain_helpers import (
     Transformer,
     achieved_flops_per_gpu,
@@ -242,3 +242,25 @@ def test_what_is_no_matrix_or_does_not_fit_it_is_refused(arguments: Any, name: s
     assert token_products(np.array([[3, 1], [2, 0]]), np.array([2, 1]), (1, 2)) == token_products(
         [[3, 1], [2, 0]], [2, 1], [1, 2]
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (([], [[1]], [[1]]), "query"),
+        (([1, math.nan], [[1, 1]], [[1]]), "query"),
+        (([1], [[1, 2]], [[1]]), "keys"),
+        (([1], 3, [[1]]), "keys"),
+        (([1], [[1], [2]], [[1]]), "values"),
+        (([1], [[1], [2]], [[1], [1, 2]]), "values"),
+        (([1], [[1]], [["x"]]), "values"),
+    ],
+)
+def test_a_row_of_attention_that_does_not_fit_is_refused(arguments: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name}="):
+        attention_row(*arguments)
+
+
+def test_the_shares_of_a_row_add_up_however_large_its_scores() -> None:
+    row = attention_row([1000, 0], [[1, 0], [-1, 5], [0, 2]], [[2], [5], [7]])
+    assert (sum(row.shares), row.mix) == (pytest.approx(1), [pytest.approx(2)])

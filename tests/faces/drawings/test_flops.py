@@ -5,13 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from llmtrain_course.flops.formulas import attention_row
 from llmtrain_course.flops.pictures import (
+    KEYS,
     MATRIX,
+    QUERIES,
     RETURNED,
+    SENTENCE,
     SMALL,
     TOKENS,
+    VALUES,
     WORDS,
     passes,
+    row_of_attention,
     share_of_peak,
     three_products,
     work_by_pass,
@@ -173,3 +179,17 @@ def test_what_lies_past_the_peak_is_to_scale(seconds: float) -> None:
     assert (mark.left - start) / (end - start) == pytest.approx(312e12 / rate, abs=0.001)
     assert "more than the peak" in picture.texts
     assert "not used" not in picture.texts
+
+
+@pytest.mark.parametrize("looks", QUERIES)
+def test_a_token_mixes_the_values_of_those_that_it_sees(looks: str) -> None:
+    seen = SENTENCE.index(looks) + 1
+    scores = np.array(KEYS[:seen]) @ np.array(QUERIES[looks])
+    shares = np.exp(scores / 2) / np.exp(scores / 2).sum()
+    picture = row_of_attention(attention_row(QUERIES[looks], KEYS[:seen], VALUES[:seen]), looks, 3)
+    spans = [lane.items[0] for lane in picture.lanes]
+    assert [span.end for span in spans[:seen]] == pytest.approx(shares)
+    assert all(span.hidden for span in spans[seen:])
+    mix = ", ".join(f"{x:.1f}" for x in shares @ np.array(VALUES[:seen]))
+    assert picture.verdict == f"the mix: ({mix})"
+    assert [lane.total for lane in picture.lanes[seen:]] == ["not seen"] * (4 - seen)
