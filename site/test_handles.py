@@ -35,6 +35,32 @@ def test_a_link_carries_the_panel_and_a_wrong_one_is_told(page: Page, address: s
     assert same(page, State(PANELS["duration"]).html)
 
 
+TYPED = """() => {
+  const write = (name, text, event) => {
+    const field = document.getElementById(`duration-${name}`);
+    field.focus();
+    field.value = text;
+    field.dispatchEvent(new Event(event));
+  };
+  write("tokens", "3T", "change");
+  write("num_gpus", "512", "change");
+  write("percent", "4", "input");
+}"""
+"""Two fields are written, and somebody begins to type into a third before an answer comes."""
+
+
+def test_what_is_written_while_an_answer_is_awaited_is_not_lost(page: Page, address: str) -> None:
+    page.goto(f"{address}/notebooks/duration.html")
+    wait_for_panel(page)
+    page.evaluate(TYPED)
+    page.wait_for_function("() => !document.querySelector('#panel.live-busy')")
+    state = State(PANELS["duration"])
+    state.write("tokens", "3T")
+    state.write("num_gpus", "512")
+    assert same(page, state.html)
+    assert page.input_value("#duration-percent") == "4"
+
+
 def test_a_link_with_a_file_that_nests_deeply_is_told(page: Page, address: str) -> None:
     link = urlencode({"model": PASTED, "config": "[" * 7000})
     page.goto(f"{address}/notebooks/parameters.html?{link}")

@@ -13,9 +13,11 @@ class Field {
     this.input = this.#input();
     this.input.id = `${panel.name}-${name}`;
     this.input.title = control.help;
-    this.input.addEventListener("change", () =>
-      panel.act("write", name, this.#written()),
-    );
+    this.input.addEventListener("input", () => (this.typing = true));
+    this.input.addEventListener("change", () => {
+      this.typing = false;
+      panel.act("write", name, this.#written());
+    });
     this.input.addEventListener("keydown", (event) => this.#enter(event));
     const label = create("label", { htmlFor: this.input.id, textContent: control.label });
     this.echo = create("span", { className: "live-echo" });
@@ -101,7 +103,7 @@ class Field {
     if (this.panel.small) this.box.classList.toggle("live-away", !answer.shown);
     else show(this.box, answer.shown);
     if (this.control.kind === "flag") this.input.checked = answer.text;
-    else this.input.value = answer.text;
+    else if (!this.typing || document.activeElement !== this.input) this.input.value = answer.text;
     this.echo.innerHTML = answer.echo ?? "";
     if (!this.slider) return;
     if (answer.last !== undefined) this.slider.max = answer.last;
@@ -115,7 +117,7 @@ class Field {
 /** Fields and a picture that answers them. `name` is the page's own for it. */
 class Face {
   busy = false;
-  #next;
+  #waiting = [];
   #hush;
 
   constructor(section, name, source) {
@@ -145,17 +147,17 @@ class Face {
     this.section.classList.add("live-on");
   }
 
-  /** Do it now, or when the last answer is there; of two that wait, the later. */
+  /** Do it now, or when the last answer is there; of two about one field, the later. */
   async act(...deed) {
-    this.#next = deed;
+    this.#waiting = this.#waiting.filter((one) => one[1] !== deed[1]);
+    this.#waiting.push(deed);
     this.section.classList.add("live-touched");
     if (this.busy) return;
     this.busy = true;
     this.section.classList.add("live-busy");
     for (const { name, box } of this.fields) box.classList.toggle("live-last", name === deed[1]);
-    while (this.#next) {
-      const now = this.#next;
-      this.#next = undefined;
+    while (this.#waiting.length) {
+      const now = this.#waiting.shift();
       try {
         this.tell(await this.source.act(...now));
       } catch (error) {
