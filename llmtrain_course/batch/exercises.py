@@ -303,7 +303,7 @@ PREDICTIONS: dict[str, Prediction] = {
             "1": "Small passes keep the pipeline busy. But each of them has a fixed part.",
             "2": "This is between the two extremes, only a little early.",
             "4": "Neither the smallest pass nor the largest.",
-            "8": "It has the fewest passes. But each of them is long.",
+            "8": "Eight sequences at once need the fewest passes. But each pass is long.",
         },
     )
 }

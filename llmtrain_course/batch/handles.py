@@ -272,7 +272,8 @@ def gradient_noise(batch: int = 1, previous: Any = None) -> Shown:
     size = units.digits(formulas.miss(batch), 2)
     picture = noisy_gradients(batch, previous.batch if previous else 0)
     back = sum(x < 0 for x, _ in formulas.mean_gradients(batch))
-    ways = f"{back} of {formulas.TRIED} point" if back else "none points"
+    points = "points" if back == 1 else "point"
+    ways = f"{back} of {formulas.TRIED} {points}" if back else "none points"
     return picture, (
         f"With {units.plural(batch, 'sequence')}, a batch's gradient usually misses the true one "
         f"by <b>{size}× its length</b>, and {ways} the other way."

@@ -290,7 +290,8 @@ def gpu_split(tensor: int = 4, pipeline: int = 2, gpus: int = 16) -> Shown:
     elif layout.crosses:
         caption += "The GPUs that share matrices are in different nodes, and talk over the network."
     elif layout.a_replica > 1:
-        caption += f"All {layout.a_replica} work on the same sequences."
+        both = "Both" if layout.a_replica == 2 else f"All {layout.a_replica}"
+        caption += f"{both} work on the same sequences."
     else:
         caption += "Every GPU works on sequences of its own."
     return picture, caption

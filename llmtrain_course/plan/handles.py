@@ -550,17 +550,16 @@ def decision(
     """What may be promised of a model on so many tokens, on the plane of all models and tokens."""
     plans, name = map_plans(num_gpus), nearest_shape(size, map_models())
     plan, picture = plans[name], decision_map(plans, name, tokens, days, PRICE, _releases())
+    near = "" if size in _SIZES else f" (Of the twelve shapes, {name} is nearest.)"
     if not plan.fits:
         *_, largest = (each for each, other in plans.items() if other.fits)
         gpus = units.plural(num_gpus, "GPU")
-        text = (
-            f"<b>It doesn't fit on {gpus}.</b> The largest of these models that fits is {largest}."
-        )
-        return picture, text
+        text = f"<b>It doesn't fit on {gpus}.</b> The largest of these models that fits is "
+        return picture, f"{text}{largest}.{near}"
     share = tokens / plan.run.tokens
     if in_time(plan, days / share):
         latest = format_days(plan.first_run.greatest * share)
-        return picture, f"<b>You can promise this.</b> At the slow end it takes {latest}."
+        return picture, f"<b>You can promise this.</b> At the slow end it takes {latest}.{near}"
     verdict = "Likely in time, but no promise" if plan.days.likely * share <= days else "Too late"
     most = units.count(plan.first_run_tokens(days), 2)
-    return picture, f"<b>{verdict}.</b> In {days:g} days you can promise {most} tokens."
+    return picture, f"<b>{verdict}.</b> In {days:g} days you can promise {most} tokens.{near}"

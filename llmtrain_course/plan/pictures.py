@@ -138,7 +138,8 @@ def memory_bar(plan: Plan, before: Plan | None) -> Picture:
     if before and before.memory.total != plan.memory.total:
         spans.append(Span(0, before.memory.total / 1e9, title="before", previous=True))
     passing = next((word for word in _PASSING.values() if word in parts), _PASSING["loss"])
-    keyed = [_keyed(word, parts.get(word)) for word in (*_STATES, passing, "main gradients")]
+    keyed = [_keyed(word, parts.get(word, 0.0)) for word in _STATES]
+    keyed += [_keyed(word, parts.get(word)) for word in (passing, "main gradients")]
     keyed.insert(len(_STATES), replace(reserve, name="reserve").swatch())
     return Bars(
         _axis(REACH * chip, "GB"),
