@@ -150,8 +150,7 @@ class StepTime:
     """A model of a step's seconds: a fixed overhead t₀, and a rate r in samples/s.
 
     t(B) = t₀ + B / r. `half_rate_batch`, t₀·r, is the batch at which throughput is half of
-    r. Below it, doubling the batch nearly doubles the throughput; above it, it hardly
-    helps.
+    r. Below it, doubling the batch nearly doubles the throughput; above it, barely.
 
     >>> step = StepTime(overhead=0.1, rate=160.0)
     >>> step.half_rate_batch, step.seconds(16), step.throughput(16)
