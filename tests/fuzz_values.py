@@ -534,7 +534,7 @@ NAMES: dict[str, str] = {
     "whole": """
         qk_norm_size norms norm_size final_norm LatentAttention.q_rank zero_stage
         Transformer.num_experts Transformer.experts_per_token kernel_size low_rank turn
-        start_here.flops_on_the_way.passed mantissa precision.update_weight.updates
+        start_here.flops_on_the_way.passed precision.update_weight.updates
         precision.sum_of_ones.ones precision.update_by_update.updates mask_bytes
         precision.fit_line.updates
         """,
