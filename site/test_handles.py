@@ -50,11 +50,12 @@ TYPED = """() => {
 
 
 def test_what_is_written_while_an_answer_is_awaited_is_not_lost(page: Page, address: str) -> None:
-    page.goto(f"{address}/notebooks/duration.html")
+    page.goto(f"{address}/notebooks/duration.html?num_gpus=256")
     wait_for_panel(page)
     page.evaluate(TYPED)
     page.wait_for_function("() => !document.querySelector('#panel.live-busy')")
     state = State(PANELS["duration"])
+    state.set(num_gpus="256")
     state.write("tokens", "3T")
     state.write("num_gpus", "512")
     assert same(page, state.html)
