@@ -5,6 +5,8 @@ make site-test
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from driver import CHAPTERS, SITE, TELEPHONE
 from playwright.sync_api import Browser, Page
@@ -47,4 +49,7 @@ def test_whatever_has_the_focus_has_the_same_ring(page: Page, address: str) -> N
 
 def test_no_formula_is_a_stop_of_the_tab_key() -> None:
     for name in CHAPTERS:
-        assert ' tabindex="0"' not in (SITE / "notebooks" / f"{name}.html").read_text("utf-8")
+        text = (SITE / "notebooks" / f"{name}.html").read_text("utf-8")
+        assert ' tabindex="0"' not in re.sub(
+            r"<g [^>]*data-sets=[^>]*>", "", text
+        )  # a bit is a button

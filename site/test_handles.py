@@ -383,12 +383,12 @@ def test_a_mark_on_a_plane_is_dragged_in_two_directions_at_once(page: Page, addr
 def test_a_bit_is_flipped_by_a_click_and_by_enter(page: Page, address: str) -> None:
     [live] = with_handles(page, address, "eight_bits").all()
     field = live.get_by_label("Number", exact=True)
-    live.locator("[data-sets]").last.click()
+    live.locator("[data-sets]:visible").last.click()
     expect(field).to_have_value("6.5")
-    live.locator("[data-sets]").first.focus()
+    live.locator("[data-sets]:visible").first.focus()
     page.keyboard.press("Enter")
     expect(field).to_have_value("-6.5")
-    expect(live.locator("[data-sets]").first).to_be_focused()
+    expect(live.locator("[data-sets]:visible").first).to_be_focused()
 
 
 def test_a_finger_drags_a_mark_and_the_page_stays(browser: Browser, address: str) -> None:

@@ -475,6 +475,7 @@ PREDICTIONS: dict[str, Prediction] = {
     ),
     "plan-tokens": Prediction(
         truth=_tokens_of_70b,
+        asked="tokens",
         unit=lambda number: f"{units.digits(number, 2)} tokens per parameter",
         why=_why_so_few(),
     ),
