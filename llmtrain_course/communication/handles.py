@@ -188,9 +188,8 @@ def four_layers(tokens: int) -> ShardedStep:
     h100 = published.accelerator("H100")
     model = published.architecture("Llama-3.1-8B")
     P = int(model.layers[0][1].parameters(model.hidden_size))
-    fetch = float(
-        all_reduce_seconds(P, 64, ring_rate(h100, 64)) + LATENCY
-    )  # half an all-reduce of 2P bytes
+    half = all_reduce_seconds(P, 64, ring_rate(h100, 64))  # of an all-reduce of 2P bytes
+    fetch = float(half + LATENCY)
     return sharded_step(LAYERS, fetch, 2 * P * tokens / h100.peak("bf16"))
 
 
