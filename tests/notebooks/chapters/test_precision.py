@@ -31,7 +31,7 @@ def test_what_is_said_of_the_edges_of_formats() -> None:
     assert 1 - bf16.max / fp32.max == pytest.approx(1 / 256, rel=1e-4)
     assert "bf16 lacks a 256th of fp32's reach upwards" in EVIDENCE
     assert fp16.round(2.0**-25) == 0 < fp16.round(2.0**-25 * 1.001)
-    assert "$2^{-25}$, already becomes 0" in PAGE
+    assert "$2^{-25}$, is already rounded to 0" in PAGE
     assert "some 14 bits" in EVIDENCE
     assert "H800" in EVIDENCE
 
@@ -51,16 +51,16 @@ def test_a_thousand_updates_end_where_the_page_says() -> None:
     weight = update_weight(bf16, 1, 0.004, 1)
     assert f"moves the weight by {weight.direct - 1:.4f}" in PAGE
     assert update_weight(bf16, 1, 0.004, 1000).direct == 2
-    assert "from 2 on the spacing is twice as wide, so the weight gets stuck there" in PAGE
+    assert "from 2 on, the spacing doubles, so the weight gets stuck there" in PAGE
 
 
 def test_the_sum_stalls_where_the_page_says() -> None:
     assert (sum_of_ones(bf16, 10**6), sum_of_ones(fp16, 10**6)) == (256, 2048)
-    assert "At 256 the sum stands still" in PAGE
+    assert "At 256, the sum is stuck" in PAGE
     assert "fp16 counts to 2,048" in PAGE
     ones = np.ones(4096, dtype=np.float16)
     assert (ones.cumsum()[-1], ones.sum()) == (2048, 4096)
-    assert "`np.cumsum` stops at 2,048. `np.sum` does not" in PAGE
+    assert "`np.cumsum` stops at 2,048. `np.sum` doesn't" in PAGE
     # nine numbers that share one of its partial sums: pairs alone would leave 2,048
     ones[:128] = 0
     ones[0], ones[8:128:8] = 2048, 1
@@ -77,7 +77,7 @@ def test_who_fits_at_which_stage() -> None:
     assert [fits(stage, 2) for stage in range(3)] == [False, False, True]
     bf16_bytes = model_state_bytes(1, "bf16")
     assert (bf16_bytes.main_weights + bf16_bytes.optimizer) / bf16_bytes.total == 0.75
-    assert "three quarters of it all" in PAGE
+    assert "three quarters of everything" in PAGE
 
 
 @pytest.mark.parametrize("page", [path.stem for path in chapters()[6:]])
@@ -92,7 +92,7 @@ def test_a_page_that_counts_bytes_of_a_parameter_names_the_recipe(page: str) -> 
 
 
 def test_the_bytes_that_the_page_gives_a_recipe() -> None:
-    row = next(line for line in PAGE.splitlines() if line.startswith("| bytes a parameter |"))
+    row = next(line for line in PAGE.splitlines() if line.startswith("| bytes per parameter |"))
     sizes = re.findall(r"(\d+) \((.+?)\)", row)
     named = {x: int(size) for size, of in sizes for x in re.findall(r"`(\w+)`", of)}
     assert named == {name: recipe.total for name, recipe in RECIPES.items()}
