@@ -35,13 +35,13 @@ def test_the_promise_is_later_than_all_that_the_calendar_adds() -> None:
     assert days.likely < plan.days.likely < days.greatest < promise
     likely, usual = round(days.likely), round(plan.days.likely)
     text, latest = words(PAGE), round(promise)
-    assert f"{likely} days here, when page 09 has {usual} as likely and promises {latest}" in text
+    assert f"{likely} days here, when page 09 expects {usual} and promises {latest}" in text
     assert (
         f"Both start from {made.computing.likely:.0f} days of steps. Page 09 multiplies them by 1.3"
         in text
     )
     assert "1.3, the overhead of seven whole runs" in text
-    assert f"promise the {latest} days of page 09" in text
+    assert f"promise page 09's {latest} days" in text
     assert len(stops()) == 7
 
 
@@ -54,8 +54,8 @@ def test_what_runs_lost_at_a_stop_differs_more_than_their_rates() -> None:
     lost = [(1 - runs[x]["useful_share"]) * m for x, m in zip(four, M, strict=True)]
     assert round(max(rates) / min(rates)) == 7
     text = cell(PAGE, "confront-reading")
-    assert f"the time lost at each stop by {max(lost) / min(lost):.0f}." in text
-    assert f"Llama lost {lost[0] / HOUR:.2f} hours for each stop" in text
+    assert f"the time lost per stop by {max(lost) / min(lost):.0f}." in text
+    assert f"Llama lost {lost[0] / HOUR:.2f} hours per stop" in text
     [table] = [x for x in cells(PAGE) if x["id"] == "confront-runs"]
     printed = "".join(table["outputs"][0]["data"]["text/plain"])
     hours = [float(line.split()[-1]) for line in printed.splitlines()[1:]]
@@ -72,7 +72,7 @@ def test_half_or_double_the_best_interval_costs_less_than_three_points() -> None
     best = calendar.best_checkpoint_interval(40, M)
     half, least, double = (calendar.losses(k * best, 40, M, 1800).total for k in (0.5, 1, 2))
     assert [round(100 * (x - least), 1) for x in (half, double)] == [2.8, 2.9]
-    assert "costs less than three points" in words("10_calendar")
+    assert "you lose less than three points" in words("10_calendar")
 
 
 def test_what_the_first_panel_assumes() -> None:
@@ -83,9 +83,9 @@ def test_what_the_first_panel_assumes() -> None:
     assert (setting.restart, llama["useful_kind"], llama["useful_share"]) == (30, "more than", 0.9)
     useful = units.percent(1 / (1 + setting.days.losses.total))
     text = cell(PAGE, "panel-text")
-    assert "we assume that every restart takes half an hour" in text
+    assert "we assume that every restart lasts half an hour" in text
     text = cell(PAGE, "panel-answers")
-    assert f"more than 90 % of its time was useful, where the panel starts with {useful}" in text
+    assert f"more than 90 % of its time was useful, while the panel starts at {useful}" in text
 
 
 def test_how_often_what_fails() -> None:
@@ -94,20 +94,20 @@ def test_how_often_what_fails() -> None:
     causes = [row for row in published.rows("llama3_causes") if row["kind"] == "GPU"]
     gpus = sum(row["stops"] for row in causes)
     assert round(24 * llama["days"] / llama["stops"]) == 3
-    assert "something stops it every three hours, usually a GPU" in cell(PAGE, "title")
+    assert "every three hours something stops it, usually a GPU" in cell(PAGE, "title")
     assert round(24 * llama["days"] / gpus) == 5
     text = cell(PAGE, "twice-reading")
     assert f"For {gpus} of these, or one every five hours, the cause was a GPU" in text
     whole = published.hours_of(published.run("Llama 3.1 405B")) / llama["num_gpus"] / 24
-    assert f"(Page 03 has {whole:.0f} days: the GPU-hours of the whole run" in text
+    assert f"(Page 03 has {whole:.0f} days, which are the GPU-hours of the whole run" in text
     assert f"Its team counted for {llama['days']} days" in text
-    assert f"it stopped {llama['stops']} times" in text
+    assert f"the run stopped {llama['stops']} times" in text
     names = ("Llama 3.1 405B", "OPT-175B", "BLOOM-176B", "GLM-130B")
     each = [round(1000 * rows()[name]["failures_per_node_day"]) for name in names]
     logbook = rows()["OPT-175B, logbook"]
     most = 1000 * logbook["stops_high"] / (logbook["num_gpus"] / 8 * logbook["days"])
-    span = f"{min(each)} to {max(each)} stops in 1,000 days, or {most:.0f} if you count everything"
+    span = f"{min(each)} to {max(each)} stops per 1,000 days, or {most:.0f} if you count everything"
     assert span in text
     assert 1000 * calendar.FAILURES_PER_NODE_DAY.greatest == round(most)
     cluster = rows()["Meta RSC-1, 1,024 GPUs"]["failures_per_node_day"]
-    assert f"In jobs of 1,024 GPUs on a shared cluster it was {1000 * cluster:.0f}" in text
+    assert f"In jobs of 1,024 GPUs on a shared cluster, it was {1000 * cluster:.0f}" in text
