@@ -27,7 +27,7 @@ def test_why_eighteen_twenty_and_twenty_one_tokens_agree() -> None:
     text = cell("11_budget", "own")
     assert f"best is {example:.0f} tokens per parameter here" in text
     assert f"and {chinchilla:.0f} for Chinchilla" in text
-    assert "A later fit to the same runs came to 18 tokens" in words("11_budget")
+    assert "A later fit to the same runs found 18 tokens" in words("11_budget")
     assert f"| {example:.0f} is best for this work |" in mine.best.plan.report("x").markdown
     many = [compute_optimal(10.0**k).tokens_per_parameter for k in range(20, 27)]
     assert many == sorted(many, reverse=True)
