@@ -77,7 +77,7 @@ def test_how_much_less_work_adapters_do() -> None:
     assert 1 - 1 / flops_ratio("full") == pytest.approx(1 / 5, abs=0.005)
     reading = cell(PAGE, "speed")
     assert "## A third less work, or a fifth: how much faster?" in reading
-    assert "adapters do only a fifth less work and the lead shrinks to 1.25" in reading
+    assert "adapters only save a fifth, and their lead shrinks to 1.25" in reading
 
 
 def test_why_a_step_below_the_bytes_of_the_card_still_fails() -> None:
@@ -105,7 +105,7 @@ def test_what_share_of_a_step_is_writing() -> None:
     assert (long["longest_answer"], "up to 8,192 tokens" in long["note"]) == (1024, True)
     reading = cell(PAGE, "own-seen")
     assert "Most published runs spent 30 to 80 % of each step on writing" in reading
-    assert "up to 8,192 tokens and answers of at most 1,024 spent no more than a tenth" in reading
+    assert "8,192 tokens and answers of at most 1,024 didn't need more than a tenth" in reading
 
 
 def test_how_long_a_sequence_fits_and_how_much_longer_a_fused_loss_makes_it() -> None:
@@ -179,7 +179,7 @@ def test_packing() -> None:
     padded, packed = measured["TT-009"], measured["TT-010"]
     times = packed["tokens_per_s_per_gpu"] / padded["tokens_per_s_per_gpu"]
     assert times == pytest.approx(3.4, abs=0.05)
-    assert "3.4 times as many tokens a second" in cell(PAGE, "packing-seen")
+    assert "3.4× as many tokens per second" in cell(PAGE, "packing-seen")
     assert times > max(ratio.times for ratio in speed_ratios("lora", "full"))
     assert 2 < packed["peak_bytes"] / padded["peak_bytes"] < 2.5
     assert padded["model"] == "Llama 3.2 3B"
