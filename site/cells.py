@@ -274,7 +274,7 @@ def mark_cell(cell: Tag, at: int, source: str, runs: bool) -> None:
 
 def order(page: BeautifulSoup, imports: Tag) -> None:
     """Put what one learns and the minutes first, what works here and the imports last."""
-    goals = page.find("summary", string=re.compile("and how long it takes$")).parent
+    goals = page.find("summary", string="Goals and time").parent
     imports.insert_before(parse(AS_FILE), goals.extract())
     folded = parse(f"<details><summary>{IMPORTS}</summary></details>").details
     folded.append(imports.extract())

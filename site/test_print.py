@@ -92,7 +92,7 @@ def test_each_picture_is_a_figure_with_a_number_of_its_chapter(printed: Beautifu
 
 
 def test_what_was_to_be_seen_stands_with_the_answers(printed: BeautifulSoup) -> None:
-    seen = printed.find_all(string=re.compile("^What you should have seen"))
+    seen = printed.find_all(string=re.compile("^The answers"))
     questions = [one for one in seen if not one.find_parent(id="answers")]
     assert len(questions) == len(seen) / 2 >= 8
     for question in questions:

@@ -230,10 +230,10 @@ def with_minutes(readme: str) -> str:
 def declared(page: str, minutes: int) -> str:
     """A notebook's text with these minutes in its fold of goals.
 
-    >>> declared("About 10 minutes, with everything done.", 55)
-    'About 55 minutes, with everything done.'
+    >>> declared("About 10 minutes, including the exercises.", 55)
+    'About 55 minutes, including the exercises.'
     """
-    return re.sub(r"\bAbout \d+( minutes, with everything done)", rf"About {minutes}\1", page)
+    return re.sub(r"\b([Aa])bout \d+( minutes, including the exercises)", rf"\1bout {minutes}\2", page)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -257,7 +257,7 @@ def checks_of(path: Path) -> list[str]:
 def test_every_place_has_the_same_minutes() -> None:
     """Pages, README, TEACHING and the site's cards: python teaching/minutes.py --write."""
     counted = {path.name[:2]: minutes.solo_minutes(path) for path in CHAPTERS}
-    pages = {path.name[:2]: re.findall(r"About (\d+) min", prose(path)) for path in CHAPTERS}
+    pages = {path.name[:2]: re.findall(r"[Aa]bout (\d+) min", prose(path)) for path in CHAPTERS}
     assert pages == {number: [str(single)] for number, single in counted.items()}
     readme, guide = ((ROOT / x).read_text("utf-8") for x in ("README.md", "TEACHING.md"))
     rows = re.findall(r"^\| (\d\d) · [^|]*\|[^|]*\| (\d+) \|$", readme, re.MULTILINE)
