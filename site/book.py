@@ -223,7 +223,7 @@ def answers_of(page: Tag) -> list[Tag]:
     hidden = [
         folded
         for folded in page.select("details:has(> summary)")
-        if folded.summary.get_text().startswith("What you should have")
+        if folded.summary.get_text().startswith("The answers")
         or folded.find_parent(id=re.compile("to-take-away$"))
     ]
     for at, folded in enumerate(hidden):

@@ -59,10 +59,10 @@ FIRST = ' <span class="live-note">Your first guess is the one that counts.</span
 IMPORTS = "What the code on this page imports"
 
 OF_NOTEBOOKS = (
-    " Run each grey cell with **Shift+Enter**, from top to bottom.",
-    " Write a number in place of `None`.",
-    " (Save a page with Ctrl+S, and run this cell again.)",
-    " Hold the pointer over one to see what it means.",
+    " Run the grey cells from top to bottom with **Shift+Enter**.",
+    " Replace `None` with a number.",
+    " (If you save a page with Ctrl+S and run this cell again, it's up to date.)",
+    " Hover over one to see its meaning.",
 )
 """Sentences that are true of notebooks only; a page leaves them out."""
 

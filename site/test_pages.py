@@ -72,7 +72,7 @@ def test_what_is_true_of_notebooks_only_is_left_out() -> None:
     for sentence in cells.OF_NOTEBOOKS:
         assert sum(sentence in one for one in notebooks) == 1
     assert not any("Shift+Enter</strong>" in page for page in pages)
-    assert not any("in place of <code" in page for page in pages)
+    assert not any("Replace <code" in page for page in pages)
 
 
 class Built(NamedTuple):
