@@ -83,7 +83,7 @@ def test_what_the_first_panel_assumes() -> None:
     assert (setting.restart, llama["useful_kind"], llama["useful_share"]) == (30, "more than", 0.9)
     useful = units.percent(1 / (1 + setting.days.losses.total))
     text = cell(PAGE, "panel-text")
-    assert "we assume that every restart lasts half an hour" in text
+    assert "we assume that every restart takes half an hour" in text
     text = cell(PAGE, "panel-answers")
     assert f"more than 90 % of its time was useful, while the panel starts at {useful}" in text
 

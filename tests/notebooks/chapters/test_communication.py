@@ -30,9 +30,7 @@ def test_the_best_number_of_messages_is_among_those_of_the_handle() -> None:
     waits = {n: last_backward(2560, n).visible for n in stops}
     assert min(waits, key=lambda n: waits[n]) == 64
     assert waits[64] == pytest.approx(0.001, abs=5e-4)
-    assert "Here 64 are best, and the step waits for a single millisecond" in words(
-        "07_communication"
-    )
+    assert "Here, 64 messages work best, and the step only waits one" in words("07_communication")
 
 
 def test_what_the_page_says_of_measurements() -> None:

@@ -33,8 +33,8 @@ def test_doubling_as_the_paper_measured_it() -> None:
     days = published.megatron_training_days().set_index("name")["days"]
     text = cell(PAGE, "twice")
     first, second, third = (days[f"ZeRO-3 174.6B on {n} GPUs"] for n in (384, 768, 1536))
-    assert f"On 384 GPUs, a run would last {first} days" in text
-    assert f"it would last {second}," in text
+    assert f"On 384 GPUs, a run would take {first} days" in text
+    assert f"it would take {second}," in text
     assert third == second
     assert days["PTD-P 174.6B on 1536 GPUs"] < 0.55 * days["PTD-P 174.6B on 768 GPUs"]
     seen, picture = cell(PAGE, "twice-seen"), more_gpus().words
@@ -82,7 +82,7 @@ def test_blooms_calendar_rules_one_count_out() -> None:
         float(training_seconds(*work, X, "full")) / units.DAY for X in (150e12, 0.75 * 150e12)
     )
     assert right < row["days"] < long
-    assert f"the run lasted {row['days']:.0f} days" in text
+    assert f"the run took {row['days']:.0f} days" in text
     assert f"So {long:.0f} days of computing are impossible" in text
     assert 13 < row["days"] - right < 15.5  # two weeks
 

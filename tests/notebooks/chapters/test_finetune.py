@@ -88,7 +88,7 @@ def test_why_a_step_below_the_bytes_of_the_card_still_fails() -> None:
     assert f"which is {24 * 2**30 / 1e9:.1f} GB" in reading
     reserve = RESERVES["one GPU"]
     assert peak + reserve > 24 * 2**30
-    assert f"The reserve is {units.gigabytes(reserve)[:3]} GB, because three of four" in reading
+    assert f"The reserve is {units.gigabytes(reserve)[:3]} GB, because three out of four" in reading
     assert "the step reaches into the hatched reserve" in words(PAGE)
     for chip in ("A10", "L4"):
         driver_bytes = published.accelerator(chip).shown_memory

@@ -157,10 +157,10 @@ def test_what_the_page_says_of_overhead() -> None:
     assert (len(each), each[3]) == (7, pytest.approx(STOPS[1], rel=0.01))
     assert (each[0], each[-1]) == pytest.approx((STOPS[0], STOPS[2]), rel=0.01)
     text = words("09_plan")
-    assert f"between {low} and {high} %, with {middle} % in the middle" in text
+    assert f"between {low} and {high} %, with a median of {middle} %" in text
     steps = plan_of(accelerator=H100, zero_stage=3).days_of_steps
     assert f"So you should expect {steps.likely:.0f} × {STOPS[1]} = " in text
-    sentence = f"most likely {steps.likely:.0f} days, and between {steps.least:.0f} and"
+    sentence = f"most likely {steps.likely:.0f} days, but anywhere from {steps.least:.0f} to"
     assert f"{sentence} {steps.greatest:.0f}." in text
     assert f"times {STOPS[0]} to {STOPS[2]}, likely {STOPS[1]}; promise the slow end" in text
 
