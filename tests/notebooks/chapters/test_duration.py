@@ -103,7 +103,7 @@ def test_runs_with_a_known_rate_took_longer_than_by_formula() -> None:
         again = "full" if name == "BLOOM-176B" else "none"
         longer.append(hours[name] * 3600 / training_seconds(T, P, 1, X, again) - 1)
     span = f"{100 * min(longer):.0f} to {100 * max(longer):.0f} %"
-    assert f"So the five took {span} longer" in words(EVIDENCE)
+    assert f"So the five runs took {span} longer" in words(EVIDENCE)
 
 
 def test_palm_has_two_shares_and_the_evidence_says_why() -> None:
@@ -112,7 +112,7 @@ def test_palm_has_two_shares_and_the_evidence_says_why() -> None:
     assert "incl. downtime and repeated steps" in palm["note"]
     shares = utilizations.model_utilizations()["utilization"]
     assert round(float(shares["PaLM 540B"]), 2) == 0.30
-    assert "the share at its best speed" in cell(EVIDENCE, "interval")
+    assert "its utilization at its best speed" in cell(EVIDENCE, "interval")
     below = shares[shares < UTILIZATIONS[0]]
     assert list(below.index) == ["Pythia 70M"]
 
