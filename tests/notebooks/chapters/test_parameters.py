@@ -29,7 +29,7 @@ def test_what_is_said_of_deepseek_is_so() -> None:
     sentence = (
         f"{units.count(counted.prediction)} parameters, or {units.count(copies)} with its copies"
     )
-    assert f"{sentence} of embedding and head, which the 671 billion leave out" in page
+    assert f"{sentence} of embedding and head, which aren't part of the 671 billion" in page
 
 
 def test_what_the_page_says_of_vocabularies_and_depths_is_so() -> None:
