@@ -199,6 +199,18 @@ def test_what_no_picture_shows_python_draws_and_goes_on_from_there(
     expect(machine.locator("#handle-0-num_gpus")).to_have_value("128")
 
 
+def test_what_was_not_measured_is_drawn_as_the_nearest_and_the_field_says_so(
+    page: Page, address: str
+) -> None:
+    [message] = with_handles(page, address, "message").all()
+    field = message.locator("#handle-0-size")
+    field.fill("500")
+    field.press("Enter")
+    expect(message.locator(".live-echo")).to_have_text("512 is the nearest measured")
+    expect(field).to_have_value("500")
+    expect(message.locator(".live-answer")).to_contain_text("A message of 512 MiB")
+
+
 def as_a_browser(page: Page, html: str) -> str:
     """HTML as a browser writes it down again."""
     again = """html => {

@@ -240,13 +240,17 @@ def bloom_steps() -> tuple[Step, ...]:
 @handle(
     "Micro-batches that BLOOM's engineers tried",
     micro_batch=replace(
-        controls.MICRO_BATCH, help="Sequences in a pass.", most=8, stops=(1, 2, 4, 8)
+        controls.MICRO_BATCH,
+        help="Sequences in a pass.",
+        most=8,
+        stops=(1, 2, 4, 8),
+        only="measured",
     ),
     book=({}, {"micro_batch": 4}),
 )
 def micro_batches(micro_batch: int = 1) -> Shown:
     """The steps that BLOOM's engineers timed, up to one micro-batch."""
-    step = max(it for it in bloom_steps() if it.micro_batch <= micro_batch)
+    [step] = (it for it in bloom_steps() if it.micro_batch == micro_batch)
     work, fixed, waits = step.parts
     caption = (
         f"<b>{step.measured:.0f} seconds a step</b> were measured, in passes of "

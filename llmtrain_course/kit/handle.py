@@ -61,10 +61,13 @@ def handle(
         fields = [(name, type(value), value) for name, value in defaults.items()]
         setting: Any = make_dataclass(function.__name__, fields, frozen=True)
 
+        def drawn(values: Any) -> dict[str, Any]:
+            return {name: it.drawn(getattr(values, name)) for name, it in controls.items()}
+
         def draw(now: Any, before: Any, width: int = PAGE) -> str:
-            values = {name: getattr(now, name) for name in defaults}
+            values = drawn(now)
             if compares:
-                old = {name: getattr(before, name) for name in defaults} if before else None
+                old = drawn(before) if before else None
                 values["previous"] = old and SimpleNamespace(**old)
             picture, sentence = function(**values)
             return pictured(picture.drawing(width), sentence)
@@ -86,11 +89,12 @@ def slider(
     most: float | None = None,
     whole: bool | None = None,
     play: bool = False,
+    only: str = "",
     zero: str = "",
     reach: Callable[..., float] | None = None,
     applies: Callable[..., bool] = lambda setting: True,
 ) -> Control:
-    """A number with a slider: from its first stop to its last, whole where all stops are."""
+    """A number with a slider: from its first stop to its last, whole if all stops are."""
     return Control(
         label,
         help,
@@ -100,6 +104,7 @@ def slider(
         whole=all(isinstance(stop, int) for stop in stops) if whole is None else whole,
         stops=stops,
         play=play,
+        only=only,
         zero=zero,
         reach=reach,
         applies=applies,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from html import escape, unescape
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
 import llmtrain_helpers
 from llmtrain_course.kit.drawing import Drawing, as_images
@@ -53,7 +53,9 @@ class Control:
     above the sliders: it decides which there are. What is `about` others begins again
     when one of them changes. A text may have several `lines`; `zero` says what 0 means.
     `reach` is the last stop that a setting has, where not every setting has them all:
-    what lies beyond counts as that one. With `play` a button moves it stop by stop.
+    what lies beyond counts as that one. With `play` a button moves it stop by stop. If
+    there's nothing between its stops, `only` says what they are, such as `measured`: a
+    handle then shows the nearest one, and the field says so.
     """
 
     label: str
@@ -72,6 +74,7 @@ class Control:
     lines: int = 1
     zero: str = ""
     play: bool = False
+    only: str = ""
     reach: Callable[..., float] | None = field(default=None, repr=False)
     applies: Callable[..., bool] = field(default=lambda setting: True, repr=False)
 
@@ -179,13 +182,19 @@ class Control:
         last = self.nearest_stop(end) if self.stops else -1
         value = min(value, end)
         text, echo = self.typed(value), self.echo(value)
-        if self.reach and not (self.zero and not value):
+        if value != self.drawn(value):
+            echo = f"{self.typed(self.drawn(value))} is the nearest {self.only}"
+        elif self.reach and not (self.zero and not value):
             echo = f"of {self.write(end)}"
         on_slider = self.stops and (value or self.stops[0] <= 0)
         place = self.nearest_stop(value) if on_slider else None
         unit_in_label = self.unit in self.label.lower().split()
         repeats = echo == f"= {text}" or (unit_in_label and echo == f"= {text} {self.unit}")
         return FieldState(text, "" if repeats else echo, place, last)
+
+    def drawn(self, value: Value) -> Any:
+        """What a handle shows for a value: itself, or the nearest stop if there are `only` those."""
+        return self.stops[self.nearest_stop(cast(float, value))] if self.only else value
 
     @property
     def longest(self) -> int:

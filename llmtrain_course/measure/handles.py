@@ -225,30 +225,35 @@ PANEL = common.Panel(
         "The size of both matrices that are multiplied.",
         controls.doublings(16, 1024),
         play=True,
+        only="measured",
     ),
 )
 def one_product(size: int = 16) -> Shown:
     """The rates of square products up to a size, of which the best is called the peak."""
     rates = product_rates()
-    sizes = [recorded for recorded in rates if recorded <= size]
-    largest, best = sizes[-1], max(rates[recorded] for recorded in sizes)
-    caption = f"<b>{units.flops_per_second(rates[largest])}</b> at {largest} × {largest}"
-    if largest < max(rates):
+    best = max(rate for recorded, rate in rates.items() if recorded <= size)
+    caption = f"<b>{units.flops_per_second(rates[size])}</b> at {size} × {size}"
+    if size < max(rates):
         caption += ". What do larger ones reach?"
     else:
         caption += f". The best of all is {units.flops_per_second(best)}: call that the peak."
-    return pictures.one_product(rates, largest), caption
+    return pictures.one_product(rates, size), caption
 
 
 @handle(
     "A step, predicted and measured",
     measured=flag("Show the measured step", "How long it took, and what it was spent on."),
-    hidden_size=slider("Hidden size", "How wide the small GPT is; everything else stays.", WIDTHS),
+    hidden_size=slider(
+        "Hidden size",
+        "How wide the small GPT is; everything else stays.",
+        WIDTHS,
+        only="measured",
+    ),
     book=({"measured": True}, {"measured": True, "hidden_size": 64}),
 )
 def predicted_step(measured: bool = False, hidden_size: int = 256) -> Shown:
     """A step at the peak rate of a product, and the recorded one in three parts."""
-    step = recorded_step(min(WIDTHS, key=lambda width: abs(width - hidden_size)))
+    step = recorded_step(hidden_size)
     caption = (
         f"The FLOPs of this step take {units.digits(1e3 * step.ideal)} ms at the peak. How long "
         "does the step itself take?"

@@ -180,10 +180,11 @@ def eight_bits(value: float = 6.0, previous: Any = None) -> Shown:
     stored = float(_E4M3.round(value))
     before = float(_E4M3.round(previous.value)) if previous else None
     above = shifted(_E4M3, stored, 1)
-    caption = f"<b>{number(stored)}.</b> The next number up is {number(above)}. "
-    caption += "There is none in between." if above > stored else ""
+    becomes = f"{number(value)} becomes {number(stored)}" if value != stored else number(stored)
+    caption = f"<b>{becomes}.</b> The next number up is {number(above)}. "
+    caption += "There's none in between." if above > stored else ""
     if above == stored:
-        caption = f"<b>{number(stored)}.</b> It's the largest number of eight bits."
+        caption = f"<b>{becomes}.</b> It's the largest number of eight bits."
     return number_of_bits(_E4M3, stored, before), caption
 
 

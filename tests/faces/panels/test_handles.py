@@ -71,6 +71,30 @@ def test_every_stop_draws_on_the_same_area(name: str) -> None:
 
 
 @every_handle
+def test_what_is_written_between_two_stops_is_drawn_or_the_field_says_what_is(name: str) -> None:
+    handle = HANDLES[name]
+    for key, control in handle.controls.items():
+        for low, high in [*pairwise(sorted(control.stops))][-3:]:
+            between = (low + high) // 2 if control.whole else (low + high) / 2
+            if between in (low, high):
+                continue
+            values = [{**handle.default, key: value} for value in (low, between, high)]
+            first, drawn, last = (handle.answer(value).html for value in values)
+            echo = control.field_state(between, handle.setting(values[1])).echo
+            assert (drawn in (first, last) and first != last) == ("is the nearest" in echo)
+
+
+def test_a_field_says_which_stop_is_drawn() -> None:
+    handle = HANDLES["message"]
+    state = State(handle)
+    state.write("size", "500")
+    assert state.html == handle.answer({"size": 512}, handle.default).html
+    field = handle.controls["size"].field_state(500.0, handle.setting(handle.default))
+    assert (field.text, field.echo) == ("500", "512 is the nearest measured")
+    assert handle.controls["size"].field_state(512.0, handle.setting({})).echo == "= 512 MiB"
+
+
+@every_handle
 @pytest.mark.parametrize("written", ["a lot", "", "-1", "1e300", "nan", "[" * 7000, "\0"])
 def test_what_is_no_value_is_refused_and_the_picture_stays(name: str, written: str) -> None:
     state = State(HANDLES[name])
