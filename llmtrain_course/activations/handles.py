@@ -12,6 +12,7 @@ from llmtrain_course.activations.pictures import (
     MOMENTS,
     kept_by_layer,
     layers_over_time,
+    memory_at_loss,
     memory_of_steps,
     memory_so_far,
     parts_at_peak,
@@ -313,10 +314,11 @@ _BATCH = 8
 """Sequences of a step of the handle."""
 
 
-def _timeline_of(passes: int) -> Timeline:
+def _timeline_of(passes: int, recompute: EveryRecompute = "none") -> Timeline:
     """Two steps of eight sequences of Llama 3.2 1B, in so many passes."""
     each = _BATCH // passes
-    return replace(Setting(), micro_batch_size=each, accumulation_steps=passes).timeline
+    run = replace(Setting(), micro_batch_size=each, accumulation_steps=passes)
+    return replace(run, recompute=recompute).timeline
 
 
 @handle(
@@ -324,16 +326,25 @@ def _timeline_of(passes: int) -> Timeline:
     passes=slider(
         "Passes", "How many passes the eight sequences of a step take.", (1, 2, 4, _BATCH)
     ),
+    recompute=replace(controls.RECOMPUTED, options=("none", "full")),
     book=({}, {"passes": 8}),
 )
-def passes(passes: int = 1, previous: Any = None) -> Shown:
-    """Memory through two steps whose sequences go through at once or one after another."""
-    timeline = _timeline_of(passes)
-    before = (_timeline_of(previous.passes if previous else passes), 0)
-    caption = f"{units.plural(passes, 'pass')} of {units.plural(_BATCH // passes, 'sequence')}"
-    peak = units.gigabytes(timeline.peak.total)
-    picture = memory_of_steps(timeline, passes=passes, before=before)
-    return picture, f"{caption}: <b>{peak}</b> at the peak."
+def passes(passes: int = 1, recompute: EveryRecompute = "none", previous: Any = None) -> Shown:
+    """What's in memory at the loss if eight sequences go through at once or in several passes."""
+    timeline = _timeline_of(passes, recompute)
+    before = _timeline_of(previous.passes, previous.recompute) if previous else timeline
+    model, capacity = published_model(Setting().model, Setting().length), Setting().capacity
+    most, peak = _timeline_of(1).peak.total, timeline.peak
+    each = _BATCH // passes
+    logits = f"{units.plural(each, 'sequence')} × {Setting().length:,} tokens × "
+    logits += f"{model.vocab_size:,} words, in 32 bits"
+    picture = memory_at_loss(timeline, before, capacity, most, logits)
+    fits = "it fits" if peak.total <= capacity else "it doesn't fit"
+    return picture, (
+        f"{units.plural(passes, 'pass')} of {units.plural(each, 'sequence')}: "
+        f"<b>{units.gigabytes(peak.total)}</b> at the peak, so {fits}. The three tensors of "
+        f"the logits are {units.share(1.5 * peak.logits / peak.total)} of it."
+    )
 
 
 # --- forget, and compute again

@@ -15,7 +15,7 @@ from llmtrain_course.activations.formulas import (
 )
 from llmtrain_course.kit.chart import Area, Chart, Dot, Mark, Note, Path, Rule, stacked
 from llmtrain_course.kit.drawing import COLORS, Drawing, Style, ghost, hatched, line, rect, text
-from llmtrain_course.kit.lanes import Bars, Lane, Span
+from llmtrain_course.kit.lanes import Bars, Lane, Limit, Span, bar
 from llmtrain_course.kit.layout import INK, PAGE, Picture
 from llmtrain_course.kit.scale import Scale
 from llmtrain_helpers import units
@@ -102,7 +102,7 @@ StepPoint = tuple[float, dict[str, float]]
 
 def memory_of_steps(
     timeline: Timeline,
-    memory: Result = 0,
+    memory: Result,
     chip: str = "the chip",
     passes: int = 0,
     before: tuple[Timeline, Result] | None = None,
@@ -116,19 +116,18 @@ def memory_of_steps(
     points = _points(timeline)
     old = _earlier_points(before[0], timeline) if before and before != (timeline, memory) else []
     most = max([memory, *(sum(parts.values()) for _, parts in points + old)])
-    if before:
-        most = max(most, before[1])
+    most = max(most, before[1]) if before else most
     passes = passes or timeline.moments[-1].micro_batch
     parts, peak = parts_at_peak(timeline), timeline.peak
     labels = {name: _part(name, parts.get(name, 0)) for name in _PARTS}
-    marks: list[Mark] = [*_stack(points, labels), *_over(points, memory), _NEXT_STEP]
-    if memory:
-        marks += _line_of(memory, chip)
+    marks: list[Mark] = [*_stack(points, labels), *_over(points, memory)]
+    marks.append(replace(_NEXT_STEP, to=sum(points[len(points) // 2][1].values())))
+    marks.append(_line_of(memory, chip))
     if before:
         outline = [(x, sum(sizes.values())) for x, sizes in old]
         start = Path(outline, width=2, dash="6 4", name="dashed: the start", hidden=not old)
         marks.append(start)
-        if old and before[1] != memory and before[1]:
+        if old and before[1] != memory:
             marks.append(Rule(before[1], "y", dash="6 4"))
     when = f"(step {peak.step}, {MOMENTS[peak.mark]}): {units.gigabytes(peak.total)}"
     top = 1.24 * most
@@ -144,7 +143,7 @@ def memory_so_far(
     memory: float,
     chip: str,
     most: float,
-    smaller: float = 0,
+    smaller: float,
     measured: Sequence[tuple[float, float]] = (),
 ) -> Picture:
     """What has been resident up to a moment of two steps of one pass.
@@ -157,9 +156,8 @@ def memory_so_far(
     parts = _split(now, timeline)
     labels = {name: _part(name, parts[name]) for name in _PARTS}
     marks: list[Mark] = [*_stack(past, labels), *_over(past, memory), _NEXT_STEP]
-    marks += _line_of(memory, chip)
-    if smaller:
-        marks += _line_of(smaller, "a smaller one", "10 5")
+    marks += [Rule(memory, "y", width=3, name=chip)]
+    marks += [Rule(smaller, "y", width=3, dash="10 5", name="a smaller one")]
     end = past[-1][0]
     dots = [Dot(x, y, INK, 2.5, title=units.gigabytes(y)) for x, y in measured if x <= end]
     first = dots[0] if dots else Dot(0, 0, INK, 2.5, hidden=True)
@@ -172,7 +170,8 @@ def memory_so_far(
         f"Together {units.gigabytes(now.total)}, {fits} the line of {chip}, "
         f"{units.gigabytes(memory)}."
     )
-    return Chart(_steps(timeline, 1), Scale(0, most, write=_size), marks, words, height=310)
+    y = Scale(0, most, ticks=[0, 20e9, smaller, 60e9, memory], write=_size)
+    return Chart(_steps(timeline, 1), y, marks, words, height=310)
 
 
 def places_of_trace(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[float, float]]:
@@ -306,7 +305,7 @@ def _stack(points: Sequence[StepPoint], labels: Mapping[str, str]) -> Iterator[A
 def _over(points: Sequence[StepPoint], memory: float) -> Iterator[Area]:
     """What's above the chip's memory, paler."""
     totals = [(x, sum(parts.values())) for x, parts in points]
-    if not memory or max(total for _, total in totals) <= memory:
+    if max(total for _, total in totals) <= memory:
         return
     edge = [totals[0]]
     for (x0, low), (x1, high) in pairwise(totals):
@@ -318,10 +317,10 @@ def _over(points: Sequence[StepPoint], memory: float) -> Iterator[Area]:
     yield Area(xs, [memory] * len(xs), upper, _WHITE, 0.45, "over the line")
 
 
-def _line_of(memory: float, chip: str, dash: str = "") -> Iterator[Rule]:
+def _line_of(memory: float, chip: str) -> Rule:
     """A chip's memory, and its name."""
     named = chip.partition(" (")[0].removesuffix(" SXM")
-    yield Rule(memory, "y", f"{units.gigabytes(memory)}, {named}", width=3, dash=dash, bold=True)
+    return Rule(memory, "y", f"{units.gigabytes(memory)}, {named}", width=3, bold=True)
 
 
 _AT_THE_PEAK = {
@@ -392,17 +391,77 @@ def _steps_in_words(timeline: Timeline, memory: float, chip: str, passes: int) -
     )
     parts = _in_words(peak)
     each = "one pass" if passes == 1 else f"{passes:,} passes"
-    words = (
+    over = peak.total - memory
+    where = f"{units.gigabytes(over)} over" if over > 0 else "under"
+    return (
         f"Memory through two steps of {each} each, to one scale. Step 2, last pass: "
         f"{totals}. The peak, step {peak.step}, {MOMENTS[peak.mark]}, holds {parts}; "
         "the loss gradients are two tensors in fp32, the gradient of the log-"
-        "probabilities and the gradient of the logits."
+        "probabilities and the gradient of the logits. "
+        f"That's {where} the line of {chip}, {units.gigabytes(memory)}."
     )
-    if not memory:
-        return words
-    over = peak.total - memory
-    where = f"{units.gigabytes(over)} over" if over > 0 else "under"
-    return f"{words} That is {where} the line of {chip}, {units.gigabytes(memory)}."
+
+
+# --- what's there at the loss
+
+_AT_LOSS = {
+    "weights": "weights",
+    "optimizer": "Adam's averages",
+    "gradients": "gradients",
+    "activations": "kept by the layers",
+    "log-probabilities": "log-probabilities",
+    "their gradient": "their gradient",
+    "gradient of logits": "gradient of logits",
+}
+"""The bars, and their names; the first four are states and layers."""
+_STATES_AND_LAYERS = [*_AT_LOSS][:4]
+
+
+def parts_at_loss(timeline: Timeline) -> dict[str, float]:
+    """Bytes at the last loss, with the three tensors of tokens × vocabulary each on its own.
+
+    Forward has kept the log-probabilities, which are as large as each of the two gradients.
+    """
+    loss = next(m for m in reversed(timeline.moments) if m.mark == "loss")
+    tensor = loss.logits / 2
+    parts = {"weights": loss.weights, "optimizer": loss.optimizer, "gradients": loss.gradients}
+    parts |= {"activations": loss.activations - timeline.head, "head": timeline.head - tensor}
+    return {**parts, **dict.fromkeys([*_AT_LOSS][4:], tensor)}
+
+
+def memory_at_loss(
+    timeline: Timeline, before: Timeline, memory: float, most: float, tensor: str
+) -> Picture:
+    """What's resident at the loss, in all and part by part, with a line at a chip's memory.
+
+    The scale ends at `most` bytes; `tensor` says how large the logits are. Dashed outlines are
+    the timeline `before`.
+    """
+    parts, old = parts_at_loss(timeline), parts_at_loss(before)
+    colors = {**COLORS, **dict.fromkeys([*_AT_LOSS][5:], COLORS["logits"])}
+    colors |= dict.fromkeys(["head", "log-probabilities"], COLORS["activations"])
+    whole = bar("in all", parts, colors, units.gigabytes, bold=True, labels=False)
+    spans = [replace(x, edge=True, name="") for x in whole.spans]
+    total = sum(parts.values())
+    lanes = [replace(whole, items=[*spans, _outline(sum(old.values()), total)])]
+    for part, name in _AT_LOSS.items():
+        size = parts[part]
+        items = [Span(0, size, colors[part], title=name), _outline(old[part], size)]
+        group = "States and layers" if part in _STATES_AND_LAYERS else tensor
+        lanes.append(Lane(name, items, units.gigabytes(size) if size else "0", group=group))
+    line = Limit(memory, f"{units.gigabytes(memory)}, what a step may fill")
+    sizes = ", ".join(f"{_AT_LOSS.get(x, x)} {units.gigabytes(y)}" for x, y in parts.items())
+    words = (
+        f"Memory when the loss is differentiated, as bars to one scale: {sizes}. In all "
+        f"{units.gigabytes(total)}; a step may fill {units.gigabytes(memory)}."
+    )
+    scale = Scale(0, most)
+    return Bars(scale, lanes, words, [line], lane=18, gap=6, axis=False)
+
+
+def _outline(old: float, now: float) -> Span:
+    """Where a bar ended at the start, if it ends somewhere else now."""
+    return Span(0, old, title="at the start", previous=True, hidden=abs(old - now) < 1)
 
 
 # --- what recomputation leaves

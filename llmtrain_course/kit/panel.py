@@ -193,7 +193,7 @@ class Control:
         return FieldState(text, "" if repeats else echo, place, last)
 
     def drawn(self, value: Value) -> Any:
-        """What a handle shows for a value: itself, or the nearest stop if there are `only` those."""
+        """Return what a handle shows for a value: the nearest stop if there are `only` those."""
         return self.stops[self.nearest_stop(cast(float, value))] if self.only else value
 
     @property

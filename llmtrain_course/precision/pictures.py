@@ -234,8 +234,9 @@ def update_lines(
         Dot(updates, now.direct, alone, 8, title=number(now.direct), moves="updates"),
     ]
     y = Scale(1, 6, "a weight")
-    loss_axis = Scale(1e-5, 10, "the loss of a small fit", _power_of_ten, log=True)
-    above = NextTo(Chart(x, y, one_weight, height=150), Chart(x, loss_axis, fit, height=150))
+    ticks = [1e-5, 1e-3, 0.1, 10]
+    loss_axis = Scale(1e-5, 10, "the loss of a small fit", _power_of_ten, log=True, ticks=ticks)
+    above = NextTo(Chart(x, y, one_weight, height=110), Chart(x, loss_axis, fit, height=110))
     words = (
         f"A weight of 1 after {units.plural(updates, 'update')} of {number(update)}: in {name} "
         f"alone it is {number(now.direct)}. A main weight in fp32 is {number(now.main, 5)}, and "

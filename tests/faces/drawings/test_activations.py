@@ -12,6 +12,7 @@ from llmtrain_course.activations.pictures import (
     MOMENTS,
     kept_by_layer,
     layers_over_time,
+    memory_at_loss,
     memory_of_steps,
     memory_so_far,
     places_of_trace,
@@ -153,6 +154,30 @@ def test_what_was_before_is_an_outline_to_the_same_scale(passes: int) -> None:
     ends = [y for _, y in outline.points]
     assert (bool(outline.dash), max(ends)) == (True, old.peak.total)
     assert (min(ends) == max(ends)) == (passes == 2)
+
+
+@pytest.mark.parametrize("recompute", ["none", "full"])
+@pytest.mark.parametrize("passes", [1, 4])
+def test_the_logits_are_three_tensors_of_tokens_times_vocabulary(recompute, passes) -> None:
+    b = 8 // passes
+    line, before = small(b, passes, recompute), small(8)
+    tensor = 4 * 8192 * b * LLAMA.vocab_size
+    picture = memory_at_loss(line, before, 80e9, before.peak.total, "logits")
+    bars = {lane.name: lane.items for lane in picture.lanes}
+    for name in ("log-probabilities", "their gradient", "gradient of logits"):
+        assert bars[name][0].end == tensor
+    assert bars["kept by the layers"][0].end == count_activations(LLAMA, b, recompute).layers
+    *whole, old = bars["in all"]
+    assert whole[-1].end == pytest.approx(line.peak.total, rel=1e-12)
+    assert (old.previous, old.end) == (True, pytest.approx(before.peak.total, rel=1e-12))
+    assert [limit.value for limit in picture.limits] == [80e9]
+
+
+def test_what_was_at_the_loss_has_an_outline_only_where_it_changed() -> None:
+    before = small(8)
+    picture = memory_at_loss(small(8, recompute="full"), before, 80e9, before.peak.total, "logits")
+    changed = [lane.name for lane in picture.lanes if any(span.previous for span in lane.spans)]
+    assert changed == ["in all", "kept by the layers"]
 
 
 def test_many_passes_are_two_and_a_gap_with_their_number() -> None:
