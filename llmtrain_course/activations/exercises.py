@@ -60,33 +60,33 @@ def llama_layer(s: int, b: int, h: int, f: int, ad: int, kd: int) -> Result:
 
 
 _LLAMA_MISTAKES: dict[str, Callable[..., Result]] = {
-    "these are values: each weighs 2 bytes.": (
+    "You've counted values, but each needs 2 bytes.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) / 2
     ),
-    "the gate has four tensors of width f: its output, the same activated, the other "
+    "The gate has four tensors of width f: its output, the same after its activation, the other "
     "branch, and their product.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 2 * s * b * f
     ),
-    "with two tensors of width f it is a plain MLP: a gate has four.": (
+    "With two tensors of width f, it's a plain MLP. A gate has four.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 4 * s * b * f
     ),
-    "four things take in the hidden state: two norms, attention and the MLP.": (
+    "The hidden state is the input of four things: two norms, attention and the MLP.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 4 * s * b * h
     ),
     "K and V are two tensors.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 2 * s * b * kd
     ),
-    "attention keeps Q, and what comes out: two tensors of width ad.": (
+    "Attention keeps Q and its own output, which are two tensors of width ad.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 2 * s * b * ad
     ),
     "K and V are as wide as the key-value heads, kd, not as the query heads.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, ad)
     ),
-    "the micro-batch is missing: times b.": (
+    "You've left out the micro-batch. Multiply by b.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) / b
     ),
 }
-"""What is said to a function that computes this instead."""
+"""The reply to a function that computes this instead."""
 
 # --- activations-c: what makes it fit
 
@@ -117,14 +117,14 @@ def _share_of_recomputing() -> float:
 
 
 _CHANGES = {
-    "full": f"no: it fits, with {_PEAKS['full']}, and costs "
-    f"{units.percent(_share_of_recomputing())} more FLOPs; there is a change that costs none.",
-    "selective": f"no: it is still {_PEAKS['selective']}. Flash attention stores no "
-    "scores, so there is nothing to drop.",
-    "two passes": f"right: {_PEAKS['two passes']} with the gradients that now stand "
-    "beside the second pass, the same batch, and the same FLOPs.",
-    "shorter": f"no: it fits, with {_PEAKS['shorter']}, but the model would learn from "
-    "other texts, and a batch would have half the tokens.",
+    "full": f"No: it fits, with {_PEAKS['full']}, but it costs "
+    f"{units.percent(_share_of_recomputing())} more FLOPs, and there's a change that's free.",
+    "selective": f"No: it still needs {_PEAKS['selective']}. Flash attention doesn't store "
+    "scores, so there's nothing to drop.",
+    "two passes": f"Right: it needs {_PEAKS['two passes']}, including the gradients that are now "
+    "in memory during the second pass, and the batch and its FLOPs stay the same.",
+    "shorter": f"No: it fits, with {_PEAKS['shorter']}, but the model would learn from "
+    "other documents, and a batch would have half the tokens.",
 }
 
 # --- activations-d: a run of one's own
@@ -151,7 +151,7 @@ class OwnMemory(Exercise):
     """A design: a power of two that fits, with the plan's reserve; twice does not."""
 
     hint = (
-        "Which of the entries zero, recompute and micro brings it down?",
+        "Which of zero, recompute and micro brings it down?",
         "States shrink with zero and gpus, activations with recompute and micro.",
         "states / GPUs + activations + 8 · micro · sequence · vocabulary ≤ room.",
     )
@@ -169,27 +169,27 @@ class OwnMemory(Exercise):
             ways = ["recompute"] if design["recompute"] != "full" else []
             if design["zero"] < 3:
                 ways.append("raise zero")
-            ways.append("take more GPUs, a larger chip, or a smaller model")
+            ways.append("use more GPUs, a larger chip or a smaller model")
             return False, (
-                f"not even a micro-batch of 1 fits: {least} at the peak, of {room}. "
-                f"Mend it: {', or '.join(ways)}."
+                f"Not even a micro-batch of 1 fits, because it needs {least} at the peak, of "
+                f"{room}. You can {', or '.join(ways)}."
             )
         if micro & (micro - 1):
             below = 1 << micro.bit_length() - 1
             return False, (
-                f"micro={micro} is no power of two, and would seldom divide a batch: "
-                f"take {below} or {2 * below}."
+                f"micro={micro} isn't a power of two, so it would rarely divide a batch. "
+                f"Use {below} or {2 * below}."
             )
         plan = own_plan(design, micro)
         summary = f"{units.gigabytes(float(plan.memory.total))} at the peak, of {room}"
         if not plan.fits:
-            return False, f"too much: {summary}. {HINT}"
+            return False, f"That's too much: {summary}. {HINT}"
         if own_plan(design, 2 * micro).fits:
-            return False, f"{summary}: {2 * micro} at a time would fit too."
+            return False, f"That's {summary}, but {2 * micro} at a time would fit too."
         between = ""
         if micro > 1 and own_plan(design, micro + 1).fits:
-            between = f" ({micro + 1} would fit too, but is no power of two.)"
-        return True, f"right: {summary} that may be used.{between}"
+            between = f" ({micro + 1} would fit too, but it isn't a power of two.)"
+        return True, f"Right: {summary} that you can use.{between}"
 
 
 def _checked(design: Design) -> Design:
@@ -197,11 +197,11 @@ def _checked(design: Design) -> Design:
     positions = known_model(design["model"]).num_positions
     numbers = {name: entry(design, name, count) for name in ("gpus", "sequence", "micro")}
     if positions and numbers["sequence"] > positions:
-        raise ValueError(f"{design['model']} has positions for {positions:,} tokens only")
+        raise ValueError(f"{design['model']} only has positions for {positions:,} tokens")
     choice("recompute", design["recompute"], RECOMPUTE)
     zero = read_as("zero", design["zero"])
     if zero not in (0, 1, 2, 3):
-        raise ValueError(f"zero={show(design['zero'])} is no stage: 0, 1, 2 or 3")
+        raise ValueError(f"zero={show(design['zero'])} isn't a stage. Use 0, 1, 2 or 3")
     return {**design, **numbers, "zero": zero}
 
 
@@ -215,19 +215,21 @@ EXERCISES: dict[str, Exercise] = {
         key=lambda: bytes_kept(12 * 512 / 768) - bytes_kept(0),
         unit=lambda number: f"{number:g} bytes",
         hint=(
-            "Which lines of the drawing are hatched, and how many bytes has each score there?",
-            "There are a · s scores for each token, and h hidden values.",
+            "Which lines of the picture are hatched, and how many bytes does each score need?",
+            "There are a · s scores per token, and h hidden values.",
         ),
         common_mistakes={
-            "this counts each score once: it is kept three times over, in 2, 1 and 2 bytes.": (
+            "You've counted each score once, but it's kept three times, in 2, 1 and 2 bytes.": (
                 lambda: _scores(1)
             ),
-            "this is softmax's result alone: its mask and what that leaves are kept too.": (
+            "You've only counted softmax's result. Its mask and what that leaves are kept too.": (
                 lambda: _scores(2)
             ),
-            "the mask is missing: 1 byte for each score.": lambda: _scores(4),
-            "this is for each token: it has h hidden values.": lambda: 5 * 12 * 512,
-            "these are all the bytes: the 34 do not belong to the scores.": lambda: 34 + _scores(5),
+            "You've left out the mask, which needs 1 byte per score.": lambda: _scores(4),
+            "That's per token, but a token has h hidden values.": lambda: 5 * 12 * 512,
+            "You've counted all the bytes, but the 34 don't belong to the scores.": lambda: (
+                34 + _scores(5)
+            ),
         },
     ),
     "activations-a": Numeric(
@@ -236,28 +238,29 @@ EXERCISES: dict[str, Exercise] = {
         unit=units.gigabytes,
         hint=(
             "Which part is off: the hidden values, or the bytes for each?",
-            "Three lines belong to the scores; without dropout one of them is left.",
-            "Softmax's result stays. Its mask, and what that leaves, go: how much of "
-            "the 5as/h is left beside the 34?",
+            "Three lines belong to the scores, and without dropout only one of them is left.",
+            "Softmax's result remains, but its mask and what that leaves are gone. How much of "
+            "the 5as/h is left next to the 34?",
         ),
         common_mistakes={
             **PREFIXES,
             **GIBI,
-            "key / l": "this is one layer: there are 48.",
-            "key / b": "this is one sequence: there are 4 at a time.",
-            "s*b*h*l * 34": "the scores are missing: softmax still keeps its result.",
-            "s*b*h*l * 2*a*s/h": "these are the scores alone: 34 beside them.",
-            "s*b*h*l * (34 + a*s/h)": "as/h counts the scores once: softmax's result has 2 bytes.",
-            "s*b*h*l * (34 + 2)": "as/h is missing: there are as/h scores for each hidden value.",
-            "s*b*h*l * (34 + 5*a*s/h)": "this is with dropout on the scores: its mask goes, and "
-            "so does what it leaves.",
-            "s*b*h*l * (34 + 4*a*s/h)": "only the mask is gone: without dropout the average of V "
-            "takes softmax's result, which is kept already.",
-            "s*b*h*l * (34 + 3*a*s/h)": "one thing too many: what dropout leaves is softmax's "
-            "result itself, kept once.",
-            "s*b*h*l * (32 + 2*a*s/h)": "this is without any dropout: the masks after attention "
+            "key / l": "That's one layer, but there are 48.",
+            "key / b": "That's one sequence, but there are 4 at a time.",
+            "s*b*h*l * 34": "You've left out the scores. Softmax still keeps its result.",
+            "s*b*h*l * 2*a*s/h": "You've only counted the scores. Add the 34.",
+            "s*b*h*l * (34 + a*s/h)": "You've counted one byte per score with as/h, but softmax's "
+            "result has 2 bytes.",
+            "s*b*h*l * (34 + 2)": "You've left out as/h, the number of scores per hidden value.",
+            "s*b*h*l * (34 + 5*a*s/h)": "That's with dropout on the scores. Without it, its mask "
+            "is gone, and so is what it leaves.",
+            "s*b*h*l * (34 + 4*a*s/h)": "You've only removed the mask. Without dropout, the "
+            "average of V uses softmax's result, which is kept already.",
+            "s*b*h*l * (34 + 3*a*s/h)": "You've counted one thing too many. What dropout leaves is "
+            "softmax's result itself, which is only kept once.",
+            "s*b*h*l * (32 + 2*a*s/h)": "That's without any dropout, but the masks after attention "
             "and after the MLP are still there.",
-            "s*b*h*l * (34 + 2*a*s)": "the scores are a · s for each token, so as/h for each "
+            "s*b*h*l * (34 + 2*a*s)": "There are a · s scores per token, so there are as/h per "
             "hidden value.",
         },
         values={"l": 48, "h": 6144, "a": 64, "s": 2048, "b": 4},
@@ -271,8 +274,9 @@ EXERCISES: dict[str, Exercise] = {
         ],
         hint=(
             "Which line is off? Count tensors, then their width, then 2 bytes each.",
-            "Two norms, attention and MLP take in h; Q, K, V and what comes out; four.",
-            "Write down each tensor's width, h, ad, kd or f; add up, times 2 bytes. "
+            "Two norms, attention and the MLP have inputs of width h. Then there are Q, K, V and "
+            "attention's output, and four tensors of the gate.",
+            "Write down each tensor's width (h, ad, kd or f), add them up, and multiply by 2. "
             "K and V are as wide as the key-value heads.",
         ),
         common_mistakes=_LLAMA_MISTAKES,
@@ -306,20 +310,20 @@ PREDICTIONS: dict[str, Prediction] = {
         truth=lambda: _gpt3_bytes(4096) / _gpt3_bytes(2048),
         unit=lambda ratio: f"{units.digits(ratio)} times as much",
         asked="times",
-        why="Of 114 bytes for each hidden value 34 stay as they are, and 80, the "
-        "scores, double with the sequence: 34 + 160 = 194. And there are twice as "
-        "many hidden values. (Only the scores are quadratic: they alone make 4.)",
+        why="Of the 114 bytes per hidden value, 34 stay the same, while the 80 of the "
+        "scores double with the sequence: 34 + 160 = 194. And there are twice as many hidden "
+        "values. (Only the scores are quadratic, so by themselves they'd give 4.)",
     ),
     "activations-largest": Prediction(
         truth=_gain,
         why=f"The largest micro-batch goes from {_largest('none')} to "
         f"{_largest('full')}. The layers keep 22.5 times less, but now the logits fill "
-        "the memory, 128,256 for each token, in three tensors at the loss.",
+        "the memory, with 128,256 numbers per token in each of three tensors at the loss.",
         options={
-            "the same": "The layers do let go of nearly everything.",
+            "the same": "The layers do drop nearly everything.",
             "twice": "You remembered the head, which is never recomputed.",
-            "ten times": "That would need a head that shrinks as well.",
-            "twenty times": "That is what the layers alone would allow.",
+            "ten times": "For that, the head would have to shrink as well.",
+            "twenty times": "The layers alone would allow that.",
         },
     ),
 }

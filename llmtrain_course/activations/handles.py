@@ -92,7 +92,7 @@ _CONTROLS = {
     ),
     "micro_batch_size": replace(controls.MICRO_BATCH, stops=controls.doublings(1, 256)),
     "accumulation_steps": common.Control(
-        "Passes a step",
+        "Passes per step",
         "Micro-batches, one after another, before an update.",
         unit="in a row",
         most=1_000,
@@ -140,7 +140,7 @@ def _sentence(setting: Setting, peak: Moment, old: Moment | None) -> str:
     if peak.total <= capacity:
         verdict = "<b>fits</b>"
     else:
-        verdict = "is <b>tight</b>" if peak.total <= memory else "<b>does not fit</b>"
+        verdict = "is <b>tight</b>" if peak.total <= memory else "<b>doesn't fit</b>"
     result += (
         f", step {peak.step}, {MOMENTS[peak.mark]}: it {verdict}. "
         f"A step may fill {units.gigabytes(capacity)} of the {units.gigabytes(memory)} of "
@@ -157,7 +157,7 @@ def _sentence(setting: Setting, peak: Moment, old: Moment | None) -> str:
         )
     except ValueError:
         return f"{result}Not even a micro-batch of 1 fits."
-    return f"{result}The largest micro-batch that fits: <b>{units.exact(most)}</b>."
+    return f"{result}The largest micro-batch that fits is <b>{units.exact(most)}</b>."
 
 
 def _notes(setting: Setting) -> list[str]:
@@ -166,11 +166,11 @@ def _notes(setting: Setting) -> list[str]:
     if s < setting.sequence_length:
         notes.append(
             f"<b>Shortened:</b> {setting.model} has {s:,} learned positions, so its "
-            f"sequences have {s:,} tokens here and not {setting.sequence_length:,}."
+            f"sequences have {s:,} tokens here instead of {setting.sequence_length:,}."
         )
     if (setting.recompute, setting.attention) == ("selective", "flash"):
         notes.append(
-            "<b>Nothing to drop:</b> flash attention stores no scores, and they are "
+            "<b>Nothing to drop:</b> flash attention doesn't store the scores, and those are "
             "what selective recomputation would compute again."
         )
     return notes
@@ -212,9 +212,9 @@ _MOST = 95e9
 _SMALLER = "A100 40GB SXM"
 """The smaller A100, on which the first step fits and the second one does not."""
 _CAPTIONS = {
-    "start": "The weights are there, whatever happens.",
-    "forward": "Layer by layer, forward has kept what backward will need.",
-    "loss": "The loss is differentiated, and two tensors of logits stand on top.",
+    "start": "The weights are always there.",
+    "forward": "Layer by layer, forward has stored what backward will need.",
+    "loss": "The loss is differentiated, which adds two tensors of logits on top.",
     "first layer": "Backward has used up the activations and left gradients.",
     "update": "Adam changes the weights, and its averages stay in memory.",
 }
@@ -231,7 +231,7 @@ _CAPTIONS = {
     micro_batch=slider("Micro-batch", "Sequences that go through at once.", (1, 2, 3)),
 )
 def step_memory(moment: int = 2, micro_batch: int = 1) -> Shown:
-    """What's resident up to a moment of the first two steps of Llama 3.2 1B."""
+    """Show what's resident up to a moment of the first two steps of Llama 3.2 1B."""
     timeline = replace(Setting(), micro_batch_size=micro_batch).timeline
     past = [x for x in timeline.moments if x.mark in _MARKS][:moment]
     now, smaller, larger = past[-1], capacity_of(_SMALLER), Setting().capacity
@@ -247,15 +247,15 @@ def step_memory(moment: int = 2, micro_batch: int = 1) -> Shown:
         if over:
             full.append(f"The {name} card is full in step {over[0]}.")
         elif moment == len(_MARKS) * 2:
-            full.append(f"The {name} card goes on.")
+            full.append(f"The {name} card keeps going.")
     return picture, f"{caption} <b>{' '.join(full)}</b>" if full else caption
 
 
 # --- why x has to stay
 
 _STEPS = (
-    "Two tokens come to a layer, with three numbers each.",
-    "Forward makes y, which goes on to the next layer.",
+    "Two tokens arrive at a layer, with three numbers each.",
+    "Forward computes y, which goes on to the next layer.",
     "The layers above have sent back the gradient of y.",
 )
 
@@ -275,7 +275,9 @@ def kept_input(step: int = 0, x: str = "kept") -> Shown:
         caption += " <b>x stays.</b>" if kept else " <b>x is dropped.</b>"
     elif step == 3:
         caption = "The gradient of W is xᵀ times the gradient of y. "
-        caption += "<b>That's why x stays.</b>" if kept else "<b>Without x there is none.</b>"
+        caption += (
+            "<b>That's why x stays.</b>" if kept else "<b>Without x, you can't compute it.</b>"
+        )
     elif step == 4:
         caption = "The gradient of x goes to the layer below. It only needs W. "
         caption += "<b>Now x can go.</b>" if kept else "<b>But this layer hasn't learned.</b>"
@@ -297,13 +299,13 @@ _GPT3 = (12288, 96, 2048)
     book=({}, {"attention": "flash"}),
 )
 def kept_layer(attention: str = "scores stored", dropout: str = "on") -> Shown:
-    """What each operation of a layer of GPT-3 keeps."""
+    """Show what each operation of a layer of GPT-3 keeps."""
     h, a, s = _GPT3
     ways = attention == "flash", dropout == "on"
     share = bytes_kept(a * s / h, *ways) / bytes_kept(a * s / h)
     memory = gpt_activation_bytes(1, *_GPT3, micro_batch_size=1) * share
     return kept_by_layer(*_GPT3, *ways), (
-        f"This layer keeps <b>{units.gigabytes(memory)}</b> of one sequence. The 96 layers of "
+        f"This layer keeps <b>{units.gigabytes(memory)}</b> for one sequence, and the 96 layers of "
         f"GPT-3 keep {units.gigabytes(96 * memory)}."
     )
 
@@ -355,10 +357,11 @@ def passes(passes: int = 1, recompute: EveryRecompute = "none", previous: Any = 
     moment=slider("Time", "Six layers forward, then six backward.", tuple(range(1, 13)), play=True),
 )
 def recomputation(moment: int = 1) -> Shown:
-    """Which layers' activations are there on the way forward and back through six layers."""
+    """Show which layers' activations are in memory, forward and back through six layers."""
     whole = len(resident_layers(6, moment, recomputes=False))
     left = resident_layers(6, moment, recomputes=True)
     inputs, layers = left.count("input"), left.count("again")
-    caption = f"Whole layers, all kept: {whole}. Only inputs kept: {inputs}"
-    caption += ", and one layer computed again." if layers else "."
+    caption = f"Everything kept: {units.plural(whole, 'whole layer')}. Only inputs kept: "
+    caption += units.plural(inputs, "input")
+    caption += ", and one layer that's computed again." if layers else "."
     return ByHand(partial(layers_over_time, 6, moment)), f"<b>{caption}</b>"

@@ -325,10 +325,10 @@ def _line_of(memory: float, chip: str) -> Rule:
 
 _AT_THE_PEAK = {
     "start": ("before the step begins", "weights and Adam's state, and nothing else"),
-    "forward": ("at the end of forward", "all that the layers keep is there"),
-    "last layer": ("as backward enters the last layer", "what this layer works on comes on top"),
+    "forward": ("at the end of forward", "everything that the layers keep is there"),
+    "last layer": ("as backward enters the last layer", "plus what this layer works on"),
     "first layer": ("as backward leaves the first layer", "all gradients are there"),
-    "update": ("at the update", "all gradients stand beside Adam's state"),
+    "update": ("at the update", "all gradients are next to Adam's state"),
 }
 """What makes the peak where the loss does not."""
 
@@ -487,7 +487,7 @@ def layers_over_time(num_layers: Count[int], time: Count[int], width: int = PAGE
     )
     if narrow:
         second = f'<g transform="translate(0 {lower})">{second}{layers}</g>'
-    svg = "".join(_moments_of(l, now, 66, "All is kept", recomputes=False)) + second + layers
+    svg = "".join(_moments_of(l, now, 66, "Everything is kept", recomputes=False)) + second + layers
     key = {"kept": "all of a layer", "input": "its input", "again": "computed again"}
     for place, (kind, label) in enumerate(key.items()):
         x, y = 66 + place * 170, _FLOOR
@@ -497,8 +497,8 @@ def layers_over_time(num_layers: Count[int], time: Count[int], width: int = PAGE
     whole = len(resident_layers(l, now, recomputes=False))
     left = resident_layers(l, now, recomputes=True)
     words = (
-        f"{l} layers, moment {now} of {2 * l}. If all is kept, {whole} whole layers are "
-        f"there. If inputs are kept, {left.count('input')} inputs are there, and "
+        f"{l} layers, moment {now} of {2 * l}. If everything is kept, {whole} whole layers are "
+        f"there. If only inputs are kept, {left.count('input')} inputs are there, and "
         f"{left.count('again') or 'no'} layer computed again."
     )
     return Drawing(svg, 352 if narrow else 620, lower + _FLOOR + (104 if narrow else 76), words)

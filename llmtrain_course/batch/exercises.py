@@ -74,18 +74,19 @@ def _batch_reply(batch: str) -> str:
     tokens, updates = (f"{units.digits(x, 2)}×" for x in (cost.samples, cost.updates))
     if batch == best:
         return (
-            f"right: it needs {tokens} the tokens of a tiny batch, and only {updates} the updates "
+            f"Right: it needs {tokens} the tokens of a tiny batch, and only {updates} the updates "
             "of a huge one."
         )
     if cost.samples > _AFFORDED:
         saved = 1 - cost.updates / _cost(best).updates
         return (
-            f"no: it needs {tokens} the tokens, and you can only pay for {_AFFORDED}×. It would "
-            f"only save {units.share(saved)} of the updates of the best one that you can pay for."
+            f"No: it needs {tokens} the tokens, and you can only pay for {_AFFORDED}×. Compared "
+            "with the best batch that you can pay for, it would only save "
+            f"{units.share(saved)} of the updates."
         )
     return (
-        f"no: you can pay for it, but it needs {updates} the updates of a huge batch, and one of "
-        "the others gets by with fewer."
+        f"No: you can pay for it, but it needs {updates} the updates of a huge batch, and one of "
+        "the others needs fewer."
     )
 
 
@@ -94,10 +95,10 @@ _QUARTER = Numeric(
     asked="sequences",
     unit=lambda number: f"{number:.0f} sequences",
     tolerance=0,
-    hint="What happens to the miss when the batch becomes four times as large?",
+    hint="What happens to the miss if the batch gets four times as large?",
     common_mistakes={
-        "key / 4": "That only halves the miss: it shrinks with the square root of the batch.",
-        "key / 2": "Nearly: a quarter of the miss needs 4² times the batch.",
+        "key / 4": "That only halves the miss, which shrinks with the square root of the batch.",
+        "key / 2": "Nearly. For a quarter of the miss, you need 4² times the batch.",
         "key / 16": "That's the batch you start from.",
         0.25: "That's how far it misses. How many sequences does that need?",
     },
@@ -117,21 +118,24 @@ def _step(micro_batch_size: int, stages: int = _STAGES) -> float:
 
 
 _MISTAKEN_STEPS: Mistakes = {
-    _step(16): "16 sequences at once do not fit into memory.",
-    _step(8): "8 is the largest that fits, but with 4 passes the stages wait for 3 of 7 turns.",
-    _step(2): "micro-batches of 2: they wait less, and pay the fixed part of a pass twice "
-    "as often.",
-    _step(1): "micro-batches of 1: they pay the fixed part of a pass four times as often as "
-    "they need.",
-    _step(4, stages=1): "the passes of one stage; while the pipeline fills and empties it waits.",
-    _step(8, stages=1): "the largest micro-batch, and no waiting: the pipeline has to fill "
-    "and empty.",
-    _step(2, stages=1): "micro-batches of 2 without the waiting: the pipeline has to fill "
-    "and empty.",
-    _PASS.seconds(4): "this is one pass: the replica has 32 sequences.",
-    4: "is this a micro-batch, or the seconds of the step, rounded? Give them in three digits.",
-    8: "this is a micro-batch; asked are the seconds of the step.",
-    11: "these are the turns; each takes the seconds of a pass.",
+    _step(16): "16 sequences at once don't fit into memory.",
+    _step(8): "8 is the largest micro-batch that fits, but then there are only 4 passes, so each "
+    "stage waits for 3 of its 7 turns.",
+    _step(2): "With micro-batches of 2, the stages wait less, but you pay the fixed part of a pass "
+    "twice as often.",
+    _step(1): "With micro-batches of 1, you pay the fixed part of a pass four times as often as "
+    "you need to.",
+    _step(4, stages=1): "That's only the passes of one stage. While the pipeline fills and "
+    "empties, it waits.",
+    _step(8, stages=1): "You've used the largest micro-batch and left out the waiting, but the "
+    "pipeline has to fill and empty.",
+    _step(2, stages=1): "That's micro-batches of 2 without the waiting, but the pipeline has to "
+    "fill and empty.",
+    _PASS.seconds(4): "That's one pass, but the replica has 32 sequences.",
+    4: "Is this a micro-batch, or the seconds of the step, rounded? Give the seconds with three "
+    "digits.",
+    8: "That's a micro-batch, but you were asked for the seconds of the step.",
+    11: "That's how many turns there are, and each takes as long as a pass.",
 }
 """What other micro-batches take, with the waiting and without it, and other numbers."""
 
@@ -148,8 +152,8 @@ class OwnBatch(Exercise):
     """A design: a split that divides, inside its nodes, and a batch of usual size."""
 
     hint = (
-        "Which of the entries sets the size, and leaves the split alone?",
-        "Replicas are gpus / (tensor · pipeline); accumulation sets the size.",
+        "Which entry changes the batch but not the split?",
+        "The number of replicas is gpus / (tensor · pipeline), and accumulation sets the size.",
         "accumulation = tokens wanted / (micro · replicas · sequence).",
     )
 
@@ -163,24 +167,25 @@ class OwnBatch(Exercise):
         model = longest_shape(name)
         layers = model.num_layers
         if n % (t * p):
-            return False, f"{t * p} GPUs a replica do not divide {n}."
+            return False, f"You can't split {n} GPUs into replicas of {t * p}."
         if p > layers:
-            return False, f"{layers} layers make no {p} stages."
+            return False, f"You can't split {layers} layers into {p} stages."
         if t > 8 or (n > 8 and 8 % t):
-            return False, f"TP {t} does not stay inside a node of 8."
+            return False, f"TP {t} doesn't stay inside a node of 8."
         shape = of_length(model, min(s, int(model.sequence_length)))
         activations = float(count_activations(shape, micro).total) / t
         if activations > LARGEST:
             return False, (
-                f"{micro} at once keep {units.gigabytes(activations)} of activations on a "
-                "GPU, more than any has: smaller passes, and more."
+                f"With {units.plural(micro, 'sequence')} at once, each GPU stores "
+                f"{units.gigabytes(activations)} of activations, which is more than any GPU has. "
+                "Use smaller passes, and more of them."
             )
         replicas = data_parallel_size(n, t, p)
         tokens = batch_tokens(global_batch_size(micro, k, replicas), s)
         right, sentence = _compare_with_published(tokens, replicas, count_parameters(model).total)
         if layers % p:
             sentence += (
-                f" {layers} layers do not come out even over {p} stages: some have one more, "
+                f" You can't split {layers} layers evenly over {p} stages, so some have one more, "
                 "and the others wait for them."
             )
         return right, sentence
@@ -193,12 +198,12 @@ def _compare_with_published(tokens: float, replicas: int, parameters: float) -> 
     span = f"{units.count(least)} ({small}) to {units.count(most)} ({large})"
     if len(batches) > 2:
         span += f", the middle one {units.count(batches[len(batches) // 2][0])}"
-    who = f"{units.plural(replicas, 'replica')} {'makes' if replicas == 1 else 'make'}"
-    summary = f"{who} {units.count(tokens)} tokens a step"
+    summary = f"with {units.plural(replicas, 'replica')}, you train on {units.count(tokens)} tokens"
     if not 0.9 * least <= tokens <= 1.1 * most:
-        side = "fewer" if tokens < least else "more"
-        return False, f"{summary}, {side} than any model of this size is known to have had. {HINT}"
-    return True, f"right: {summary}; models of this size had {span}."
+        size = "small" if tokens < least else "large"
+        unheard = f"We don't know of any model this size with a batch that {size}. {HINT}"
+        return False, f"{summary[0].upper()}{summary[1:]} per step. {unheard}"
+    return True, f"Right: {summary} per step, and models of this size had {span}."
 
 
 # --- the blank: BLOOM's batch
@@ -215,20 +220,22 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda number: units.plural(number, "sequence"),
         tolerance=0,
         hint=(
-            "How many GPUs hold one replica?",
-            "A replica takes its micro-batch in every pass, and there are several replicas.",
+            "How many GPUs does one replica need?",
+            "A replica processes its micro-batch in every pass, and there are several replicas.",
         ),
         common_mistakes={
-            "this counts every GPU as a replica.": lambda: _bloom_batch(1),
-            "this counts every node as a replica: one needs 48 GPUs, which are six nodes.": (
+            "You've counted every GPU as a replica.": lambda: _bloom_batch(1),
+            "You've counted every node as a replica, but one needs 48 GPUs, which is six nodes.": (
                 lambda: _bloom_batch(8)
             ),
-            "this is one pass of each replica: an update has more of them.": lambda: _bloom_batch(
-                passes=1
+            "That's one pass of each replica, but an update has more of them.": (
+                lambda: _bloom_batch(passes=1)
             ),
-            "this is one replica's part: there are several.": lambda: 2 * 128,
-            "these are the replicas: each has many sequences.": lambda: 384 // 48,
-            "these are passes of all replicas: each takes a micro-batch.": lambda: 8 * 128,
+            "That's one replica's part, but there are several.": lambda: 2 * 128,
+            "That's the number of replicas, and each has many sequences.": lambda: 384 // 48,
+            "You've counted the passes of all replicas, and each processes a micro-batch.": (
+                lambda: 8 * 128
+            ),
         },
     ),
     "batch-a": Numeric(
@@ -237,21 +244,23 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda number: f"{units.exact(number)} tokens",
         tolerance=0,
         hint=(
-            "First find how many copies of the model there are.",
-            "Two GPUs times four stages hold one copy; each copy makes all its passes.",
+            "First find out how many copies of the model there are.",
+            "One copy needs two GPUs times four stages, and each copy does all of its passes.",
         ),
         common_mistakes={
             **PREFIXES,
-            "b * k * n * s": "this counts every GPU as a replica: TP · PP = 8 GPUs share one.",
-            "b * k * n / t * s": "four times too much: the pipeline's stages share one replica.",
-            "b * k * n / p * s": "twice too much: the GPUs of a tensor-parallel group share one "
-            "replica.",
-            "b * k * d**2 * s": "twelve times too much: one replica takes its micro-batch once a "
-            "pass, and the replicas are counted already.",
-            "k * d * s": "four times too little: a pass takes a whole micro-batch.",
-            "b * k * s": "this is one replica's part: there are several.",
-            "b * d * s": "this is one pass of each replica, not all the passes of a step.",
-            "b * k * d": "these are sequences: each has 2,048 tokens.",
+            "b * k * n * s": "You've counted every GPU as a replica, but TP · PP = 8 GPUs share "
+            "one.",
+            "b * k * n / t * s": "That's four times too high, because the pipeline's stages share "
+            "one replica.",
+            "b * k * n / p * s": "That's twice the right number, because the GPUs of a "
+            "tensor-parallel group share one replica.",
+            "b * k * d**2 * s": "That's twelve times too high. You've counted the replicas "
+            "already, and each processes its micro-batch once per pass.",
+            "k * d * s": "That's four times too low, because a pass processes a whole micro-batch.",
+            "b * k * s": "That's one replica's part, but there are several.",
+            "b * d * s": "That's one pass of each replica, but a step has several.",
+            "b * k * d": "You've counted sequences, and each has 2,048 tokens.",
         },
         values={"b": 4, "k": 32, "n": 96, "t": 2, "p": 4, "d": 12, "s": 2048},
     ),
@@ -272,8 +281,9 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda number: f"{units.digits(number)} s, in eight passes of 4",
         tolerance=0.005,
         hint=(
-            "How many passes does a replica make, and how long does a stage wait?",
-            "A step is k + PP − 1 turns of a stage, each as long as a pass; try each column.",
+            "How many passes does a replica do, and how long does a stage wait?",
+            "A step is k + PP − 1 turns of a stage, and each takes as long as a pass. Try each "
+            "column.",
         ),
         common_mistakes=_MISTAKEN_STEPS,
     ),
@@ -300,10 +310,10 @@ PREDICTIONS: dict[str, Prediction] = {
         truth=_fastest,
         why="Try all four below, and watch which part of the bar shrinks and which grows.",
         options={
-            "1": "Small passes keep the pipeline busy. But each of them has a fixed part.",
-            "2": "This is between the two extremes, only a little early.",
-            "4": "Neither the smallest pass nor the largest.",
-            "8": "Eight sequences at once need the fewest passes. But each pass is long.",
+            "1": "Small passes keep the pipeline busy, but each of them has a fixed part.",
+            "2": "You're between the two extremes, only a little too low.",
+            "4": "The best one is between the smallest pass and the largest.",
+            "8": "Eight sequences at once need the fewest passes, but each pass is long.",
         },
     )
 }

@@ -101,7 +101,7 @@ _CONTROLS = {
         most=100_000,
         stops=controls.doublings(1, 256),
     ),
-    # lists and no fields, so that few splits leave the GPUs undivided
+    # lists rather than fields, so that few splits leave GPUs over
     "tensor_parallel": controls.choice(
         controls.TENSOR_PARALLEL.label, controls.TENSOR_PARALLEL.help, (1, 2, 4, 8, 16)
     ),
@@ -146,7 +146,7 @@ def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -
 
 def _sentence(setting: Setting, old: Batch | None) -> str:
     batch = setting.batch
-    result = f"<b>{units.count(batch.tokens)} tokens</b> a step"
+    result = f"<b>{units.count(batch.tokens)} tokens</b> per step"
     if old and old.tokens != batch.tokens:
         result += f" (at the start {units.count(old.tokens)})"
     replicas = "one replica" if batch.replicas == 1 else units.plural(batch.replicas, "replica")
@@ -156,15 +156,15 @@ def _sentence(setting: Setting, old: Batch | None) -> str:
     if setting.waits < 0.25:
         return result
     waits = units.percent(setting.waits)
-    return f"{result} In this plain schedule a stage waits <b>{waits}</b> of the time."
+    return f"{result} In this plain schedule, a stage waits for <b>{waits}</b> of the time."
 
 
 def _table(layout: Layout, batch: Batch) -> str:
     lines = [
         ["replicas (data parallel)", units.exact(batch.replicas)],
         ["GPUs in each replica", units.exact(layout.a_replica)],
-        ["sequences a step", units.exact(batch.sequences)],
-        ["tokens a step", units.exact(batch.tokens)],
+        ["sequences per step", units.exact(batch.sequences)],
+        ["tokens per step", units.exact(batch.tokens)],
         ["updates in the run", units.exact(batch.updates)],
         ["passes of each replica", units.exact(batch.passes)],
     ]
@@ -172,7 +172,7 @@ def _table(layout: Layout, batch: Batch) -> str:
     if 0.5 <= tokens / batch.tokens <= 2:
         lines.append([f"nearest published batch, as printed: {name}", units.exact(tokens)])
     note = (
-        "<p>The last update may not be full. Papers often round: 16M can stand for "
+        "<p>The last update may not be full. Papers often round, so 16M can stand for "
         f"16 × 2²⁰ = {units.exact(16 * 2**20)} tokens.</p>"
     )
     return common.table(["", "number"], lines) + note
@@ -212,8 +212,8 @@ def epoch(micro_batch: int = 5, accumulation: int = 2) -> Shown:
     updates = int(steps_per_epoch(SAMPLES, global_batch_size(micro_batch, accumulation, 1)))
     caption = (
         f"<b>{units.plural(updates, 'update')} and "
-        f"{units.plural(updates * accumulation, 'pass')} in an epoch.</b> A GPU keeps the "
-        f"activations of {units.plural(micro_batch, 'sample')} at once."
+        f"{units.plural(updates * accumulation, 'pass')} in an epoch.</b> A GPU stores the "
+        f"activations of {units.plural(micro_batch, 'sample')} at a time."
     )
     return ByHand(partial(epoch_rows, micro_batch, accumulation, updates, SAMPLES)), caption
 
@@ -249,13 +249,13 @@ def bloom_steps() -> tuple[Step, ...]:
     book=({}, {"micro_batch": 4}),
 )
 def micro_batches(micro_batch: int = 1) -> Shown:
-    """The steps that BLOOM's engineers timed, up to one micro-batch."""
+    """Show the steps that BLOOM's engineers timed, up to one micro-batch."""
     [step] = (it for it in bloom_steps() if it.micro_batch == micro_batch)
     work, fixed, waits = step.parts
     caption = (
-        f"<b>{step.measured:.0f} seconds a step</b> were measured, in passes of "
-        f"{units.plural(step.micro_batch, 'sequence')}. The bar is our fit to all four steps. It "
-        f"makes {sum(step.parts):.0f} s: {work:.0f} s of work, {units.digits(fixed, 2)} s of "
+        f"<b>The step took {step.measured:.0f} seconds</b>, in passes of "
+        f"{units.plural(step.micro_batch, 'sequence')}. The bar is our fit to all four steps, and "
+        f"adds up to {sum(step.parts):.0f} s: {work:.0f} s of work, {units.digits(fixed, 2)} s of "
         f"fixed parts and {units.digits(waits, 2)} s of waiting."
     )
     return step_by_micro_batch(bloom_steps(), step.micro_batch, memory_of("A100-80")), caption
@@ -265,7 +265,7 @@ def micro_batches(micro_batch: int = 1) -> Shown:
     "Forty batches, forty gradients",
     batch=slider(
         "Sequences",
-        "Sequences of a batch, whose gradients are averaged before an update.",
+        "Sequences in a batch, whose gradients are averaged before an update.",
         tuple(2**k for k in range(9)),
         play=True,
     ),
@@ -297,7 +297,7 @@ def gradient_noise(batch: int = 1, previous: Any = None) -> Shown:
     ),
     loss=slider(
         "Loss",
-        "It starts near 11, and falls during the run; a small model ends at 2.5, a large one at 2.",
+        "It starts near 11 and falls during the run. A small model ends at 2.5, a large one at 2.",
         (2, 2.2, 2.4, 2.7, 3, 3.5),
         whole=False,
     ),

@@ -133,7 +133,7 @@ def step_by_micro_batch(steps: Sequence[Step], chosen: int, card: float) -> Pict
         for step in steps
         if step.micro_batch <= chosen
     )
-    words = f"A step by its micro-batch, as measured, and what a GPU held. {listed}."
+    words = f"Steps by their micro-batch, as measured, and a GPU's memory. {listed}."
     return NextTo(Chart(x, seconds, times), Chart(x, room, memory), words, share=0.64)
 
 
@@ -300,7 +300,7 @@ def stage_time(stages: int, passes: int, waits: float) -> Picture:
     note = f"waits {units.percent(waits) if waits else 'nothing'}: "
     note += f"{units.plural(stages - 1, 'turn')} of {passes + stages - 1:,}"
     if stages == 1:
-        note = "one stage waits for no other"
+        note = "a single stage doesn't wait"
     spans = [
         Span(0, 1 - waits, COLORS["useful"], label, "at work"),
         Span(1 - waits, 1, title="waits", hatch=True, hidden=not waits),

@@ -96,18 +96,18 @@ _SENT = Numeric(
     unit=lambda number: f"{units.digits(number)} GB",
     hint=(
         "FSDP goes through all weights twice and through all gradients once.",
-        "Each time a GPU sends 15/16 of them; a weight or gradient has 2 bytes.",
+        "Each time, a GPU sends 15/16 of them, and a weight or gradient has 2 bytes.",
     ),
     common_mistakes={
-        "2 * 15 / 16 * P": "this is an all-reduce. FSDP gathers the weights a second time, for "
+        "2 * 15 / 16 * P": "That's an all-reduce. FSDP gathers the weights a second time, for "
         "backward.",
-        "15 / 16 * P": "this is one gather: two of weights, and one sum of gradients.",
-        "3 * P": "nearly: each GPU already has its sixteenth, and sends the other fifteen.",
-        "key / 2": "half of it: 16 bits are 2 bytes.",
-        "3 * 7 / 8 * P": "this is what it was on 8 GPUs: now there are 16.",
-        "1e9 * key": "these are bytes: give GB.",
-        "2 * key": "twice too much: gradients are only summed into shards, which is half an "
-        "all-reduce.",
+        "15 / 16 * P": "That's one gather, but there are two of weights, and one sum of gradients.",
+        "3 * P": "Nearly. Each GPU already has its own sixteenth, so it sends the other fifteen.",
+        "key / 2": "That's half of it, because 16 bits are 2 bytes.",
+        "3 * 7 / 8 * P": "That's what it was on 8 GPUs, but now there are 16.",
+        "1e9 * key": "That's in bytes. Give GB.",
+        "2 * key": "That's twice too much, because gradients are only summed into shards, which "
+        "is half an all-reduce.",
     },
     values={"P": 2 * 8.030261248},
 )
@@ -133,11 +133,11 @@ def _wrong_rates(chip: Accelerator, gpus: int) -> Iterator[tuple[str, float]]:
     assert card is not None
     if gpus <= node:
         for rate in (card, node * card):
-            yield "your ring stays in one node, so W is the rate of a GPU's links.", rate
+            yield "Your ring stays in one node, so W is the rate of a GPU's links.", rate
     else:
-        yield "your ring leaves the node, so W is the rate of all its cards.", link
-        yield "this is with one card alone: a node's cards carry the ring together.", card
-    yield "a node's links don't add up, because the ring passes one after the other.", node * link
+        yield "Your ring leaves the node, so W is the rate of all its cards.", link
+        yield "You've used a single card, but a node's cards carry the ring together.", card
+    yield "A node's links don't add up, because the ring uses one after the other.", node * link
 
 
 class OwnTokens(Exercise):
@@ -147,7 +147,7 @@ class OwnTokens(Exercise):
     """
 
     hint = (
-        "T = X/W, and neither the model nor the batch is in it.",
+        "T = X/W, which doesn't depend on the model or the batch.",
         "X is your chip's peak. W is a GPU's links if all your GPUs are in one node, and all the "
         "cards of a node otherwise.",
         "You can read it off the panel, too: set your model, chip and GPUs there.",
@@ -166,9 +166,9 @@ class OwnTokens(Exercise):
         tokens = float(entry(design, "tokens", quantity))
         chip = known_accelerator(design["chip"])
         if gpus == 1:
-            yield False, "one GPU has nobody to send anything to: take at least two."
+            yield False, "One GPU has nobody to send anything to. Use at least two."
         if chip not in map(published.accelerator, CHIPS):
-            yield False, f"the links of {chip.name} are not known: take another."
+            yield False, f"We don't know the links of {chip.name}. Use another chip."
         at_peak = float(ring_tokens(chip, gpus))
         panel = enough_tokens(*_own_plan(design, chip, gpus))
         least, most = sorted([at_peak, panel])
@@ -176,16 +176,16 @@ class OwnTokens(Exercise):
             needed = units.plural(-(-panel // sequence), "sequence")
             reached = f"the panel, which counts what GPUs and links really reach, {panel:,}"
             needs = f"Your sequences have {sequence:,} tokens, so a pass needs {needed}."
-            yield True, f"right: X/W gives {at_peak:,.0f} at the peak, and {reached}. {needs}"
+            yield True, f"Right: X/W gives {at_peak:,.0f} at the peak, and {reached}. {needs}"
         X = at_peak * ring_rate(chip, gpus)
         for reply, rate in _wrong_rates(chip, gpus):
             if abs(tokens * rate / X - 1) < _NEAR:
                 yield False, reply
         if abs(tokens * at_peak - 1) < _NEAR:
-            yield False, "this is the other way round: it's FLOP/s over bytes/s."
+            yield False, "That's the other way round. It's FLOP/s over bytes/s."
         if abs(tokens / (2 * at_peak) - 1) < _NEAR:
-            yield False, "twice too many: take the dense peak, without sparsity."
-        yield False, f"too {'many' if tokens > most else 'few'}. {HINT}"
+            yield False, "That's twice too many. Use the dense peak, without sparsity."
+        yield False, f"That's too {'many' if tokens > most else 'few'}. {HINT}"
 
 
 EXERCISES: dict[str, Exercise] = {
@@ -196,11 +196,11 @@ EXERCISES: dict[str, Exercise] = {
             "The parameters P drop out, and the 4 as well.",
         ),
         common_mistakes={
-            "this is the other way round: faster GPUs need more tokens.": lambda: _NODE / _PEAK,
-            "the 4 stands on both sides, and drops out.": lambda: _PEAK / _NODE / 4,
-            "one 4 is left over: it stands on both sides.": lambda: 4 * _PEAK / _NODE,
-            "this has one card alone: W is what the node's eight let out.": lambda: (
-                8 * _PEAK / _NODE
+            "That's the other way round. Faster GPUs need more tokens.": lambda: _NODE / _PEAK,
+            "The 4 is on both sides, so it drops out.": lambda: _PEAK / _NODE / 4,
+            "You've kept one 4, but it's on both sides.": lambda: 4 * _PEAK / _NODE,
+            "You've used a single card. W is the bandwidth of all eight cards in the node.": (
+                lambda: 8 * _PEAK / _NODE
             ),
         },
     ),
@@ -209,25 +209,29 @@ EXERCISES: dict[str, Exercise] = {
         asked="s",
         unit=lambda number: f"{units.digits(number)} s",
         hint=(
-            "Two numbers: what a GPU sends, and how fast the node lets it out.",
-            "A GPU sends nearly twice its gradients; a node has 8 cards.",
+            "You need two numbers: what a GPU sends, and how fast the node can send it.",
+            "A GPU sends nearly twice its gradients, and a node has 8 cards.",
         ),
         common_mistakes={
-            "2 * (d - 1) / d * g / (W / 8)": "eight times too long: the node's 8 cards carry "
-            "eight rings at once.",
-            "2 * (d - 1) / d * g / 300e9": "this is NVLink's rate: the ring has to leave the "
+            "2 * (d - 1) / d * g / (W / 8)": "That's eight times too long, because the node's 8 "
+            "cards carry eight rings at once.",
+            "2 * (d - 1) / d * g / 300e9": "That's NVLink's rate, but the ring has to leave the "
             "nodes.",
-            "2 * (d - 1) / d * g / (8 * 300e9)": "this is the rate of a node's links together, "
-            "and it leaves nodes.",
-            "2 * (d - 1) / d * 2 * g / W": "twice too long: gradients have 16 bits here, 2 bytes.",
-            "2 * (d - 1) / d * g / (2 * W)": "half of it: an A100's node has cards of 25 GB/s, "
-            "not H100's 50. Or: 2 bytes a gradient; once to add up, once to go round.",
-            "g / W": "half: the ring goes round twice, to add up and to hand out.",
-            "2 * g / W": "nearly: of d pieces each GPU sends d − 1, twice.",
-            "2 * (4 - 1) / 4 * g / W": "this takes 4 nodes for 4 replicas: there are 32.",
-            "key / 4": "a quarter: each node's cards carry the whole buffer, not a share.",
-            "1000 * key": "these are milliseconds: give seconds.",
-            "W * key": "these are the bytes; divide them by the node's rate.",
+            "2 * (d - 1) / d * g / (8 * 300e9)": "That's the rate of a node's links together, but "
+            "the ring has to leave the nodes.",
+            "2 * (d - 1) / d * 2 * g / W": "That's twice too long, because gradients have 16 bits "
+            "here, which is 2 bytes.",
+            "2 * (d - 1) / d * g / (2 * W)": "That's half of it. The cards of an A100 node send "
+            "25 GB/s, not 50 as with H100s. Or have you left out that a gradient needs 2 bytes, "
+            "or that the ring goes round twice?",
+            "g / W": "That's half of it, because the ring goes round twice, once to add up and "
+            "once to hand out.",
+            "2 * g / W": "Nearly. Of d pieces, each GPU sends d − 1, twice.",
+            "2 * (4 - 1) / 4 * g / W": "You've counted 4 nodes as 4 replicas, but there are 32.",
+            "key / 4": "That's a quarter of it, because each node's cards carry the whole buffer, "
+            "not a part of it.",
+            "1000 * key": "That's in milliseconds. Give seconds.",
+            "W * key": "That's the bytes. Divide them by the node's rate.",
         },
         values={"d": _REPLICAS, "g": _GRADIENTS, "W": _EGRESS},
     ),
@@ -237,24 +241,24 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda number: f"{units.digits(number)} ms",
         hint=(
             "How many buckets are there? Each one starts once.",
-            "16 GB of gradients, over 25 MB each; then times 45 µs.",
+            "Divide 16 GB of gradients by 25 MB, and multiply by 45 µs.",
         ),
         common_mistakes={
-            "key / 2": "half: a gradient in 16 bits has 2 bytes.",
-            "2 * key": "twice too much: a gradient in 16 bits has 2 bytes, not 4.",
-            "g / b": "that's how many messages there are; each needs 45 µs to start.",
-            "g / 25 / 2**20 * 45e-3": "nearly: these are MiB, and the buckets have 25 MB.",
-            "8 * key": "8 times too much: MB are bytes, not bits.",
-            "45e-3": "that's one message; 16 GB in buckets of 25 MB are many.",
-            "key / 1e3": "these are seconds: give ms.",
-            "1e3 * key": "these are microseconds: give ms.",
+            "key / 2": "That's half of it, because a gradient in 16 bits has 2 bytes.",
+            "2 * key": "That's twice too much, because a gradient in 16 bits has 2 bytes, not 4.",
+            "g / b": "That's how many messages there are. Each needs 45 µs to start.",
+            "g / 25 / 2**20 * 45e-3": "Nearly. You've used MiB, but the buckets have 25 MB.",
+            "8 * key": "That's 8 times too much, because MB are bytes, not bits.",
+            "45e-3": "That's one message, but 16 GB in buckets of 25 MB are many.",
+            "key / 1e3": "That's in seconds. Give ms.",
+            "1e3 * key": "That's in microseconds. Give ms.",
         },
         values={"g": 8e9 * 2, "b": _BUCKET},
     ),
     "communication-g": MultipleChoice(
         key=lambda: _TOO_FEW,
         options={
-            _TOO_FEW: "right: each GPU has 1,024 tokens in a pass instead of 2,048, so it "
+            _TOO_FEW: "Right: each GPU has 1,024 tokens in a pass instead of 2,048, so it "
             "computes for half as long and sends as much as before. On one node "
             f"{_exposed(1)} is exposed, and on two nodes {_exposed(2)}.",
             _SLOW: "It is for a single GPU, 50 instead of 450 GB/s. But the ring leaves a node "
@@ -282,7 +286,7 @@ EXERCISES: dict[str, Exercise] = {
 
 
 def _longer() -> float:
-    """An all-reduce over 512 GPUs beside one over 16, nodes sending alike."""
+    """Compare an all-reduce over 512 GPUs with one over 16, whose nodes send at the same rate."""
     return float(all_reduce_bytes(16e9, 512) / all_reduce_bytes(16e9, 16))
 
 
@@ -291,7 +295,8 @@ PREDICTIONS: dict[str, Prediction] = {
         truth=_longer,
         unit=lambda ratio: f"{units.digits(ratio)} times",
         asked="times",
-        why="Each GPU sends 2(d − 1)/d of its buffer: 1.875 times it with 16 GPUs, "
-        "1.996 with 512. There are more turns, but the pieces get smaller. Below you see it.",
+        why="Each GPU sends 2(d − 1)/d of its buffer, which is 1.875 times its size with 16 GPUs "
+        "and 1.996 times with 512. There are more turns, but the pieces get smaller, as you'll "
+        "see below.",
     )
 }

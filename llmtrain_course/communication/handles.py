@@ -53,7 +53,7 @@ _SIZES = tuple(2.0**k for k in range(-3, 14))
     book=({"size": 1.0}, {"size": 8192.0}),
 )
 def message(size: float = 128) -> Shown:
-    """An all-reduce of so many MiB on four machines."""
+    """Show an all-reduce of so many MiB on four machines."""
     num_bytes = int(MIB * size)
     series = {name: all_reduce_rates(word) for name, (word, _) in MACHINES.items()}
     seconds = {
@@ -75,7 +75,7 @@ def _mebibytes(size: int) -> str:
     return f"{size / MIB:g} MiB" if size < 1024 * MIB else f"{size / MIB / 1024:g} GiB"
 
 
-# --- sending beside computing
+# --- sending under computing
 
 
 def last_backward(tokens: int, messages: int) -> BackwardOverlap:
@@ -142,7 +142,7 @@ def _turns(gpus: int) -> int:
 
 @handle(
     "A ring of GPUs",
-    gpus=slider("GPUs", "How many GPUs stand in the ring.", (2, 3, 4, 8, 16, 64)),
+    gpus=slider("GPUs", "How many GPUs are in the ring.", (2, 3, 4, 8, 16, 64)),
     turn=slider(
         "Turn",
         "How often each GPU has handed a piece to the next one.",
@@ -162,14 +162,14 @@ def ring(gpus: int = 8, turn: int = 3) -> Shown:
     )
     sent = f"GPU 1 has sent <b>{now}</b> of {in_all}."
     if not state.turn:
-        does = f"Each GPU holds its own gradients, cut into {gpus} pieces."
+        does = f"Each GPU has its own gradients, cut into {gpus} pieces."
         sent = f"By the end each will have sent <b>{in_all}</b>."
     elif state.turn < gpus - 1:
         does = f"Each GPU hands a piece of {each} to the next one, which adds it to its own."
     elif state.turn == gpus - 1:
         does = "Each GPU owns one finished piece: the sum over all."
     elif state.turn < turns:
-        does = f"The finished pieces of {each} go round; nothing is added any more."
+        does = f"The finished pieces of {each} go round, and nothing is added any more."
     else:
         does = "Every GPU has every finished piece."
     return ByHand(partial(pictures.ring_circle, state, GRADIENTS)), f"{does} {sent}"
@@ -265,8 +265,8 @@ class Setting:
         """The same as a split of page 08: replicas only, with sequences of equal length."""
         sequences = ceil(self.tokens / self.longest)
         if self.tokens % sequences:
-            problem = f"are no {sequences} equal sequences of up to {self.longest:,}"
-            raise ValueError(f"tokens={self.tokens} {problem}")
+            parts = f"{sequences} equal sequences of up to {self.longest:,}"
+            raise ValueError(f"tokens={self.tokens} can't be split into {parts}")
         return parallelism.Setting(
             self.model,
             self.chip,
@@ -324,7 +324,7 @@ _CONTROLS = {
         most=100_000,
         stops=controls.doublings(2, 4096),
     ),
-    "sharded": controls.choice("Sharded", "What each GPU stores only its share of.", (*STAGES,)),
+    "sharded": controls.choice("Sharded", "What's sharded over the GPUs.", (*STAGES,)),
     "model": controls.COUNTED_MODEL,
     "chip": controls.choice("Accelerator", "The chip, and its links.", parallelism.CHIPS),
 }

@@ -87,15 +87,16 @@ _LEAST_SCALE = Numeric(
     unit=lambda number: f"{number:,.0f}, which is 2¹⁴",
     tolerance=0,
     hint=(
-        "Which is the smallest number of fp16 that is not 0?",
-        "What lies halfway between two numbers goes to the even one, and 0 is even.",
+        "Which is the smallest number in fp16 that isn't 0?",
+        "A number halfway between two others becomes the even one, and 0 is even.",
     ),
     common_mistakes={
-        14: "this is the power: give the number, two to that power.",
-        _least_scale(-1): "at this scale it lies exactly halfway to the smallest number, and "
-        "goes to 0.",
-        _least_scale(1): "this keeps it, and half of it would do.",
-        _least_scale(10): "at this scale it has all its digits; asked is the first that keeps it.",
+        14: "That's the power. Give the number itself, two to that power.",
+        _least_scale(-1): "At this scale, the smallest gradient is exactly halfway to the smallest "
+        "number, so it becomes 0.",
+        _least_scale(1): "That keeps it, but half of it would be enough.",
+        _least_scale(10): "At this scale, it has all its digits, but you were asked for the first "
+        "one that keeps it.",
     },
 )
 
@@ -110,10 +111,10 @@ class OwnStates(Exercise):
     """A design: the least sharding that leaves room, and what it weighs."""
 
     hint = (
-        "Which parts does each stage share out, and among how many?",
-        "Bytes a parameter: what stays, plus what is shared over gpus; times P.",
-        "Shared over d: optimizer and main weights from stage 1 on, gradients "
-        "from 2, weights at 3. Two thirds of the memory is the limit.",
+        "Which parts does each stage shard, and over how many GPUs?",
+        "Add up the bytes per parameter, divide what's sharded by gpus, and multiply by P.",
+        "Sharded over d are the optimizer and main weights from stage 1 on, gradients "
+        "from 2, weights at 3. The limit is two thirds of the memory.",
     )
 
     def grade(self, answer: Answer) -> Grade:
@@ -131,25 +132,25 @@ class OwnStates(Exercise):
         chip = accelerator(design["chip"])
         if recipe == "pure_bf16":
             return False, (
-                "pure_bf16 is light because it keeps no main weights: small updates "
-                "are lost. Choose another recipe."
+                "pure_bf16 only needs so few bytes because it doesn't store main weights, so "
+                "small updates are lost. Choose another recipe."
             )
         products = products_in(recipe)
         if products and products not in chip.peaks:
             return False, (
-                f"the datasheet of {chip.name} knows no {products}: choose a recipe that it "
-                "can compute."
+                f"The datasheet of {chip.name} doesn't list {products}, so choose a recipe that "
+                "it can compute."
             )
         by_stage = [_gigabytes(P, recipe, z, n) for z in range(4)]
         weighs = by_stage[stage]
         if abs(claim - weighs) > 0.01 * weighs:
             mistakes = {
-                **{f"that is stage {z}, not stage {stage}.": x for z, x in enumerate(by_stage)},
-                "these are the weights alone.": float(RECIPES[recipe].weights) * P / 1e9,
-                f"this is for recipe bf16: put in the bytes of {recipe}.": (
+                **{f"That's stage {z}, not stage {stage}.": x for z, x in enumerate(by_stage)},
+                "You've only counted the weights.": float(RECIPES[recipe].weights) * P / 1e9,
+                f"That's for the recipe bf16. Use the bytes of {recipe}.": (
                     _gigabytes(P, "bf16", stage, n)
                 ),
-                "this is in GiB: give GB, 10⁹ bytes.": weighs * units.GB / units.GiB,
+                "That's in GiB. Give GB, which are 10⁹ bytes.": weighs * units.GB / units.GiB,
             }
             return False, f"{_cause(claim, weighs, mistakes)} {HINT}"
         return _verdict_on_stage(by_stage, stage, memory_of(chip.name) / 1e9)
@@ -170,7 +171,7 @@ def _gigabytes(parameters: int, recipe: RecipeName, zero_stage: int, replicas: i
 def _cause(claim: float, weighs: float, mistakes: Mapping[str, float]) -> str:
     """The slip behind a wrong number of GB, or which way it is off."""
     if claim > 1e6:
-        return "this looks like bytes: give GB, 10⁹ bytes."
+        return "This looks like bytes. Give GB, which are 10⁹ bytes."
     for cause, mistake in mistakes.items():
         if abs(claim - mistake) <= 10 * NEAR * mistake:
             return cause
@@ -180,15 +181,15 @@ def _cause(claim: float, weighs: float, mistakes: Mapping[str, float]) -> str:
 def _verdict_on_stage(by_stage: Sequence[float], stage: int, memory: float) -> tuple[bool, str]:
     """Decide whether a stage is the first that leaves a third of the memory free, all in GB."""
     weighs, limit = by_stage[stage], _ROOM * memory
-    summary = f"{units.digits(weighs)} GB of {units.digits(memory)}"
+    summary = f"the states need {units.digits(weighs)} GB of {units.digits(memory)}"
     if weighs > limit:
-        no_stage = "" if by_stage[3] <= limit else " No stage does on so few GPUs."
-        return False, f"{summary} leave less than a third free.{no_stage} {HINT}"
+        no_stage = "" if by_stage[3] <= limit else " No stage is enough on so few GPUs."
+        return False, f"T{summary[1:]}, so less than a third is left.{no_stage} {HINT}"
     lowest = next(z for z, size in enumerate(by_stage) if size <= limit)
     if lowest < stage:
-        return False, f"{summary}: it fits, but stage {lowest} already does. {HINT}"
+        return False, f"T{summary[1:]}. That fits, but stage {lowest} is already enough. {HINT}"
     remaining = units.digits(memory - weighs)
-    return True, f"right: {summary}, and {remaining} GB are left for activations."
+    return True, f"Right: {summary}, and {remaining} GB are left for activations."
 
 
 def _sums(recipe: RecipeName) -> str:
@@ -198,7 +199,7 @@ def _sums(recipe: RecipeName) -> str:
     over_two = [model_state_bytes(1, recipe, stage, data_parallel=2).total for stage in (1, 2, 3)]
     unshared = [int(2 * total - whole) for total in over_two]
     sums = [f"{x} + {whole - x}/d" if x else f"{whole}/d" for x in unshared]
-    return f"With recipe {recipe}: {whole}, {', '.join(sums)} bytes a parameter."
+    return f"With recipe {recipe}: {whole}, {', '.join(sums)} bytes per parameter."
 
 
 EXERCISES: dict[str, Exercise] = {
@@ -206,21 +207,19 @@ EXERCISES: dict[str, Exercise] = {
         key=lambda: _bytes_at(2),
         unit=lambda number: f"{number:g} bytes",
         hint=(
-            "Which parts are whole on every GPU at this stage, and which are shared out?",
-            "The weights stay whole. Gradients, main weights and Adam are divided by d.",
+            "Which parts are whole on every GPU at this stage, and which are sharded?",
+            "The weights are whole. Divide gradients, main weights and Adam's averages by d.",
         ),
         common_mistakes={
-            "this is stage 0: nothing is shared out.": lambda: _bytes_at(0),
-            "this is stage 1: at stage 2 the gradients are shared out as well.": lambda: _bytes_at(
-                1
-            ),
-            "this is stage 3: at stage 2 every GPU still has all the weights.": lambda: _bytes_at(
+            "That's stage 0, where nothing is sharded.": lambda: _bytes_at(0),
+            "That's stage 1. At stage 2, the gradients are sharded as well.": lambda: _bytes_at(1),
+            "That's stage 3. At stage 2, every GPU still has all the weights.": lambda: _bytes_at(
                 3
             ),
-            "this is what is shared out, without the weights that stay.": lambda: (
+            "You've only counted what's sharded. The weights are whole on every GPU.": lambda: (
                 _bytes_at(2) - RECIPES["bf16"].weights
             ),
-            "the gradients are missing: each GPU keeps its slice of them.": lambda: (
+            "You've left out the gradients. Each GPU stores its slice of them.": lambda: (
                 _bytes_at(2) - RECIPES["bf16"].gradients / _SHARERS
             ),
         },
@@ -230,63 +229,65 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda number: f"{number:g}",
         tolerance=0,
         hint=(
-            "what does the fraction's factor become when all its bits are 1?",
-            "with e exponent bits the bias is 2 ** (e - 1) - 1, and the largest exponent is as "
-            "large.",
+            "What does the fraction's factor become if all its bits are 1?",
+            "With e exponent bits, the bias is 2 ** (e - 1) - 1, and the largest exponent is just "
+            "as large.",
         ),
         common_mistakes={
-            "2 * key": "the exponent is one too high: the highest stands for infinity.",
-            "key / 2": "the exponent is one too low.",
-            "2 - 2**-m": "this is the fraction's factor alone: times 2 to the exponent.",
-            "(2 - 2**-m) * 2**6": "the bias is missing: 6 is what the exponent bits say, and the "
-            "bias comes off.",
-            "(2 - 2**-m) * 2**7": "the bias is missing, and 7 is set aside for infinity.",
-            3: "this is the exponent alone: take 2 to that power, times the largest factor.",
-            6: "the exponent bits say this: take off the bias, and raise 2 to the result.",
-            15: "the exponent is right. The last place is 2 ** -m, and m is 4.",
-            15.75: "the exponent is right. The last place is 2 ** -m, and m is 4, not 5.",
-            16: "this is 2⁴, one place past the largest number.",
-            30: "that would be so without infinity, as in fp8 E4M3; this format has it.",
-            FORMATS["fp8_e5m2"].max: "this is fp8 E5M2.",
-            240: "exponent and fraction are swapped: this is for 4 and 3 bits.",
-            8: "this is 2³: the fraction can be all ones.",
+            "2 * key": "Your exponent is one too high, because the highest stands for infinity.",
+            "key / 2": "Your exponent is one too low.",
+            "2 - 2**-m": "That's only the fraction's factor. Multiply it by 2 to the exponent.",
+            "(2 - 2**-m) * 2**6": "You've left out the bias. The exponent bits say 6, and you have "
+            "to subtract the bias.",
+            "(2 - 2**-m) * 2**7": "You've left out the bias, and 7 is reserved for infinity.",
+            3: "That's only the exponent. Raise 2 to that power, and multiply by the largest "
+            "factor.",
+            6: "That's what the exponent bits say. Subtract the bias, and raise 2 to the result.",
+            15: "Your exponent is right. The last place is 2 ** -m, and m is 4.",
+            15.75: "Your exponent is right. The last place is 2 ** -m, and m is 4, not 5.",
+            16: "That's 2⁴, one place past the largest number.",
+            30: "That would be right without infinity, as in fp8 E4M3, but this format has it.",
+            FORMATS["fp8_e5m2"].max: "That's fp8 E5M2.",
+            240: "You've swapped exponent and fraction. That's for 4 and 3 bits.",
+            8: "That's 2³, but the fraction can be all ones.",
         },
         values={"m": 4},
     ),
     "precision-b": Numeric(
         key=lambda: _lost_update("bf16"),
         unit=lambda number: (
-            f"2⁻¹⁴ = {number:.2g}. At the end of many runs Adam's updates are "
-            "some 0.00003, so this weight would never move again"
+            f"2⁻¹⁴ = {number:.2g}. At the end of many runs, Adam's updates are "
+            "about 0.00003, so this weight would never move again"
         ),
         tolerance=0.005,
         hint=(
-            "how far is it from 0.02 to the next number of bf16?",
-            "0.02 lies between two powers of two. What is the spacing there, and what share of "
-            "it is lost?",
+            "How far is it from 0.02 to the next number in bf16?",
+            "0.02 is between two powers of two. What's the spacing there, and how much of it is "
+            "lost?",
         ),
         common_mistakes={
-            "2 * key": "this is the whole spacing, and arrives; half of it is lost.",
+            "2 * key": "That's the whole spacing, so it isn't lost. Half of it is.",
             **dict.fromkeys(
                 [_lost_update("bf16", 1), 0.0039],  # as people round it
-                "this is lost at a weight of 1; at 0.02 the numbers stand much closer.",
+                "That's lost at a weight of 1, but at 0.02 the numbers are much closer together.",
             ),
-            FORMATS["bf16"].eps: "this is the spacing at 1.",
-            _lost_update("fp16"): "this is the figure for fp16.",
-            _WEIGHT * _lost_update("bf16", 1): "the spacing does not shrink in "
-            "proportion to the weight: it halves at each power of two.",
+            FORMATS["bf16"].eps: "That's the spacing at 1.",
+            _lost_update("fp16"): "That's the number for fp16.",
+            _WEIGHT * _lost_update("bf16", 1): "The spacing doesn't shrink in "
+            "proportion to the weight, because it only halves at each power of two.",
         },
     ),
     "precision-c": MultipleChoice(
         key=_right_scale,
         options={
-            "main weights": "no: they save updates. Here the gradients are 0 before "
-            "any update is made, and main weights are kept already.",
-            "S = 2**10": "no: the smallest, 2⁻³⁸ · 2¹⁰ = 2⁻²⁸, is still under 2⁻²⁵, and becomes 0.",
-            "S = 2**16": "right: 2⁻³⁸ · 2¹⁶ = 2⁻²² is kept, and 2⁻³ · 2¹⁶ = 8,192 "
-            "stays far below 65,520.",
-            "S = 2**24": "no: the largest, 2⁻³ · 2²⁴ = 2²¹, is past 65,520 and "
-            "overflows: every such step would be skipped.",
+            "main weights": "No: they save updates. Here the gradients are 0 before "
+            "any update is made, and there are main weights already.",
+            "S = 2**10": "No: the smallest, 2⁻³⁸ · 2¹⁰ = 2⁻²⁸, is still below 2⁻²⁵, so it becomes "
+            "0.",
+            "S = 2**16": "Right: 2⁻³⁸ · 2¹⁶ = 2⁻²² is kept, and 2⁻³ · 2¹⁶ = 8,192 "
+            "is far below 65,520.",
+            "S = 2**24": "No: the largest, 2⁻³ · 2²⁴ = 2²¹, is above 65,520 and "
+            "overflows, so every such step would be skipped.",
         },
         followups=[
             Question(
@@ -323,8 +324,8 @@ PREDICTIONS: dict[str, Prediction] = {
         truth=_destination,
         why="Where do the updates go? Play the first ten below.",
         options={
-            "four": "On paper it does.",
-            "in between": "On paper it reaches four, and here it doesn't even get started.",
+            "four": "On paper, it does.",
+            "in between": "On paper it reaches four, but here it doesn't even get started.",
             "one": "On paper it reaches four.",
         },
     ),
@@ -332,10 +333,10 @@ PREDICTIONS: dict[str, Prediction] = {
         truth=_weight_of_mixed_precision,
         why="Choose the recipe in the picture below, and compare the parts.",
         options={
-            "half": "Two of the parts do become half as large.",
+            "half": "Two of the parts are indeed half as large.",
             "three quarters": "Weights and gradients do save a quarter.",
-            "the same": "Something takes back what 16 bits save.",
-            "more": "With gradients in fp32 as well it is more. Here they are in bf16.",
+            "the same": "Something else uses up what 16 bits save.",
+            "more": "It would be more with gradients in fp32 as well, but here they're in bf16.",
         },
     ),
 }

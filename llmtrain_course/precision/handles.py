@@ -104,7 +104,7 @@ def render(
         memory,
         before.states.total if before else None,
     ).drawing(width)
-    head = ["part", "on each GPU", "a parameter"]
+    head = ["part", "on each GPU", "per parameter"]
     rows = [
         [common.WORDS.get(name, name), units.gigabytes(size), f"{units.digits(size / P)} B"]
         for name, size in {**states.parts(), "total": states.total}.items()
@@ -126,14 +126,14 @@ def _sentence(setting: Setting, memory: float) -> str:
     text = f"<b>{units.gigabytes(total)}</b> of model states on each GPU of "
     text += f"{units.gigabytes(memory)}: "
     if total <= memory:
-        return text + f"<b>fits</b>, {units.gigabytes(memory - total)} left for all else."
+        return text + f"it <b>fits</b>, and {units.gigabytes(memory - total)} are left."
     try:
         enough = smallest_data_parallel(
             setting.parameters, setting.recipe, setting.zero_stage, memory
         )
     except ValueError:
-        return text + "<b>does not fit</b>, with any number of replicas at this stage."
-    return text + f"<b>does not fit</b>; {units.exact(enough)} replicas would do."
+        return text + "it <b>doesn't fit</b>, however many replicas there are at this stage."
+    return text + f"it <b>doesn't fit</b>, but {units.exact(enough)} replicas would be enough."
 
 
 def _refusal(setting: Setting, missing: str) -> common.Answer:
@@ -146,8 +146,8 @@ def _refusal(setting: Setting, missing: str) -> common.Answer:
         if not missing_format(other.recipe, accelerator(other.chip).peaks):
             offers.append((f"{_CONTROLS[name].label}: {value}", {name: value}))
     problem = (
-        f"Recipe {setting.recipe!r} computes in {missing}, and the datasheet of "
-        f"{setting.chip} knows no {missing}."
+        f"Recipe {setting.recipe!r} computes in {missing}, but the datasheet of "
+        f"{setting.chip} doesn't list {missing}."
     )
     return common.Answer("", problem, tuple(offers))
 
@@ -170,7 +170,7 @@ _E4M3 = FORMATS["fp8_e4m3"]
     "A number in eight bits",
     value=slider(
         "Number",
-        "Any number: it becomes the nearest that eight bits can make.",
+        "Any number. It becomes the nearest one that eight bits can represent.",
         tuple(between(_E4M3, -_E4M3.max, _E4M3.max)),
     ),
     book=({}, {"value": 0.375}),
@@ -205,31 +205,31 @@ def _fits(format: str) -> dict[str, list[float]]:
     "A thousand updates",
     updates=slider(
         "Updates so far",
-        "How many updates have come.",
+        "How many updates there have been.",
         (0, 1, 10, 50, *range(100, UPDATES + 1, 100)),
         play=True,
     ),
     update=slider(
         "Size of each update",
-        "What is added to the weight each time.",
+        "What's added to the weight each time.",
         (0.0004, 0.0005, 0.001, 0.002, 0.003, 0.004, 0.005),
     ),
-    format=controls.choice("Format", "In which format the weight is kept.", ("bf16", "fp16")),
+    format=controls.choice("Format", "In which format the weight is stored.", ("bf16", "fp16")),
     book=({"updates": UPDATES}, {"updates": UPDATES, "format": "fp16"}),
 )
 def lost_update(updates: int = 0, update: float = 0.003, format: str = "bf16") -> Shown:
-    """A weight of 1 after equal updates, in a format alone and beside a main weight."""
+    """Show a weight of 1 after equal updates, in a format alone and with a main weight."""
     number_format, losses = FORMATS[format], _fits(format)
     weights = update_by_update(number_format, 1, update, updates)
     picture = update_lines(number_format, update, weights, losses)
     if not updates:
-        return picture, "No update has come yet. <b>Both weights are 1.</b>"
+        return picture, "There hasn't been an update yet. <b>Both weights are 1.</b>"
     after = weights[-1]
     change = float(number_format.round(after.direct + update)) - after.direct
     fate = f"its next update counts as {number(change, 3)}" if change else "its next update is lost"
     return picture, (
-        f"On paper the weight is {number(1 + updates * update, 5)}, and beside a main weight it's "
-        f"{number(after.copy)}. In {format} alone it's <b>{number(after.direct)}, and {fate}.</b>"
+        f"On paper, the weight is {number(1 + updates * update, 5)}, and with a main weight it's "
+        f"{number(after.copy)}. In {format} alone, it's <b>{number(after.direct)}, and {fate}.</b>"
     )
 
 
@@ -287,7 +287,7 @@ def gradients(scale: int = 1, format: str = "fp16") -> Shown:
         play=True,
     ),
     format=controls.choice(
-        "Format", "In which format the sum is kept.", ("bf16", "fp16", "fp8_e4m3", "fp32")
+        "Format", "In which format the sum is stored.", ("bf16", "fp16", "fp8_e4m3", "fp32")
     ),
     book=({"ones": 4096}, {"ones": 4096, "format": "fp32"}),
 )
@@ -295,7 +295,7 @@ def stalled_sum(ones: int = 8, format: str = "bf16") -> Shown:
     """The sum of ones that are added up in a format, one after the other."""
     number_format = FORMATS[format]
     total = sum_of_ones(number_format, ones)
-    caption = f"{units.exact(ones)} ones make <b>{units.exact(int(total))}</b>."
+    caption = f"{units.exact(ones)} ones add up to <b>{units.exact(int(total))}</b>."
     stalls = number_format.round(total + 1) == total
     caption += " From here on, adding 1 changes nothing." if stalls else " One more still counts."
     return sum_line(number_format, ones, total), caption
@@ -304,14 +304,14 @@ def stalled_sum(ones: int = 8, format: str = "bf16") -> Shown:
 # --- what a parameter weighs
 
 _RECIPES: dict[str, tuple[RecipeName, str]] = {
-    "all in fp32": ("fp32", "Nothing is lost here, and products are slow."),
+    "all in fp32": ("fp32", "Nothing is lost here, but products are slow."),
     "fp32, products in 16 bits": (
         "amp",
-        "PyTorch's autocast. The 16-bit copies for a product come and go.",
+        "This is PyTorch's autocast. The 16-bit copies only exist during a product.",
     ),
     "bf16, main weights": (
         "bf16",
-        "Main weights take what 16 bits save. Sums of many gradients can stall.",
+        "Main weights use up what 16 bits save, and sums of many gradients can stall.",
     ),
     "bf16, gradients in fp32": (
         "bf16_fp32_grads",
@@ -319,17 +319,20 @@ _RECIPES: dict[str, tuple[RecipeName, str]] = {
     ),
     "bf16, both gradients": (
         "bf16_both_grads",
-        "Backward's gradients in 16 bits, and their sum in 32 beside them.",
+        "Backward's gradients have 16 bits, and next to them is their sum in 32.",
     ),
-    "all in bf16": ("pure_bf16", "Adam's averages are in 16 bits too. Small updates are lost."),
-    "fp8 products": ("fp8", "As DeepSeek-V3 was trained. What must be exact still has 32 bits."),
+    "all in bf16": ("pure_bf16", "Adam's averages are in 16 bits too, and small updates are lost."),
+    "fp8 products": (
+        "fp8",
+        "DeepSeek-V3 was trained like this. What has to be exact still has 32 bits.",
+    ),
 }
-"""How a parameter may be kept, the recipe's name, and what is to be said of it."""
+"""How a parameter may be stored, the recipe's name, and a sentence about it."""
 
 
 @handle(
     "What a parameter weighs",
-    recipe=controls.choice("Recipe", "What is kept in how many bits.", tuple(_RECIPES)),
+    recipe=controls.choice("Recipe", "What's stored in how many bits.", tuple(_RECIPES)),
     book=({}, {"recipe": "all in bf16"}),
 )
 def parameter_bytes(recipe: str = "all in fp32") -> Shown:
@@ -337,18 +340,18 @@ def parameter_bytes(recipe: str = "all in fp32") -> Shown:
     name, caption = _RECIPES[recipe]
     size = RECIPES[name].total
     return bytes_by_part(RECIPES[name], RECIPES["fp32"]), (
-        f"{caption} <b>{size} bytes a parameter, {units.gigabytes(8e9 * size)} for 8 billion.</b> "
-        f"In code the recipe is <code>{name!r}</code>."
+        f"{caption} <b>{size} bytes per parameter, {units.gigabytes(8e9 * size)} for 8 billion.</b>"
+        f" In code, the recipe is <code>{name!r}</code>."
     )
 
 
 # --- ZeRO
 
 _LEFT = (
-    "Every GPU keeps everything, and all of them the same.",
-    "Each GPU keeps its slice of Adam's averages and main weights.",
-    "Each GPU also keeps only its slice of the gradients.",
-    "Each GPU keeps a slice of everything. To use a layer it must ask the others for it.",
+    "Every GPU stores everything, so they all store the same.",
+    "Each GPU only stores its slice of Adam's averages and main weights.",
+    "Each GPU also stores only its slice of the gradients.",
+    "Each GPU stores a slice of everything. To use a layer, it has to ask the others for it.",
 )
 
 
@@ -356,19 +359,19 @@ _LEFT = (
     "ZeRO, stage by stage",
     stage=slider(
         "ZeRO stage",
-        "How much is shared out: nothing, then optimizer, gradients, weights.",
+        "How much is sharded: nothing, then the optimizer, gradients, weights.",
         (0, 1, 2, 3),
         play=True,
     ),
-    gpus=slider("GPUs", "Replicas that share the states out.", (2, 4, 8, 16)),
+    gpus=slider("GPUs", "Replicas that shard the states.", (2, 4, 8, 16)),
     book=({"stage": 1}, {"stage": 3}),
 )
 def slices(stage: int = 0, gpus: int = 4) -> Shown:
-    """What each of a few GPUs keeps of the states of Llama 3.1 8B at a stage of ZeRO."""
+    """Show what each of a few GPUs stores of Llama 3.1 8B's states at a stage of ZeRO."""
     whole, memory = Setting().states, memory_of(_A100)
     states = replace(Setting(), zero_stage=stage, data_parallel=gpus).states
     free = memory - states.total
-    fits = f"fits, with {units.gigabytes(free)} left" if free >= 0 else "does not fit"
+    fits = f"fits, with {units.gigabytes(free)} left" if free >= 0 else "doesn't fit"
     return slices_of_gpus(whole.parts(), states.parts(), gpus, memory), (
         f"{_LEFT[stage]} <b>{units.gigabytes(states.total)} of "
         f"{units.gigabytes(memory)}: it {fits}.</b>"

@@ -239,7 +239,7 @@ def update_lines(
     above = NextTo(Chart(x, y, one_weight, height=110), Chart(x, loss_axis, fit, height=110))
     words = (
         f"A weight of 1 after {units.plural(updates, 'update')} of {number(update)}: in {name} "
-        f"alone it is {number(now.direct)}. A main weight in fp32 is {number(now.main, 5)}, and "
+        f"alone, it's {number(now.direct)}. A main weight in fp32 is {number(now.main, 5)}, and "
         f"its {name} copy {number(now.copy)}. A fit's loss is {losses['alone'][updates]:.2g} "
         f"alone, and {losses['kept'][updates]:.2g} with main weights."
     )
@@ -278,7 +278,7 @@ def _next_update(
             Span(left, right, "currentColor", opacity=0.2, hatch=True, hidden=not answered),
         ],
         heading=f"the next update in {number_format.name}, close up",
-        note=sum_up if answered else "not yet come",
+        note=sum_up if answered else "not yet",
         minor=between(number_format, weight - _BEFORE, weight + _AFTER),
     )
 
@@ -343,7 +343,7 @@ def sum_line(number_format: NumberFormat, ones: int, total: float) -> Picture:
     ticks = range(_ONES // 4, _ONES + 1, _ONES // 4)
     summed = Chart(
         Scale(0, _ONES, "ones added", ticks=ticks),
-        Scale(0, _ONES, "the sum, dotted what it should be", ticks=ticks),
+        Scale(0, _ONES, "the sum (dotted: what it should be)", ticks=ticks),
         [
             Path([(0, 0), (_ONES, _ONES)], width=1.5, dash="2 4"),
             Path([(0, 0), (stall, stall), (ones, total)], ink, 4),
@@ -408,7 +408,7 @@ def bytes_by_part(recipe: Recipe, before: Recipe) -> Picture:
     together = Point(max(total, was), label=f"{total:g}", shape="none", bold=True)
     lanes.append(Lane("together", [*_cells(parts), outline, together], bold=True, height=38))
     listed = ", ".join(f"{part.replace('_', ' ')} {size:g}" for part, size in parts.items() if size)
-    words = f"What a parameter weighs, in bytes: {listed}; together {total:g}."
+    words = f"What a parameter needs, in bytes: {listed}, together {total:g}."
     x = Scale(0, _MOST + 2.5, "bytes", ticks=range(0, _MOST + 1, 4))
     return Bars(x, lanes, words, lane=28, keyed=False)
 
@@ -455,7 +455,7 @@ def slices_of_gpus(
     """
     total, together = sum(whole.values()), sum(kept.values())
     gpus = Scale(0.5, replicas + 0.5, "GPU", ticks=range(1, replicas + 1))
-    size = Scale(0, total, "all states: what each GPU keeps", ticks={})
+    size = Scale(0, total, "all states: what each GPU stores", ticks={})
     columns = [
         column
         for gpu in range(replicas)
@@ -475,7 +475,7 @@ def slices_of_gpus(
         if size
     )
     words = (
-        f"{units.plural(replicas, 'GPU')}, each of which keeps: {listed}; together "
+        f"{units.plural(replicas, 'GPU')}, each of which stores: {listed}; together "
         f"{units.gigabytes(together)}."
     )
     return Below([Chart(gpus, size, columns, height=150), bar], words)
@@ -489,7 +489,7 @@ def _slices(
     for part, size in whole.items():
         color, own = part_color(part), kept[part]
         if own < size:
-            title = f"{part}: left to the others"
+            title = f"{part}: on the others"
             yield Column(left, right, top, color, top - size, title, opacity=0.2)
         first = top - own * gpu if own < size else top
         if size:
@@ -535,5 +535,5 @@ def on_a_gpu(
         f"{part.replace('_', ' ')} {units.gigabytes(size)}" for part, size in parts.items() if size
     )
     fits = "fits into" if total <= memory else "is more than"
-    words = f"On each GPU {listed}: {units.gigabytes(total)} {fits} its {units.gigabytes(memory)}."
+    words = f"On each GPU, {listed}: {units.gigabytes(total)} {fits} its {units.gigabytes(memory)}."
     return Below([cells, all_of_it], words)

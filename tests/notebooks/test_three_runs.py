@@ -94,7 +94,7 @@ def numbers(mine: OwnRun, plan: Plan) -> dict[str, list[str]]:
     return {
         "start_here": [units.count(mine.tokens, 2), hours.split(" ")[0]],
         "duration": [promised, hours, bill],
-        "batch": [f"{step} tokens a step", f"{mine.batch} sequences"],
+        "batch": [f"{step} tokens per step", f"{mine.batch} sequences"],
         "precision": [f"{units.gigabytes(float(states.total))} of model states"],
         "communication": [f"Each GPU sends {units.gigabytes(float(plan.traffic))}"],
         "parallelism": [f"A GPU holds {memory}"],
@@ -144,7 +144,7 @@ def answers(mine: OwnRun, plan: Plan) -> dict[str, tuple[Any, list[str]]]:
             {"model": mine.model, "gpus": mine.gpus, "sequence": mine.sequence}
             | ways
             | {"micro": split.micro_batch_size, "accumulation": passes},
-            [f"{split.data_parallel} replicas make {each} tokens a step"],
+            [f"{split.data_parallel} replicas, you train on {each} tokens per step"],
         ),
         "precision-d": (
             machines | {"recipe": "bf16", "zero_stage": stage, "gigabytes": float(states) / 1e9},

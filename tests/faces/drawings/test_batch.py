@@ -167,7 +167,7 @@ def test_a_stages_bar_is_its_work_and_its_waiting() -> None:
     ratio = picture.width_of("at work") / picture.width_of("waits")
     assert ratio == pytest.approx(16 / 15, rel=0.002)
     alone = drawn(stage_time(1, 8, 0))
-    assert "one stage waits for no other" in alone.texts
+    assert "a single stage doesn't wait" in alone.texts
     assert not alone.titled("waits")
 
 

@@ -224,7 +224,7 @@ def test_together_the_gpus_have_every_slice_once_and_each_its_bytes(replicas, st
     picture = slices_of_gpus(whole, share, replicas, 160_000)
     assert marks(picture, Span, "all states")[0].end == sum(whole.values())
     for part, size in whole.items():
-        left = marks(picture, Column, f"{part}: left to the others")
+        left = marks(picture, Column, f"{part}: on the others")
         assert len(left) == (replicas if share[part] < size else 0)
         assert length(picture, part) == share[part]
         own = [x for x in marks(picture, Column, part) if x not in left]

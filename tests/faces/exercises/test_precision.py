@@ -38,7 +38,7 @@ def test_05_d_hints_at_the_sums_of_the_recipe_that_was_chosen(recipe: str) -> No
     exercise = EXERCISES["precision-d"]
     *first, last = exercise.hints_for(MINE | {"recipe": recipe})
     assert first == list(exercise.hints()[:-1])
-    [sums] = re.findall(f"With recipe {recipe}: (.*) bytes a parameter", last)
+    [sums] = re.findall(f"With recipe {recipe}: (.*) bytes per parameter", last)
     for stage, formula in enumerate(sums.split(", ")):
         for d in (2, 8, 64):
             weighs = model_state_bytes(64, recipe, stage, d).total / 64

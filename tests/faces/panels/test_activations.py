@@ -28,7 +28,7 @@ def test_each_panel_still_says_something_else() -> None:
     settings = re.findall(r"<p>(Model .*?)</p>", html)
     assert settings[1] == (
         "Model Llama-3.2-1B · Sequence 8,192 tokens · Micro-batch 1 at a time · "
-        "Passes a step 1 in a row · Recomputed none · "
+        "Passes per step 1 in a row · Recomputed none · "
         "Accelerator A100 80GB SXM · Attention unfused · "
         "Recipe bf16"
     )
@@ -37,10 +37,10 @@ def test_each_panel_still_says_something_else() -> None:
 @pytest.mark.parametrize(
     ("control", "value", "text"),
     [
-        ("model", "gpt2", "sequences have 1,024 tokens here and not 8,192"),
+        ("model", "gpt2", "sequences have 1,024 tokens here instead of 8,192"),
         ("sequence_length", "4,096", "29.7 GB"),
         ("sequence_length", 0, "Sequence: 0 lies outside"),
-        ("micro_batch_size", 3, "does not fit"),
+        ("micro_batch_size", 3, "doesn't fit"),
         ("micro_batch_size", "2", r"66.8 GB</b> at the peak \(dashed: 42.1 GB\)"),
         ("accumulation_steps", 2, "44.5 GB"),
         ("accumulation_steps", 16, "pass 16"),
@@ -48,7 +48,7 @@ def test_each_panel_still_says_something_else() -> None:
         ("recompute", "selective", "Nothing to drop"),
         ("attention", "unfused", "111 GB"),
         ("recipe", "fp32", "51.7 GB"),
-        ("chip", "RTX 3090", "not fit</b>. A step may fill 22.4 GB of the 25.8 GB of RTX 3090"),
+        ("chip", "RTX 3090", "doesn't fit</b>. A step may fill 22.4 GB of the 25.8 GB of RTX 3090"),
     ],
 )
 def test_the_panel_follows_each_control(control: str, value, text: str) -> None:

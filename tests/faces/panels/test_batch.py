@@ -32,7 +32,7 @@ from tests.faces.svg import pictures
 )
 def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
     panel = batch_panel()
-    assert "<b>65.5 thousand tokens</b> a step: 16 sequences" in panel.html
+    assert "<b>65.5 thousand tokens</b> per step: 16 sequences" in panel.html
     panel.act("write", control, value)
     assert text in panel.answer["status"] + panel.html
 
@@ -65,7 +65,7 @@ def test_what_does_not_divide_is_drawn_and_no_older_preset() -> None:
 def test_the_405b_says_that_its_waiting_is_of_a_plain_schedule() -> None:
     values = PANELS["batch"].presets["Llama 3.1 405B, stages not interleaved"]
     html = PANELS["batch"].render(**values)
-    assert "In this plain schedule a stage waits <b>48.4 %</b>" in html
+    assert "In this plain schedule, a stage waits for <b>48.4 %</b>" in html
     assert "16.8 million tokens" in html
     assert "interleave" not in PANELS["batch"].render(**PANELS["batch"].presets["BLOOM-176B"])
 

@@ -26,7 +26,7 @@ from llmtrain_helpers import plan_run, published, units
         ("sharded", "the optimizer (ZeRO 1)", "Each GPU sends <b>31.6 GB</b> in 0.10 s"),
         ("model", "Llama-3.1-70B", "Each GPU sends <b>417 GB</b>"),
         ("chip", "A100 80GB SXM", "From 1,472 tokens on"),
-        ("tokens", 12289, "Tokens 12289 are no 2 equal sequences of up to 8,192."),
+        ("tokens", 12289, "be split into 2 equal sequences of up to 8,192."),
     ],
 )
 def test_the_panel_follows_each_control(control: str, value, text: str) -> None:

@@ -59,7 +59,7 @@ FIELDS = {
     "activations": """
         Sequence: 1 to 10M tokens; 11 stops, 128 256 512 to 131,072
         Micro-batch: 1 to 1M at a time; 9 stops, 1 2 4 to 256
-        Passes a step: 1 to 1,000 in a row; 9 stops, 1 2 4 to 256
+        Passes per step: 1 to 1,000 in a row; 9 stops, 1 2 4 to 256
     """,
     "communication": """
         Tokens: 1 to 65,536 tokens; 8 stops, 512 1,024 1,536 to 16,384

@@ -160,9 +160,13 @@ def test_products_are_as_fast_as_the_sentence_says() -> None:
 @pytest.mark.parametrize(
     ("gpus", "turn", "beginning"),
     [
-        (8, 0, "Each GPU holds its own gradients, cut into 8 pieces. By the end each will have"),
+        (8, 0, "Each GPU has its own gradients, cut into 8 pieces. By the end each will have"),
         (8, 7, "Each GPU owns one finished piece: the sum over all. GPU 1 has sent 14 GB"),
-        (8, 8, "The finished pieces of 2 GB go round; nothing is added any more. GPU 1 has sent"),
+        (
+            8,
+            8,
+            "The finished pieces of 2 GB go round, and nothing is added any more. GPU 1 has sent",
+        ),
         (8, 14, "Every GPU has every finished piece. GPU 1 has sent 28 GB of 28 GB."),
         (2, 2, "Every GPU has every finished piece. GPU 1 has sent 16 GB of 16 GB."),
         (64, 126, "Every GPU has every finished piece. GPU 1 has sent 31.5 GB of 31.5 GB."),
