@@ -24,7 +24,7 @@ def test_what_the_page_says_of_experts_and_latent_attention_is_so() -> None:
     wide = sparse.mlp.experts_per_token * sparse.mlp.expert.intermediate_size
     assert wide + sparse.mlp.shared.intermediate_size == dense.mlp.intermediate_size
     met, experts = sparse.mlp.experts_per_token + 1, sparse.mlp.num_experts + 1
-    assert f"meets {met} of a layer's {experts} experts" in page
+    assert f"goes through {met} of a layer's {experts} experts" in page
     mixer = sparse.mixer
     assert f"to {mixer.kv_rank + mixer.rotary_dim} numbers" in page
     plain = Attention(128, 128, 128).activations(h, False)

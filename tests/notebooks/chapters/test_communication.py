@@ -52,14 +52,14 @@ def test_what_the_page_says_of_measurements() -> None:
     tops = pairs.groupby("source")["bus_bytes_per_s"].max() / 1e9
     slow, *fast = sorted(tops)
     pairs = f"reach {fast[0]:.0f} to {fast[-1]:.0f} GB/s"
-    assert f"{pairs}, and {slow:.0f} with cards half as fast" in evidence
+    assert f"{pairs}, or {slow:.0f} if the cards are half as fast" in evidence
     b200 = runs[runs["accelerator"].str.startswith("B200 SXM")]
     best = b200.groupby("num_gpus")["bus_bytes_per_s"].max()
     two_nodes = b200[b200["num_gpus"] == 16].groupby("source")["bus_bytes_per_s"].max()
     lost = 1 - two_nodes / best[8]
     assert lost.between(0.17, 0.2).all()
     assert 1 - best[32] / best[8] == pytest.approx(0.55, abs=0.01)
-    assert "On B200 two nodes lose a fifth of what one reaches, and four nodes half" in evidence
+    assert "On B200s, two nodes lose a fifth of what one node reaches, and four nodes lose half" in evidence
     series = {name: all_reduce_rates(word) for name, (word, _) in MACHINES.items()}
 
     def took(machine: str, size: int) -> float:

@@ -29,10 +29,10 @@ def test_what_is_said_of_the_edges_of_formats() -> None:
     assert 9 in between(e4m3, 8, 10)
     assert 9.5 not in between(e4m3, 8, 10)
     assert 1 - bf16.max / fp32.max == pytest.approx(1 / 256, rel=1e-4)
-    assert "bf16 lacks a 256th of fp32's reach upwards" in EVIDENCE
+    assert "bf16 ends a 256th below fp32's largest number" in EVIDENCE
     assert fp16.round(2.0**-25) == 0 < fp16.round(2.0**-25 * 1.001)
     assert "$2^{-25}$, is already rounded to 0" in PAGE
-    assert "some 14 bits" in EVIDENCE
+    assert "about 14 bits" in EVIDENCE
     assert "H800" in EVIDENCE
 
 
@@ -42,7 +42,7 @@ def test_what_is_said_of_runs_and_of_training() -> None:
     ratio /= train_small_network(fp32, fp32)[-1]
     assert round(ratio) == 11
     assert EVIDENCE.count("eleven times that of fp32") == 1
-    assert "A hundredfold outlier does no harm" in EVIDENCE
+    assert "A hundredfold outlier doesn't do any harm" in EVIDENCE
 
 
 def test_a_thousand_updates_end_where_the_page_says() -> None:
