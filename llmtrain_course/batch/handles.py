@@ -240,11 +240,7 @@ def bloom_steps() -> tuple[Step, ...]:
 @handle(
     "Micro-batches that BLOOM's engineers tried",
     micro_batch=replace(
-        controls.MICRO_BATCH,
-        help="Sequences in a pass.",
-        most=8,
-        stops=(1, 2, 4, 8),
-        only="measured",
+        controls.MICRO_BATCH, help="Sequences in a pass.", most=8, stops=(1, 2, 4, 8), between=False
     ),
     book=({}, {"micro_batch": 4}),
 )

@@ -54,8 +54,7 @@ class Control:
     when one of them changes. A text may have several `lines`; `zero` says what 0 means.
     `reach` is the last stop that a setting has, where not every setting has them all:
     what lies beyond counts as that one. With `play` a button moves it stop by stop. If
-    there's nothing between its stops, `only` says what they are, such as `measured`: a
-    handle then shows the nearest one, and the field says so.
+    there's nothing `between` its stops, a handle shows the nearest one, and the field says so.
     """
 
     label: str
@@ -74,7 +73,7 @@ class Control:
     lines: int = 1
     zero: str = ""
     play: bool = False
-    only: str = ""
+    between: bool = True
     reach: Callable[..., float] | None = field(default=None, repr=False)
     applies: Callable[..., bool] = field(default=lambda setting: True, repr=False)
 
@@ -183,7 +182,7 @@ class Control:
         value = min(value, end)
         text, echo = self.typed(value), self.echo(value)
         if value != self.drawn(value):
-            echo = f"{self.typed(self.drawn(value))} is the nearest {self.only}"
+            echo = f"{self.typed(self.drawn(value))} is the nearest"
         elif self.reach and not (self.zero and not value):
             echo = f"of {self.write(end)}"
         on_slider = self.stops and (value or self.stops[0] <= 0)
@@ -193,8 +192,8 @@ class Control:
         return FieldState(text, "" if repeats else echo, place, last)
 
     def drawn(self, value: Value) -> Any:
-        """Return what a handle shows for a value: the nearest stop if there are `only` those."""
-        return self.stops[self.nearest_stop(cast(float, value))] if self.only else value
+        """Return what a handle shows for a value: the nearest stop if nothing is `between` them."""
+        return value if self.between else self.stops[self.nearest_stop(cast(float, value))]
 
     @property
     def longest(self) -> int:

@@ -225,7 +225,7 @@ PANEL = common.Panel(
         "The size of both matrices that are multiplied.",
         controls.doublings(16, 1024),
         play=True,
-        only="measured",
+        between=False,
     ),
 )
 def one_product(size: int = 16) -> Shown:
@@ -244,7 +244,7 @@ def one_product(size: int = 16) -> Shown:
     "A step, predicted and measured",
     measured=flag("Show the measured step", "How long it took, and what it was spent on."),
     hidden_size=slider(
-        "Hidden size", "How wide the small GPT is; everything else stays.", WIDTHS, only="measured"
+        "Hidden size", "How wide the small GPT is; everything else stays.", WIDTHS, between=False
     ),
     book=({"measured": True}, {"measured": True, "hidden_size": 64}),
 )

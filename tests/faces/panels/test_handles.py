@@ -90,7 +90,7 @@ def test_a_field_says_which_stop_is_drawn() -> None:
     state.write("size", "500")
     assert state.html == handle.answer({"size": 512}, handle.default).html
     field = handle.controls["size"].field_state(500.0, handle.setting(handle.default))
-    assert (field.text, field.echo) == ("500", "512 is the nearest measured")
+    assert (field.text, field.echo) == ("500", "512 is the nearest")
     assert handle.controls["size"].field_state(512.0, handle.setting({})).echo == "= 512 MiB"
 
 

@@ -59,7 +59,10 @@ def test_what_the_page_says_of_measurements() -> None:
     lost = 1 - two_nodes / best[8]
     assert lost.between(0.17, 0.2).all()
     assert 1 - best[32] / best[8] == pytest.approx(0.55, abs=0.01)
-    assert "On B200s, two nodes lose a fifth of what one node reaches, and four nodes lose half" in evidence
+    assert (
+        "On B200s, two nodes lose a fifth of what one node reaches, and four nodes lose half"
+        in evidence
+    )
     series = {name: all_reduce_rates(word) for name, (word, _) in MACHINES.items()}
 
     def took(machine: str, size: int) -> float:
