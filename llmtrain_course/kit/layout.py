@@ -231,9 +231,11 @@ def facts_width(facts: Sequence[Fact], width: float) -> float:
     return min(max((fact.width for fact in facts), default=0), 0.4 * width)
 
 
-def list_facts(facts: Sequence[Fact], left: float, top: float, width: float) -> tuple[str, float]:
-    """Facts below each other, and where they end."""
-    room = min(width, max((fact.width for fact in facts), default=0) + 30)
+def list_facts(
+    facts: Sequence[Fact], left: float, top: float, width: float, least: float = 0
+) -> tuple[str, float]:
+    """Facts below each other, and where they end; their values are `least` pixels in or more."""
+    room = min(width, max(least, *(fact.width + 30 for fact in facts)))
     svg, y, right = "", top, left + room
     for fact in facts:
         style: Style = {"font_weight": 700} if fact.bold else {}
@@ -292,14 +294,15 @@ class Diagram(Picture):
 
 @dataclass(frozen=True)
 class Facts(Picture):
-    """A list of facts by itself, or a heading: a fact without a value."""
+    """A list of facts by itself, at least so wide, or a heading: a fact without a value."""
 
     facts: Sequence[Fact]
     words: str = ""
+    least: float = 0
 
     def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
         """Return them below each other."""
-        return list_facts(self.facts, left, top, width)
+        return list_facts(self.facts, left, top, width, self.least)
 
 
 @dataclass(frozen=True)

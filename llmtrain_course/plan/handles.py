@@ -21,7 +21,14 @@ from llmtrain_course.plan.formulas import (
     rounded_down,
     share_of_peak,
 )
-from llmtrain_course.plan.pictures import Release, answers, decision_map, format_days, promise
+from llmtrain_course.plan.pictures import (
+    TIMES,
+    Release,
+    answers,
+    decision_map,
+    format_days,
+    promise,
+)
 from llmtrain_helpers import published, units
 from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.model.transformer import Transformer
@@ -234,22 +241,23 @@ def _days(plan: Plan) -> str:
 
 
 def _sentence(plan: Plan, days: float, previous: Plan | None) -> str:
-    """The two answers: the days to promise, and whether a GPU's memory is enough."""
-    result = f"Promise <b>{_days(plan)}</b>"
+    """The two answers: the days expected and to promise, and whether a GPU's memory is enough."""
+    result = _expected_and_promised(plan)
     if previous and _days(previous) != _days(plan):
         result += f" (dashed: {_days(previous)})"
     memory = units.gigabytes(plan.memory.total)
-    result += (
-        f"; you have {days:,g} {'day' if days == 1 else 'days'}. "
-        f"Each GPU holds <b>{memory}</b> at the {plan.phase}: "
-    )
+    result += f"; you have {days:,g}. Each GPU needs <b>{memory}</b> at the {plan.phase}: it "
     if plan.fits:
-        return f"{result}<b>fits</b>, {units.gigabytes(plan.free_memory)} free."
+        return f"{result}<b>fits</b>, with {units.gigabytes(plan.free_memory)} free."
     if plan.tight:
-        reserve = units.gigabytes(plan.reserve)
-        free = f"{units.gigabytes(max(plan.free_memory, 0))} free, where {reserve} should stay so"
-        return f"{result}<b>tight</b>, with {free}."
-    return f"{result}<b>does not fit</b>, {units.gigabytes(-plan.free_memory)} too much."
+        reserve, free = (units.gigabytes(x) for x in (plan.reserve, max(plan.free_memory, 0)))
+        return f"{result}is <b>tight</b>, with {free} free, but {reserve} should stay free."
+    return f"{result}<b>does not fit</b>, because {units.gigabytes(-plan.free_memory)} are missing."
+
+
+def _expected_and_promised(plan: Plan) -> str:
+    """The two times of a plan, in the one order and the words of all its faces."""
+    return f"<b>{format_days(plan.days.likely)}</b> expected, <b>{_days(plan)}</b> to promise"
 
 
 def _money(plan: Plan) -> str:
@@ -279,7 +287,7 @@ def _tables(plan: Plan) -> str:
         [f"memory of a GPU, at the {plan.phase}", units.gigabytes(plan.memory.total)],
         ["to be kept free", units.gigabytes(plan.reserve)],
     ]
-    estimated = common.table(["estimated", "least", "likely", "greatest"], _spans(plan))
+    estimated = common.table(["estimated", "at best", *TIMES], _spans(plan))
     if plan.measured:
         estimated += "<p>The step is yours; the overhead is that of seven published runs.</p>"
     else:
@@ -500,18 +508,15 @@ def measured_step(software: Software = "any", seconds: float = 0) -> Shown:
     estimate, others = planned(Setting(software=software)), _others()
     plan = estimate.calibrated(seconds) if seconds else estimate
     picture = promise(plan, others, DAYS)
+    times = _expected_and_promised(plan)
     if seconds:
-        days = plan.days_of_steps.likely
-        return picture, (
-            f"The run's steps take {units.duration(days * units.DAY)}, at "
-            f"{units.share(share_of_peak(plan, days))} of the peak, and overhead adds to that. "
-            f"<b>Promise {_days(plan)}.</b>"
-        )
+        share = units.share(share_of_peak(plan, plan.days_of_steps.likely))
+        return picture, f"{times}. While they compute, your GPUs reach {share} of their peak."
     faster = sum(run.days <= plan.first_run.greatest for run in others)
+    share = units.share(share_of_peak(plan, plan.first_run.greatest))
     return picture, (
-        f"Nothing is measured. <b>Promise {_days(plan)}</b>: {faster} of {len(others)} "
-        "published runs would have kept it. "
-        f"That is {units.share(share_of_peak(plan, plan.first_run.greatest))} of the peak."
+        f"{times}. {faster} of {len(others)} published runs would have kept that promise, for "
+        f"which your GPUs have to reach {share} of their peak."
     )
 
 
@@ -558,8 +563,10 @@ def decision(
         return picture, f"{text}{largest}.{near}"
     share = tokens / plan.run.tokens
     if in_time(plan, days / share):
-        latest = format_days(plan.first_run.greatest * share)
-        return picture, f"<b>You can promise this.</b> At the slow end it takes {latest}.{near}"
-    verdict = "Likely in time, but no promise" if plan.days.likely * share <= days else "Too late"
+        text = "<b>You can promise this.</b> Even if you're as slow as the slow runs, it's in time."
+        return picture, f"{text}{near}"
+    verdict = "Too late"
+    if plan.days.likely * share <= days:
+        verdict = "You can expect this, but not promise it"
     most = units.count(plan.first_run_tokens(days), 2)
-    return picture, f"<b>{verdict}.</b> In {days:g} days you can promise {most} tokens.{near}"
+    return picture, f"<b>{verdict}.</b> In {days:g} days, you can promise {most} tokens.{near}"

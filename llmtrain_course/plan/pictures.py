@@ -10,7 +10,7 @@ from typing import NamedTuple
 from llmtrain_course.kit.chart import Area, Band, Chart, Dot, Mark, Path
 from llmtrain_course.kit.drawing import COLORS, GREY, round_step
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, Point, Span
-from llmtrain_course.kit.layout import Below, Fact, Picture, Swatch, patch
+from llmtrain_course.kit.layout import Below, Fact, Facts, NextTo, Picture, Swatch, patch
 from llmtrain_course.kit.scale import Scale
 from llmtrain_course.plan.formulas import in_time
 from llmtrain_helpers import units
@@ -62,7 +62,7 @@ def answers(plan: Plan, days: float, before: Plan | None = None) -> Picture:
     show the plan `before`.
     """
     words = (
-        f"{_time_in_words(plan, days)} Each GPU holds {units.gigabytes(plan.memory.total)} of "
+        f"{_time_in_words(plan, days)} Each GPU needs {units.gigabytes(plan.memory.total)} of "
         f"{units.gigabytes(plan.card)} at the {plan.phase}: "
         f"{', '.join(f'{word} {units.gigabytes(x)}' for word, x in parts_of(plan).items())}. "
         f"{_capitalized(memory_verdict(plan))}."
@@ -89,12 +89,15 @@ def time_verdict(plan: Plan, days: float) -> str:
 
 
 def _time_in_words(plan: Plan, days: float) -> str:
-    span = format_span(plan.days)
-    if plan.measured:
-        estimate = f"{format_days(plan.days_of_steps.likely)} of steps, with overhead {span}"
-    else:
-        estimate = f"With the steps and overhead of other runs it takes {span}"
-    return f"{estimate}; promise {format_days(plan.first_run.greatest)}. You have {days:,g} days."
+    middle, end = MEASURED if plan.measured else OTHERS
+    expected, latest = format_days(plan.days.likely), format_days(plan.first_run.greatest)
+    times = f"Expected: {expected}, {middle}. To promise: {latest}, {end}."
+    return f"{times} You have {days:,g} days."
+
+
+OTHERS = "the middle of other runs", "their slow end"
+MEASURED = "with the usual overhead", "with the worst overhead"
+"""What the days expected are, and the days to promise: before a step is measured, and after."""
 
 
 def _time(plan: Plan, days: float, before: Plan | None) -> Picture:
@@ -113,17 +116,18 @@ def _time(plan: Plan, days: float, before: Plan | None) -> Picture:
 
 
 def _spent(plan: Plan, axis: Scale) -> Iterator[Span]:
-    """The days up to the promise: of steps and overhead, or what is least and likely."""
-    start, latest = 0.0, plan.first_run.greatest
-    if plan.measured:
-        parts = [("steps", plan.days_of_steps.likely, 1.0), ("overhead", latest, 0.4)]
-    else:
-        parts = [("at least", plan.days.least, 1.0), ("likely", plan.days.likely, 0.62)]
-    for word, end, opacity in [*parts, ("at most", latest, 0.32)]:
-        title, hidden = f"{word}: to {format_days(end)}", start >= min(end, axis.high)
-        span = Span(start, end, BLUE, title=title, name=word, opacity=opacity, hidden=hidden)
-        yield replace(span, longest="overhead")
+    """The days expected, and after them those up to the promise."""
+    clauses, longest = MEASURED if plan.measured else OTHERS, MEASURED[0]
+    ends, start = (plan.days.likely, plan.first_run.greatest), 0.0
+    for word, end, clause, opacity in zip(TIMES, ends, clauses, (1.0, 0.4), strict=True):
+        title, hidden = f"{word}: {format_days(end)}", start >= min(end, axis.high)
+        span = Span(start, end, BLUE, title=title, name=f"{word}: {clause}", opacity=opacity)
+        yield replace(span, longest=f"{word}: {longest}", hidden=hidden)
         start = end
+
+
+TIMES = "expected", "to promise"
+"""The two times that a plan answers with."""
 
 
 def memory_bar(plan: Plan, before: Plan | None) -> Picture:
@@ -209,7 +213,7 @@ def promise(plan: Plan, others: Sequence[OtherRun], days: float) -> Picture:
             height=76,
         ),
         Lane(
-            "", [*_spent(plan, axis)], group=f"your promise: {format_days(plan.first_run.greatest)}"
+            "", [*_spent(plan, axis)], group=f"to promise: {format_days(plan.first_run.greatest)}"
         ),
     ]
     last = others[-1]
@@ -264,36 +268,40 @@ def decision_map(
     memory is the same for any, and days are proportional to them. `name` and `tokens` are yours,
     `price` is that of a GPU-hour.
     """
+    longest = f"nearest: {max((x.name for x in releases), key=len)}, 15.0T tokens"
     own, size = plans[name], float(plans[name].parameters.total)
     nearest = min(releases, key=lambda x: hypot(log(x.parameters / size), log(x.tokens / tokens)))
     span, time = own.first_run.times(tokens / own.run.tokens), f"{days:g} days"
     good = bool(own.fits) and bool(in_time(own, days * own.run.tokens / tokens))
     limits = _border(plans, lambda plan: plan.first_run_tokens(days))
-    likely = _border(plans, lambda plan: plan.run.tokens * days / plan.days.likely)
+    expected = _border(plans, lambda plan: plan.run.tokens * days / plan.days.likely)
     xs, most = zip(*limits, strict=True)
     end = xs[-1]
     ring = Dot(nearest.parameters, nearest.tokens, GREY, 9, "hollow", title="the nearest to yours")
+    ring = replace(ring, name=f"nearest: {nearest.name}, {units.size(nearest.tokens)} tokens")
     marks: list[Mark] = [
         Area(xs, [TOKENS[0]] * len(xs), most, BLUE, 0.16, title="in time, and it fits"),
         Band(end, SIZES[1], GREY, hatch=True, name="doesn't fit", hidden=end == SIZES[1]),
         Path([(N, 20 * N) for N in SIZES], GREY, 2, "7 5", name="20 tokens per parameter"),
-        Path(likely, BLUE, 2, opacity=0.5, name=f"{time}, likely", longest="365 days, likely"),
-        Path(limits, BLUE, 4, name=f"{time}, promised", longest="365 days, promised"),
+        Path(
+            expected, BLUE, 2, opacity=0.5, name=f"{time}, {TIMES[0]}", longest="365 days, expected"
+        ),
+        Path(limits, BLUE, 4, name=f"{time}, {TIMES[1]}", longest="365 days, to promise"),
         *map(_released, releases),
-        ring,
+        replace(ring, longest=longest),
         Dot(size, tokens, BLUE if good else RED, 10, title="yours", moves="size tokens"),
     ]
     memory = units.gigabytes(own.memory.total).removesuffix(" GB")
     dollars = price * gpu_hours(span.greatest * units.DAY, own.split.num_gpus)
-    facts = [
+    answer = [
         Fact(name, f"on {units.short(tokens)}", bold=True),
-        Fact("likely", format_days(span.likely)),
-        Fact("promise", format_days(span.greatest), bold=True),
+        Fact(TIMES[0], format_days(span.likely)),
+        Fact(TIMES[1], format_days(span.greatest), bold=True),
+    ]
+    facts = [
         Fact("memory", f"{memory} of {units.gigabytes(own.card)}"),
         Fact("set aside", units.about(dollars, units.dollars)),
         Fact("tokens per parameter", units.digits(tokens / size, 2)),
-        Fact("nearest published model:"),
-        Fact(nearest.name, f"on {units.size(nearest.tokens)}", draw=ring.swatch().draw),
     ]
     words = (
         f"Model size against tokens, on {units.plural(own.split.num_gpus, 'GPU')}. In {time} you "
@@ -302,7 +310,8 @@ def decision_map(
     )
     across = Scale(*SIZES, "parameters", units.size, log=True)
     upwards = Scale(*TOKENS, "tokens", units.size, log=True)
-    return Chart(across, upwards, marks, words, facts, height=300, wide_facts=261)
+    chart = Chart(across, upwards, marks, height=270)
+    return Below([chart, NextTo(Facts(answer, least=290), Facts(facts, least=290))], words, gap=10)
 
 
 def _border(
@@ -324,6 +333,5 @@ def _released(model: Release) -> Dot:
     """A published model as a dot; those that people know have their names."""
     label = model.name if model.name in LANDMARKS else ""
     title = f"{model.name}: {units.count(model.tokens)} tokens"
-    return Dot(
-        model.parameters, model.tokens, GREY, 3, label=label, title=title, name="published models"
-    )
+    dot = Dot(model.parameters, model.tokens, GREY, 3, label=label, title=title, rim=True)
+    return replace(dot, name="published models")

@@ -82,7 +82,7 @@ def test_command_python_and_panel_give_the_same_days(question: str, capsys) -> N
     assert printed["first_run_days"] == pytest.approx(vars(plan.first_run))
     assert printed["seconds_per_iteration"] == pytest.approx(vars(plan.seconds_per_iteration))
     words = in_the_panel(question)
-    assert f"Promise <b>{format_days(plan.days.greatest)}</b>" in words
+    assert f"<b>{format_days(plan.days.greatest)}</b> to promise" in words
     for span in (plan.seconds, plan.seconds_per_iteration):
         row = "</td>.*?".join(units.duration(x) for x in (span.least, span.likely, span.greatest))
         assert re.search(row, words), row

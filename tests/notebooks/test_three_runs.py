@@ -99,8 +99,8 @@ def numbers(mine: OwnRun, plan: Plan) -> dict[str, list[str]]:
         "communication": [f"Each GPU sends {units.gigabytes(float(plan.traffic))}"],
         "parallelism": [f"A GPU holds {memory}"],
         "plan": [
-            f"Promise {plan.first_run.greatest:.3g} days",
-            f"Each GPU holds {memory}",
+            f"{plan.first_run.greatest:.3g} days to promise",
+            f"Each GPU needs {memory}",
             bill,
             hours.split(" ")[0],
         ],

@@ -137,8 +137,8 @@ def test_what_is_far_too_late_says_how_many_times() -> None:
     texts = drawn(answers(plan_of(LARGE), 30)).texts
     assert any(x.startswith("✗ ") and x.endswith(" days: 10 times your 30") for x in texts)
     assert "→" in texts
-    assert "at least" in texts
-    assert not {"likely", "at most"} & {*texts}  # the scale ends before them
+    assert "expected: the middle of other runs" in texts
+    assert not any(x.startswith("to promise") for x in texts)  # the scale ends before it
 
 
 def test_fitting_is_told_with_its_bytes() -> None:
@@ -158,20 +158,19 @@ def test_the_reserve_ends_at_the_chips_line() -> None:
 
 def test_the_bar_of_days_ends_with_the_promise() -> None:
     plan = plan_of()
-    days = {"at least": plan.days.least, "likely": plan.days.likely}
-    days["at most"] = plan.first_run.greatest
+    days = {"expected": plan.days.likely, "to promise": plan.first_run.greatest}
     assert ends(answers(plan, 40)).items() >= days.items()
     assert answers(plan, 40).words.startswith(
-        "With the steps and overhead of other runs it takes 18 to 39 days; promise 39 days."
+        "Expected: 26 days, the middle of other runs. To promise: 39 days, their slow end."
     )
 
 
 def test_a_measured_step_takes_the_place_of_others_and_has_its_overhead_on_top() -> None:
     picture = answers(plan_of().calibrated(7.2), 30)
     days, steps = ends(picture), 7.2 * plan_of().iterations / units.DAY
-    assert (days["steps"], days["overhead"]) == pytest.approx((steps, 1.64 * steps))
-    assert not {"at least", "likely", "at most"} & {*days}
-    assert "20 days of steps, with overhead 21 to 33 days; promise 33 days." in picture.words
+    assert (days["expected"], days["to promise"]) == pytest.approx((1.3 * steps, 1.64 * steps))
+    words = "26 days, with the usual overhead. To promise: 33 days, with the worst overhead."
+    assert words in picture.words
 
 
 def test_estimates_have_two_digits_and_one_unit() -> None:
@@ -190,8 +189,8 @@ def test_each_published_run_is_a_dot_at_its_days_and_fades_after_a_measured_step
     for picture in (measured, rough):
         dots = [picture.titled(f"{run.name}: ", "circle")[0] for run in others]
         assert {dot.opacity < 1 for dot in dots} == {picture is measured}
-    assert "your promise: 34 days" in measured.texts
-    assert "your promise: 39 days" in rough.texts
+    assert "to promise: 34 days" in measured.texts
+    assert "to promise: 39 days" in rough.texts
 
 
 # --- the decision
@@ -202,7 +201,7 @@ def test_the_map_draws_what_the_days_allow_and_where_nothing_fits(num_gpus, days
     plans, releases = map_plans(num_gpus), [Release("GPT-3 175B", 1.746e11, 3e11)]
     picture = decision_map(plans, "14B", 10**12, days, 2.5, releases)
     fitting = [plan for plan in plans.values() if plan.fits]
-    for word, part in (("promised", "greatest"), ("likely", "likely")):
+    for word, part in (("to promise", "greatest"), ("expected", "likely")):
         [line] = marks(picture, Path, f"{days} days, {word}")
         first, *inner, last = line.points
         assert inner == [

@@ -127,7 +127,7 @@ MEASURED = {
     "attention_square": ["as most papers count", "at the most"],
     "batch_cost": ["Twice the batch would take"],
     "message": ["half their best rate"],
-    "month": ["GB too much"],
+    "month": ["GB are missing"],
     "time_line": ["too few tokens to hide them"],
 }
 """What may be said with such a word, by the handle: its number is compared on the spot."""

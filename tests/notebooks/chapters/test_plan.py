@@ -245,8 +245,8 @@ def test_a_first_run_is_as_slow_as_the_page_says() -> None:
         made = planned(Setting(size, num_gpus=64, tokens=10**12))
         assert made.first_run == made.days
         drawn = answers(made, 30).drawing().body
-        for word in ("at least", "likely", "at most"):
-            assert f">{word}<" in drawn
+        for text in ("expected: the middle of other runs", "to promise: their slow end"):
+            assert f">{text}<" in drawn
         assert ">a first run<" not in drawn
 
 
