@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
@@ -121,6 +121,17 @@ class SimulatedRun:
         """The share of the run's seconds in which it got on with useful work."""
         return self.useful / self.total
 
+    @classmethod
+    def with_failures(
+        cls, failures: Sequence[float], W: float, t: float, d: float, R: float
+    ) -> SimulatedRun:
+        """Return the run whose GPUs fail at these seconds, else as `simulate_run` does."""
+
+        def wait(now: float) -> float:
+            return min((x - now for x in failures if x > now + 1), default=math.inf)
+
+        return _run(_events(W, t, d, R, wait))
+
     def calendar_days(self, outages: float, evaluation: float = EVALUATION.likely) -> float:
         """Days on the calendar, of which outages and evaluation take their shares."""
         return self.total / DAY / (1 - outages - evaluation)
@@ -128,25 +139,32 @@ class SimulatedRun:
     def on_calendar(
         self, outages: float, evaluation: float = EVALUATION.likely, seed: int = 0
     ) -> tuple[Stretch, ...]:
-        """The stretches on the calendar: outages by lot among them, evaluation after them.
+        """Place the stretches on the calendar, with random outages and evaluation at the end.
 
-        An outage lasts a day at the most, and comes between two stretches or into work.
+        There's an outage in every seven days that the machine runs, between two stretches or
+        during work. Its moment depends on the seed alone, so a longer run has the same ones.
         """
-        days = self.calendar_days(outages, evaluation)
-        pieces, dice = math.ceil(days * outages - 1e-9), Random(seed)
-        each = days * outages * DAY / max(pieces, 1)
-        moments = sorted(dice.uniform(0, self.total) for _ in range(pieces))
+        days, dice = self.calendar_days(outages, evaluation), Random(seed)
+        added = days * outages * DAY / self.total  # seconds of outages per second of the run
+        moments = {}
+        for week in range(math.ceil(self.total / _WEEK) if outages else 0):
+            length = min(_WEEK, self.total - week * _WEEK)
+            moments[week * _WEEK + dice.random() * length] = length * added
         now, placed = 0.0, []
         for kind, start, end in self.stretches:
             for moment in [x for x in moments if start <= x < end]:
                 worked = moment - start if kind == "running" else 0.0
                 if worked:
                     placed.append(Stretch(kind, now, now + worked))
-                placed.append(Stretch("outages", now + worked, now + worked + each))
-                now, start = now + worked + each, start + worked
+                over = now + worked + moments[moment]
+                placed.append(Stretch("outages", now + worked, over))
+                now, start = over, start + worked
             placed.append(Stretch(kind, now, now + end - start))
             now += end - start
         return (*placed, Stretch("evaluation", now, days * DAY))
+
+
+_WEEK = 7 * DAY
 
 
 @checked
@@ -173,9 +191,14 @@ def simulate_run(
     t, d, R = checkpoint_interval, checkpoint_seconds, restart_seconds
     expected = W * (1 + unchecked(losses)(t, d, M, R).total) / M
     at_most("stops of compute_seconds", expected, "what one simulation takes", 10**5)
+    return _run(_events(W, t, d, R, lambda _: -M * math.log(1 - dice.random())))
+
+
+def _run(events: Iterable[_Event]) -> SimulatedRun:
+    """Add up what happens in a run."""
     seconds = {"useful": 0.0, "saving": 0.0, "lost": 0.0, "restarting": 0.0}
     now, stops, stretches = 0.0, 0, []
-    for kind, useful, spent, stopped in _events(W, t, d, M, R, dice):
+    for kind, useful, spent, stopped in events:
         seconds["useful" if kind == "running" else kind] += useful
         seconds["saving"] += spent
         stretches.append(Stretch(kind, now, now + useful + spent))
@@ -183,12 +206,17 @@ def simulate_run(
     return SimulatedRun(**seconds, stops=stops, stretches=tuple(stretches))
 
 
+_Event = tuple[str, float, float, bool]
+"""A stretch of a run: its kind, its seconds, those of writes, and whether a stop ends it."""
+
+
 def _events(
-    left: float, t: float, d: float, M: float, R: float, dice: Random
-) -> Iterator[tuple[str, float, float, bool]]:
-    """The run's stretches: kind, seconds, seconds of writes, whether a stop ends it."""
+    left: float, t: float, d: float, R: float, wait: Callable[[float], float]
+) -> Iterator[_Event]:
+    """Go through a run; `wait` gives the seconds from a moment to the next failure."""
+    now = 0.0
     while True:
-        until, cycles = _wait(dice, M), math.ceil(left / t)
+        until, cycles = wait(now), math.ceil(left / t)
         if until >= left + cycles * d:
             yield "running", left, cycles * d, False
             return
@@ -196,10 +224,9 @@ def _events(
         left -= saved * t
         yield "running", saved * t, saved * d, False
         yield "lost", until - saved * (t + d), 0.0, True
-        while (until := _wait(dice, M)) < R:
+        now += until
+        while (until := wait(now)) < R:
             yield "restarting", until, 0.0, True
+            now += until
         yield "restarting", R, 0.0, False
-
-
-def _wait(dice: Random, mean: float) -> float:
-    return -mean * math.log(1 - dice.random())
+        now += R

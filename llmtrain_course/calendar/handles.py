@@ -6,8 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cache, cached_property, partial
 from math import ceil
+from random import Random
 
-from llmtrain_course.calendar.formulas import ExpectedDays, expected_days, simulate_run
+from llmtrain_course.calendar.formulas import (
+    ExpectedDays,
+    SimulatedRun,
+    expected_days,
+    simulate_run,
+)
 from llmtrain_course.calendar.pictures import (
     dated_run,
     one_stop,
@@ -297,8 +303,24 @@ _START, _THERE = date(2027, 3, 1), 30
 _STEPS = {"fast": "least", "as likely": "likely", "slow": "greatest"}
 """How long a step takes that nobody has timed."""
 
-_SEED = 1
+_SEED = 1176
 """Draws a run whose failures fall as often as they do on average."""
+
+_MOST_FAILURES = 50
+
+
+@cache
+def _failures() -> tuple[tuple[float, float], ...]:
+    """When 64 GPUs fail at the greatest rate, in seconds, and from which rate on each counts.
+
+    They're the same for all settings, so you only see what a control changes.
+    """
+    dice, now, drawn = Random(_SEED), 0.0, []
+    mean = float(mean_time_between_failures(64, _MOST_FAILURES / 1000))
+    for _ in range(100):
+        now += dice.expovariate(1 / mean)
+        drawn.append((now, _MOST_FAILURES * dice.random()))
+    return tuple(drawn)
 
 
 @cache
@@ -311,7 +333,7 @@ def _planned() -> Plan:
 @handle(
     "A run on the days of a calendar",
     step=controls.choice("Step", "How fast a step is that nobody has timed.", _STEPS),
-    failures=replace(_CONTROLS["failures"], most=50, stops=(2, 5, 10, 16, 24, 50)),
+    failures=replace(_CONTROLS["failures"], most=_MOST_FAILURES, stops=(2, 5, 10, 16, 24, 50)),
     outages=slider(
         "Outages",
         "The share of all days in which the machine is not there.",
@@ -330,7 +352,8 @@ def dates(
     work = plan.iterations * getattr(plan.seconds_per_iteration, _STEPS[step])
     write = CHECKPOINT_SECONDS.likely
     interval = best_checkpoint_interval(write, M)
-    run = simulate_run(work, interval, write, M, RESTART_SECONDS.likely, seed=_SEED)
+    fails = [moment for moment, rate in _failures() if rate < failures]
+    run = SimulatedRun.with_failures(fails, work, interval, write, RESTART_SECONDS.likely)
     whole = run.on_calendar(outages / 100, seed=_SEED)
     days = ceil(whole[-1].end / DAY)
     end, early = _START + timedelta(days=days - 1), _THERE - days

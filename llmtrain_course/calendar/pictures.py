@@ -303,7 +303,9 @@ def dated_run(
         *(_span(0, 0, part, name=names.get(part, part)).swatch() for part in parts),
         Swatch(lambda x, y: text(x + 9, y + 12, "✕", 14, "middle", font_weight=700), "a failure"),
         Swatch(lambda x, y: rect(x + 2, y, 14, 14, **_FRAME), "your last day"),
-        Swatch(lambda x, y: rect(x + 2, y, 14, 14, **_DASHED), f"the {promised} days of page 09"),
+        Swatch(
+            lambda x, y: rect(x + 2, y, 14, 14, **_DASHED), f"day {promised}, to promise (page 09)"
+        ),
     ]
     drawn, bottom = key(swatches, PAD, _GRID + _WEEKS * high + 10, width - 2 * PAD)
     last = start + timedelta(days=done - 1)

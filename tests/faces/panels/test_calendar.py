@@ -5,7 +5,7 @@ import re
 import pytest
 
 from llmtrain_course.calendar.handles import BEST, Setting
-from llmtrain_course.panels import PANELS
+from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import calendar, calendar_days, plan_run, published, units
 from llmtrain_helpers.units import DAY
 from tests.faces.svg import pictures
@@ -79,3 +79,25 @@ def test_a_panel_refuses_a_run_that_never_ends_in_its_own_words() -> None:
     answer = panel.answer({**panel.default, "num_gpus": 131072, "failures": 50})
     assert "hardly anything gets done" in answer.problem
     assert len(answer.offers) >= 2
+
+
+def test_failures_and_outages_stay_where_they_are_when_the_step_changes() -> None:
+    """More failures come between the same ones, and a slower run only goes on for longer."""
+
+    def days_of(**values: object) -> list[str]:
+        texts = pictures(HANDLES["dates"].render(**values))[0].texts
+        return [words for words in texts if words[0].isdigit() and "✕" in words]
+
+    def outages_of(step: str) -> list[tuple[float, float, float]]:
+        picture = pictures(HANDLES["dates"].render(step=step))[0]
+        return [(box.left, box.top, box.width) for box in picture.titled("outages")]
+
+    fast, likely, slow = (days_of(step=x, failures=24) for x in ("fast", "as likely", "slow"))
+    assert 0 < len(fast) < len(likely) <= len(slow)
+    assert (fast, likely) == (slow[: len(fast)], slow[: len(likely)])
+    few = days_of(step="slow", failures=10)
+    assert 0 < len(few) < len(slow)
+    assert {*few} <= {*slow}
+    fast_ones, slow_ones = (outages_of(step) for step in ("fast", "slow"))
+    first = slow_ones.index(fast_ones[1])
+    assert fast_ones[:2] == slow_ones[first - 1 : first + 1]
