@@ -234,7 +234,7 @@ def facts_width(facts: Sequence[Fact], width: float) -> float:
 def list_facts(
     facts: Sequence[Fact], left: float, top: float, width: float, least: float = 0
 ) -> tuple[str, float]:
-    """Facts below each other, and where they end; their values are `least` pixels in or more."""
+    """Facts below each other, at least so wide, and where they end."""
     room = min(width, max(least, *(fact.width + 30 for fact in facts)))
     svg, y, right = "", top, left + room
     for fact in facts:
@@ -294,15 +294,14 @@ class Diagram(Picture):
 
 @dataclass(frozen=True)
 class Facts(Picture):
-    """A list of facts by itself, at least so wide, or a heading: a fact without a value."""
+    """A list of facts by itself, or a heading: a fact without a value."""
 
     facts: Sequence[Fact]
     words: str = ""
-    least: float = 0
 
     def draw(self, left: float, top: float, width: float) -> tuple[str, float]:
         """Return them below each other."""
-        return list_facts(self.facts, left, top, width, self.least)
+        return list_facts(self.facts, left, top, width)
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import hypot, log, sqrt
 from typing import NamedTuple
 
 from llmtrain_course.kit.chart import Area, Band, Chart, Dot, Mark, Path
 from llmtrain_course.kit.drawing import COLORS, GREY, round_step
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, Point, Span
-from llmtrain_course.kit.layout import Below, Fact, Facts, NextTo, Picture, Swatch, patch
+from llmtrain_course.kit.layout import (
+    BESIDE,
+    SMALL,
+    Below,
+    Diagram,
+    Fact,
+    Picture,
+    Swatch,
+    list_facts,
+    patch,
+)
 from llmtrain_course.kit.scale import Scale
 from llmtrain_course.plan.formulas import in_time
 from llmtrain_helpers import units
@@ -282,26 +293,30 @@ def decision_map(
     marks: list[Mark] = [
         Area(xs, [TOKENS[0]] * len(xs), most, BLUE, 0.16, title="in time, and it fits"),
         Band(end, SIZES[1], GREY, hatch=True, name="doesn't fit", hidden=end == SIZES[1]),
-        Path([(N, 20 * N) for N in SIZES], GREY, 2, "7 5", name="20 tokens per parameter"),
         Path(
             expected, BLUE, 2, opacity=0.5, name=f"{time}, {TIMES[0]}", longest="365 days, expected"
         ),
         Path(limits, BLUE, 4, name=f"{time}, {TIMES[1]}", longest="365 days, to promise"),
         *map(_released, releases),
+        Path([(N, 20 * N) for N in SIZES], GREY, 2, "7 5", name="20 tokens per parameter"),
         replace(ring, longest=longest),
         Dot(size, tokens, BLUE if good else RED, 10, title="yours", moves="size tokens"),
     ]
     memory = units.gigabytes(own.memory.total).removesuffix(" GB")
     dollars = price * gpu_hours(span.greatest * units.DAY, own.split.num_gpus)
-    answer = [
-        Fact(name, f"on {units.short(tokens)}", bold=True),
-        Fact(TIMES[0], format_days(span.likely)),
-        Fact(TIMES[1], format_days(span.greatest), bold=True),
-    ]
-    facts = [
-        Fact("memory", f"{memory} of {units.gigabytes(own.card)}"),
-        Fact("set aside", units.about(dollars, units.dollars)),
-        Fact("tokens per parameter", units.digits(tokens / size, 2)),
+    columns = [
+        [
+            Fact(f"{name} on {units.short(tokens)}", size=SMALL, bold=True),
+            Fact(f"{units.digits(tokens / size, 2)} tokens per parameter", size=SMALL),
+        ],
+        [
+            Fact(TIMES[0], format_days(span.likely), size=SMALL),
+            Fact(TIMES[1], format_days(span.greatest), size=SMALL, bold=True),
+        ],
+        [
+            Fact("memory", f"{memory} of {units.gigabytes(own.card)}", size=SMALL),
+            Fact("set aside", units.about(dollars, units.dollars), size=SMALL),
+        ],
     ]
     words = (
         f"Model size against tokens, on {units.plural(own.split.num_gpus, 'GPU')}. In {time} you "
@@ -310,8 +325,21 @@ def decision_map(
     )
     across = Scale(*SIZES, "parameters", units.size, log=True)
     upwards = Scale(*TOKENS, "tokens", units.size, log=True)
-    chart = Chart(across, upwards, marks, height=270)
-    return Below([chart, NextTo(Facts(answer, least=290), Facts(facts, least=290))], words, gap=10)
+    chart = Chart(across, upwards, marks, height=230)
+    return Below([chart, Diagram(partial(_in_columns, columns))], words, gap=8)
+
+
+def _in_columns(
+    columns: Sequence[Sequence[Fact]], left: float, top: float, width: float
+) -> tuple[str, float]:
+    """The facts of the map next to each other, or on a phone below each other."""
+    if width < BESIDE:
+        return list_facts([fact for facts in columns for fact in facts], left, top, width, 290)
+    svg, low = "", top
+    for facts, (begin, end) in zip(columns, ((0, 204), (228, 431), (455, 652)), strict=True):
+        drawn, low = list_facts(facts, left + begin, top, end - begin, end - begin)
+        svg += drawn
+    return svg, low
 
 
 def _border(
@@ -334,4 +362,4 @@ def _released(model: Release) -> Dot:
     label = model.name if model.name in LANDMARKS else ""
     title = f"{model.name}: {units.count(model.tokens)} tokens"
     dot = Dot(model.parameters, model.tokens, GREY, 3, label=label, title=title, rim=True)
-    return replace(dot, name="published models")
+    return replace(dot, name="published")
