@@ -38,7 +38,10 @@ def gpus_in_nodes(layout: Layout, rows: int = 0) -> Picture:
 
 @dataclass(frozen=True)
 class _Grid(Picture):
-    """Nodes below each other with their split above them, and a key next to them or below."""
+    """Nodes below each other with their split above them, and a key next to them or below.
+
+    With room for `rows` nodes the key is below.
+    """
 
     layout: Layout
     rows: int
@@ -55,16 +58,19 @@ class _Grid(Picture):
         gpus = units.plural(layout.num_gpus, "GPU")
         svg, y = paragraph(left, top, f"{gpus} {product}" if beside else gpus, width, 18, True)
         drawn, y = ("", y) if beside else paragraph(left, y, product, width, SMALL)
-        room = 0.57 * width if beside else width
+        columns = 2 if beside and self.rows else 1  # then the nodes are as wide as the card
+        next_to = beside and columns == 1
+        room = 0.57 * width if next_to else width
         nodes, low = self._nodes(left, y + 8, room, "node " * beside)
-        x, y = (left + room + GAP, y + 8) if beside else (left, low + 8)
+        x, y = (left + room + GAP, y + 8) if next_to else (left, low + 8)
         svg += drawn + nodes
         for i, (mark, *lines) in enumerate(_key(layout)):
-            down = y + _ROW * i
-            svg += f'<g transform="translate({x:g} {down:g})">{mark}</g>'
+            across, down = x + i % columns * width / 2, y + i // columns * _ROW
+            svg += f'<g transform="translate({across:g} {down:g})">{mark}</g>'
             for k, line in enumerate(lines):
-                svg += text(x + _ROW, down + 15 + 18 * k, line, SMALL, font_weight=600 - 200 * k)
-        return svg, max(low, y + 4 * _ROW)
+                place = across + _ROW, down + 15 + 18 * k
+                svg += text(*place, line, SMALL, font_weight=600 - 200 * k)
+        return svg, max(low, y + 4 // columns * _ROW)
 
     def _nodes(self, left: float, top: float, width: float, word: str) -> tuple[str, float]:
         """The nodes, each with its name, and how many they are of how many."""
@@ -72,7 +78,7 @@ class _Grid(Picture):
         names = [f"{word if n < 99 else ''}{n + 1:,}" for n in nodes]
         begin = left + max(text_width(name, SMALL) for name in names) + 10
         pitch = (left + width - begin) / NODE
-        row = min(max(self.rows * _ROW / len(nodes), _ROW), 1.4 * _ROW)
+        row = min(max(self.rows * _ROW / len(nodes), _ROW), 1.8 * _ROW)
         svg, y = "", top + 3
         for name, node, following in zip(names, nodes, [*nodes[1:], nodes[-1] + 1], strict=True):
             svg += text(begin - 10, y + row / 2, name, SMALL, "end")

@@ -198,7 +198,8 @@ def neighbour_grid(
     split, size = plan.split, plan.run.accelerator.gpus_per_node
     groups = replicas_first(split) if replicas else neighbours(split)
     kinds = {gpu: part for part, gpus in groups.items() for gpu in gpus}
-    gpus = [_Gpu(f"{gpu + 1}", kinds.get(gpu, ""), not gpu) for gpu in range(split.num_gpus)]
+    names = {gpu: f"{gpu + 1}" for gpu in (0, *kinds)}  # only of those that it talks to
+    gpus = [_Gpu(names.get(i, ""), kinds.get(i, ""), not i) for i in range(split.num_gpus)]
     nodes = {f"node {i // size + 1}": gpus[i : i + size] for i in range(0, len(gpus), size)}
     parts = of_first_stage(plan, spread_over_nodes(plan) if replicas else sending(plan))
     old = of_first_stage(before, sending(before)) if before else {}
@@ -207,30 +208,30 @@ def neighbour_grid(
     for name in ("tensor", "data", "pipeline"):
         sides = [_SQUARE * sqrt(x[name].sent / most) if name in x else 0 for x in (parts, old)]
         lines = _lines(name, parts.get(name), cards.get(name, 1))
-        listed.append(_Part(name, name, lines, *sides))
-    sent = "; ".join(f"{part.name}: {', '.join(part.lines)}" for part in listed)
+        sent = units.about(parts[name].sent, units.gigabytes) if name in parts else "nothing"
+        listed.append(_Part(name, f"{name}: {sent}", lines, *sides))
+    listing = "; ".join(", ".join([part.name, *part.lines]) for part in listed)
     return NextTo(
         _Nodes("GPU 1 and those it talks to", nodes, foot=_product(plan)),
-        _Sent("bytes it sends in a step", listed, 4, _SQUARE),
-        f"{_product(plan)}. In a step GPU 1 sends, {sent}.",
-        share=0.55,
+        _Sent("bytes that it sends per step", listed, 3, _SQUARE),
+        f"{_product(plan)}. Per step, GPU 1 sends {listing}.",
+        share=0.46,
     )
 
 
-_SQUARE = 104
+_SQUARE = 84
 """Pixels across the square of the most bytes."""
 
 
 def _lines(name: str, part: Exchange | None, cards: int) -> list[str]:
-    """A part's bytes, with whom, how long on links or on `cards` of each node, and the rate."""
+    """With whom a part is exchanged, and how long that takes on links or `cards` of each node."""
     if not part:
-        return ["nothing"]
+        return []
     whom = "to the next stage" if name == "pipeline" else f"with {units.plural(part.others, 'GPU')}"
     by = "links" if part.inside else "network"
-    way = "" if part.inside else f", {units.plural(cards, 'card')}"
+    way = "" if part.inside else f" on {units.plural(cards, 'card')}"
     rate = units.digits(part.sent / part.seconds / 1e9, 2)
-    sent, seconds = units.about(part.sent, units.gigabytes), units.seconds(part.seconds)
-    return [sent, whom, f"by {by}, {seconds}", f"at {rate} GB/s{way}"]
+    return [f"{whom}, by {by}", f"{units.seconds(part.seconds)}, {rate} GB/s{way}"]
 
 
 def _product(plan: Plan) -> str:
