@@ -15,6 +15,7 @@ from llmtrain_course.calendar.formulas import (
     simulate_run,
 )
 from llmtrain_course.calendar.pictures import (
+    LEFT_OUT,
     dated_run,
     one_stop,
     parts_of_days,
@@ -24,7 +25,7 @@ from llmtrain_course.calendar.pictures import (
 )
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
-from llmtrain_course.kit.layout import PAGE
+from llmtrain_course.kit.layout import PAGE, Below
 from llmtrain_helpers import units
 from llmtrain_helpers.calendar import (
     CHECKPOINT_SECONDS,
@@ -185,16 +186,17 @@ def _sentence(setting: Setting, old: ExpectedDays | None) -> str:
 
 
 def _pictures(setting: Setting, old: ExpectedDays | None, width: int) -> str:
-    """The first rows of the run, drawn by lot, and the whole of it as parts."""
+    """The first rows of a random run, and the whole of it as parts."""
     days, (t, d, M, _) = setting.days, setting.times
     in_rows = 10 * row_of_days(M / DAY, days.total)
     work = min(1.5 * in_rows / (1 + days.losses.total), days.computing) * DAY
     simulated = simulate_run(work, *setting.times, seed=setting.chance)
     whole = work == days.computing * DAY
     strip_days = simulated.total / DAY if whole else days.total
-    strip = strip_of_days(simulated, strip_days, d / (t + d)).drawing(width)
-    bar = parts_of_days(days.parts(), old.parts() if old else None).drawing(width)
-    return f"<div>{strip.inline_svg()}</div><div>{bar.inline_svg()}</div>"
+    strip = strip_of_days(simulated, strip_days, d / (t + d))
+    bar = parts_of_days(days.parts(), old.parts() if old else None)
+    both = Below([strip, bar], f"{strip.words} {bar.words}", gap=10)
+    return f"<div>{both.drawing(width).inline_svg()}</div>"
 
 
 def _table(setting: Setting) -> str:
@@ -207,9 +209,9 @@ def _table(setting: Setting) -> str:
         ["hours lost at a stop, all in all", units.digits(24 * days.days_lost_at_a_stop, 2)],
     ]
     note = (
-        "<p>The strip is one run, drawn by lot; sentence, bar and table are the mean "
-        "of all. Outages that no rate knows, and evaluation, come on top: in published "
-        "runs up to a fifth of all days on the calendar.</p>"
+        "<p>The strip is one random run, in which the writes up to a stop are drawn together, "
+        "right before it. The sentence, the bar and the table are the mean of all runs. "
+        f"{LEFT_OUT}</p>"
     )
     return common.table(["", "number"], rows) + note
 

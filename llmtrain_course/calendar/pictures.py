@@ -11,7 +11,7 @@ from llmtrain_course.calendar.formulas import SimulatedRun, Stretch
 from llmtrain_course.kit.chart import Chart, Dot, Mark, Path, Rule, stacked
 from llmtrain_course.kit.drawing import COLORS, Drawing, Style, rect, text
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, Point, Span, Timeline
-from llmtrain_course.kit.layout import BESIDE, PAD, PAGE, Fact, Picture, Swatch, key
+from llmtrain_course.kit.layout import BESIDE, PAD, PAGE, Picture, Swatch, key
 from llmtrain_course.kit.scale import Scale
 from llmtrain_course.plan.pictures import format_span
 from llmtrain_helpers import units
@@ -145,7 +145,7 @@ def _short(days: float, significant: int = 2) -> str:
 
 # --- a run, day by day
 
-_ROWS, _ROW, _GAP = 10, 24, 8
+_ROWS, _ROW, _GAP = 10, 12, 4
 """Rows of a strip at most; how high each of ten is, and the gap below it."""
 
 _AXES = {1: (24, "hours", 6), 7: (7, "days", 1)}
@@ -175,18 +175,16 @@ def strip_of_days(run: SimulatedRun, all_days: float | None = None, saving: floa
                 spans.append(_span(first * reach, last * reach, kind))
         lanes.append(Lane(f"day {row * span + 1}", spans, height=height))
     visible_days = min(rows * span, total)
-    note = f"A row is {'a day' if span == 1 else f'{span} days'}. "
+    note = f"Each row is {'a day' if span == 1 else f'{span} days'}, marked in {unit}. "
     if visible_days < days * 0.999:
         note += f"The first {visible_days:.0f} of {units.digits(days)} days are shown."
     else:
-        note += f"All is shown: by lot it takes {units.digits(days)} days."
+        note += f"This one takes {units.digits(days)} days."
     words = (
-        f"A run drawn by lot, row by row: useful {units.percent(run.useful_share)} of the time, "
+        f"A random run, row by row: useful {units.percent(run.useful_share)} of the time, "
         f"{run.stops} stops, each of which loses some work and restarts. {note}"
     )
-    if saving:
-        note += " Saving: the writes up to a stop are drawn together, before it."
-    x = Scale(0, reach, unit, ticks=range(0, reach + 1, step))
+    x = Scale(0, reach, ticks=range(0, reach + 1, step))
     return Timeline(x, lanes, words, gap=_GAP, note=note)
 
 
@@ -213,8 +211,8 @@ def row_of_days(days_between: float, days: float) -> int:
 
 
 _MOST = OUTAGES.greatest + EVALUATION.greatest
-_LEFT_OUT = (
-    "Stops only: outages and evaluation come on top, up to "
+LEFT_OUT = (
+    "Outages and evaluation come on top, up to "
     f"{units.digits(100 * _MOST, 2)} % of all days in published runs."
 )
 
@@ -222,33 +220,20 @@ _LEFT_OUT = (
 def parts_of_days(parts: Mapping[str, float], before: Mapping[str, float] | None = None) -> Picture:
     """A bar for the whole run: its days, part by part; dashed what it was before.
 
-    With three digits, as the sentence above it has them, and with what it leaves out.
+    With three digits, as the sentence above it has them.
     """
     total = sum(parts.values())
     was = sum(before.values()) if before else total
     differs = abs(was - total) > 1e-9
-    spans = [*_end_to_end(parts, {})]
-    facts = [
-        Fact(WORDS[part], _short(days, 3), draw=span.swatch().draw)
-        for (part, days), span in zip(parts.items(), spans, strict=True)
-    ]
+    names = {part: f"{WORDS[part]} {_short(days, 3)}" for part, days in parts.items()}
+    longest = "restarting 10.0 minutes"
+    spans = [replace(span, longest=longest) for span in _end_to_end(parts, names)]
     spans.append(Span(0, was, title="at the start", previous=True, hidden=not differs))
-    label = f"the whole run: {units.digits(total)} days on the calendar"
+    label = f"the whole run: {units.digits(total)} days on the calendar, outages aside"
     listed = ", ".join(f"{WORDS[part]} {_short(days, 3)}" for part, days in parts.items())
     was_in_words = f" Dashed: {units.digits(was)} days." if before and was != total else ""
-    words = f"{label.capitalize()}, of which {listed}.{was_in_words} {_LEFT_OUT}"
-    x = Scale(0, max(total, was))
-    widest = replace(facts[-1], value="10.0 minutes").width
-    return Bars(
-        x,
-        [Lane("", spans)],
-        words,
-        heading=label,
-        facts=facts,
-        axis=False,
-        note=_LEFT_OUT,
-        wide_facts=widest,
-    )
+    words = f"{label.capitalize()}, of which {listed}.{was_in_words} {LEFT_OUT}"
+    return Bars(Scale(0, max(total, was)), [Lane("", spans)], words, heading=label, axis=False)
 
 
 # --- a run on the days of a calendar

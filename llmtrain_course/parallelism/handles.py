@@ -167,11 +167,12 @@ def planned(setting: Setting) -> Plan:
 def render(setting: Setting, before: Setting | None = None, width: int = kit.PAGE) -> str:
     """Sentence, the GPUs, the step, the numbers, and the call in code."""
     plan, old = planned(setting), planned(before) if before else None
-    pictures = (picture.drawing(width) for picture in (who_sends(plan), step_bar(plan, old)))
+    pictures = who_sends(plan), step_bar(plan, old)
+    picture = kit.Below(pictures, " ".join(one.words for one in pictures), gap=12)
     return "".join(
         [
             common.sentence(_sentence(plan, old)),
-            f"<div>{''.join(drawing.inline_svg() for drawing in pictures)}</div>",
+            f"<div>{picture.drawing(width).inline_svg()}</div>",
             common.folded("The numbers", _tables(plan)),
             common.folded("In code", common.call(code(setting))),
         ]

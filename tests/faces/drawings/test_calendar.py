@@ -114,6 +114,7 @@ def test_the_parts_of_a_run_are_as_long_as_their_days() -> None:
     texts = drawn(picture).texts
     for part, days in parts.items():
         assert length(picture, drawings.WORDS[part]) == days
-        assert f"{days:.1f} days" in texts or f"{days:.2f} days" in texts
+        word = drawings.WORDS[part]
+        assert {f"{word} {days:.1f} days", f"{word} {days:.2f} days"} & {*texts}
     assert marks(picture, Span, "at the start")[0].end == 50
     assert not drawn(drawings.parts_of_days(parts, parts)).dashed
