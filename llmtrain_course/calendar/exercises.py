@@ -1,4 +1,4 @@
-"""Exercises of chapter 10: stops and what they cost, what to mend first, spares."""
+"""Exercises of chapter 10: stops and what they cost, what to fix first, spares."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class Cost(FillIn):
     """The line as the page has it, or with the time that writes themselves take, more exactly."""
 
     def grade(self, answer: Answer) -> Grade:
-        """Whether it's one of those, and which one is more exact."""
+        """Accept both lines, and say which is more exact."""
         delta, tau, M = 40, 900, 1e4
         for lost in (tau, tau + delta):
             share = delta / (tau + delta) + lost / 2 / M
             if isinstance(answer, float) and isclose(answer, share, rel_tol=1e-3):
                 return True, (
-                    f"right, {self.unit(share)}, and more exact than the line of this page, which "
-                    f"gives {units.percent(self.key())}: a write comes after tau seconds of work, "
-                    "so once in tau + delta seconds, while the page takes once in tau."
+                    f"Right, {self.unit(share)}, and more exact than this page's line, which "
+                    f"gives {units.percent(self.key())}. A write comes after tau seconds of work, "
+                    "so once in tau + delta seconds, while the page uses once in tau."
                 )
         return super().grade(answer)
 
@@ -65,7 +65,7 @@ def _hours_of_stops() -> float:
     return stops * minutes_each / 60
 
 
-# --- calendar-b: what to mend first
+# --- calendar-b: what to fix first
 
 _GPUS, _RATE, _WRITE, _RESTART = 4096, 0.005, 240.0, 15 * MINUTE
 """The run: its GPUs, stops of a node in a day, seconds of a write and of a restart."""
@@ -92,18 +92,18 @@ _COSTS = {
 def _saving(change: str) -> str:
     """What stops cost, and what a change saves of it."""
     points = units.digits(100 * (_cost_of_stops() - _COSTS[change]), 2)
-    return f"stops add {units.percent(_cost_of_stops())} to the computing; it saves {points}"
+    return f"stops add {units.percent(_cost_of_stops())} to the computing, and it saves {points}"
 
 
 _OPTIONS = {
-    "faster restarts": f"no: {_saving('faster restarts')}. Restarts are short "
-    "already; look at what a write of four minutes does, twice.",
-    "better nodes": f"no: {_saving('better nodes')}. Much, but something else "
-    "saves more, and can be had without new hardware.",
-    "faster writes": f"right: {_saving('faster writes')}. Long writes cost "
-    "twice: they block, and because they block one saves rarely and loses more.",
-    "twice the spares": "no: a spare stands ready as it is, so nothing "
-    "waits for a node, and more of them save nothing.",
+    "faster restarts": f"No: {_saving('faster restarts')}. Your restarts are already "
+    "short, but what does a write of four minutes do to you, in two ways?",
+    "better nodes": f"No: {_saving('better nodes')}. That's a lot, but something else "
+    "saves more, and you don't need new hardware for it.",
+    "faster writes": f"Right: {_saving('faster writes')}. You pay twice for long "
+    "writes: they block the GPUs, and because they do, you save rarely and lose more.",
+    "twice the spares": "No: a spare is ready already, so nothing waits for a node, and more "
+    "spares save nothing.",
 }
 
 # --- calendar-c: two jobs and their spares
@@ -140,21 +140,21 @@ class OwnCalendar(Exercise):
     """A design: ends in time, saves well, has its spares, and a promise by the page's rule."""
 
     hint = (
-        "Which part is largest?",
-        "Shorter restarts and writes that block less; or fewer days of computing.",
-        "computing_days · (1 + what stops cost) / 0.944 must be below calendar_days.",
+        "Which part is the largest?",
+        "You can shorten the restarts, write without blocking, or compute for fewer days.",
+        "computing_days · (1 + what stops cost) / 0.944 has to be below calendar_days.",
     )
 
     def grade(self, answer: Answer) -> Grade:
-        """The date that the design makes, or the first thing that does not hold."""
+        """Grade the design by its date, or by the first condition that doesn't hold."""
         if unanswered(answer):
             return NOT_YET
         design = design_of(answer, _ENTRIES, "gpus=…, computing_days=…")
         n, work, limit, write, restart, save = (entry(design, name) for name in _ENTRIES[:-1])
         spares = entry(design, "spare_nodes", amount)
         if work > limit:
-            days = f"{units.digits(work)} days of computing alone are more than the {limit:g}"
-            return False, f"{days} that there are: fewer tokens, or more GPUs."
+            days = f"{units.digits(work)} days of computing are already more than the {limit:g}"
+            return False, f"{days} that you have. Use fewer tokens, or more GPUs."
         if problem := _problem_with_stops(n, write, restart, save):
             return False, problem
         M = mean_time_between_failures(n, _WORST)
@@ -163,9 +163,9 @@ class OwnCalendar(Exercise):
             with_stops / (1 - outages - EVALUATION.likely)
             for outages in (OUTAGES.likely, OUTAGES.greatest)
         )
-        summary = f"{units.digits(best)} days on the calendar, and there are {limit:g}"
+        summary = f"{units.digits(best)} days on the calendar, and you have {limit:g}"
         if best > limit:
-            return False, f"even with few outages it takes {summary}. {HINT}"
+            return False, f"Even with few outages, it takes {summary}. {HINT}"
         if problem := _problem_with_spares(n, spares):
             return False, problem
         span = f"{units.digits(best)} days with few outages, {units.digits(worst)} with many"
@@ -174,17 +174,17 @@ class OwnCalendar(Exercise):
         latest = units.digits(slow_end)
         span += f", and up to {latest} at the slow end"
         if slow_end > limit * (1 + _NEAR):
-            why = f"others took up to {units.share(STOPS[2] - 1)} longer than their steps"
-            why = why if measured else "nobody has timed a step yet"
-            cure = "fewer tokens, or more GPUs"
-            cure = cure if measured else "fewer tokens, more GPUs, or a measured step"
-            return False, f"{why}, so promise {latest} days, and you have {limit:g}: {cure}."
+            why = f"Others took up to {units.share(STOPS[2] - 1)} longer than their steps"
+            why = why if measured else "Nobody has timed a step yet"
+            cure = "Use fewer tokens, or more GPUs"
+            cure = cure if measured else "Use fewer tokens or more GPUs, or time a step"
+            return False, f"{why}, so promise {latest} days, but you only have {limit:g}. {cure}."
         if "promised_days" in design:
             promised = entry(design, "promised_days")
             if problem := _problem_with_promise(promised, limit, slow_end, max(slow_end, worst)):
-                return False, f"{promised:g} days {problem}: it takes {span}."
+                return False, f"{promised:g} days {problem}. It takes {span}."
         return True, (
-            f"right: at the worst rate of failures it takes {span}. You have {limit:g}. "
+            f"Right: at the worst failure rate, it takes {span}. You have {limit:g}. "
             f"{_price_of_spares(n, spares)}"
         )
 
@@ -210,7 +210,7 @@ def _problem_with_promise(promised: float, limit: float, slow_end: float, latest
     if promised < min(slow_end, limit) * (1 - _NEAR):
         return "are too few to promise, because others needed more"
     if promised > limit:
-        return f"are after your last one, which is {limit:g}"
+        return f"end after your last one, which is day {limit:g}"
     return "promise nothing" if promised > _MOST_PROMISED * latest else ""
 
 
@@ -218,26 +218,25 @@ def _problem_with_stops(n: float, write: float, restart: float, save: float) -> 
     """What is wrong with a design's writes and restarts, whatever the date."""
     M = mean_time_between_failures(n, _WORST)
     if restart < 3:
-        return "no published run goes on within three minutes of a stop."
+        return "No published run continues within three minutes of a stop."
     if max(restart, save) > 24 * 60:
         return (
-            "more than a day to restart, or between two writes, loses days: "
-            "published runs need minutes to hours."
+            "If a restart or the work between two writes takes more than a day, you lose days. "
+            "Published runs need minutes to hours."
         )
     if max(write, save * MINUTE, restart * MINUTE) > 3 * M:
         return (
-            f"at the worst rate a stop comes every {units.duration(M)}; a write, a "
-            "restart or the work between two writes that takes three times as long "
-            "leaves hardly any time."
+            f"At the worst rate, a stop comes every {units.duration(M)}. If a write, a restart "
+            "or the work between two writes takes 3× as long, barely any time is left."
         )
     best = best_checkpoint_interval(write, M)
     cost, least = (losses(t, write, M, restart * MINUTE) for t in (save * MINUTE, best))
     cost_ratio = (cost.saving + cost.lost) / (least.saving + least.lost)
     longer = (1 + cost.total) / (1 + least.total) - 1
     if cost_ratio > 1 + _MOST_EXTRA_COST and longer > _MOST_LONGER:
-        often = "often" if save * MINUTE < best else "seldom"
+        often = "often" if save * MINUTE < best else "rarely"
         return (
-            f"every {save:g} minutes is too {often}: at the worst rate the run takes "
+            f"Every {save:g} minutes is too {often}: at the worst rate, your run takes "
             f"{units.percent(longer)} longer than with the best interval."
         )
     return ""
@@ -246,15 +245,15 @@ def _problem_with_stops(n: float, write: float, restart: float, save: float) -> 
 def _problem_with_spares(n: float, spares: float) -> str:
     """What is wrong with a number of spares, if anything is."""
     if spares % 1:
-        return f"{spares:g} spare_nodes: only whole nodes can be rented."
+        return f"spare_nodes={spares:g} can't be: you can only rent whole nodes."
     enough = spare_nodes(n, _WORST, _REPAIR_DAYS)
     if n <= _NODE and spares == 0:
         return ""  # with a single node one waits for its repair
     if spares < enough:
-        return f"at the worst rate, with repairs of a week, you need at least {enough} spare nodes."
+        return f"At the worst rate, with repairs of a week, you need at least {enough} spare nodes."
     most = _MOST_SPARES * enough
     if spares > most:
-        return f"{spares:g} spare_nodes are too many: keep at most {most}."
+        return f"{spares:g} spare_nodes are too many. Keep at most {most}."
     return ""
 
 
@@ -263,26 +262,28 @@ def _price_of_spares(n: float, spares: float) -> str:
     if not spares:
         stops = units.duration(mean_time_between_failures(n, _WORST), 2)
         return (
-            "Without a spare the run waits for each repair: at that rate the node stops "
-            f"every {stops}, though few stops need one."
+            "Without a spare, your run waits for each repair. At that rate the node stops "
+            f"every {stops}, though few stops need a repair."
         )
     rent = spares * _NODE / n
-    doubt = "." if rent < 0.25 else ": would you rather wait for a repair?"
-    return f"The spares add {units.percent(rent)} to the rent{doubt}"
+    doubt = "." if rent < 0.25 else ". Would you rather wait for a repair?"
+    return f"Your spares add {units.percent(rent)} to the rent{doubt}"
 
 
 EXERCISES: dict[str, Exercise] = {
     "calendar-cost": Cost(
         key=lambda: 40 / 900 + 900 / 2 / 1e4,
         unit=lambda share: f"{units.percent(share)} of the time",
-        hint="A write comes once in tau seconds, a stop once in M. What does each take?",
+        hint="A write comes once in tau seconds, and a stop once in M. How long does each take?",
         common_mistakes={
-            "this loses a whole interval at each stop: on average it is half.": lambda: (
+            "You've lost a whole interval at each stop, but on average it's half.": lambda: (
                 40 / 900 + 900 / 1e4
             ),
-            "these are the writes alone: a stop also loses work.": lambda: 40 / 900,
-            "this is the lost work alone: writes block the GPUs too.": lambda: 450 / 1e4,
-            "a write comes once in tau seconds, not once in M.": lambda: 40 / 1e4 + 450 / 1e4,
+            "You've only counted the writes. A stop also loses work.": lambda: 40 / 900,
+            "You've only counted the lost work. Writes block the GPUs, too.": lambda: 450 / 1e4,
+            "You've written once in M seconds, but a write comes once in tau.": lambda: (
+                40 / 1e4 + 450 / 1e4
+            ),
         },
     ),
     "calendar-a": Numeric(
@@ -290,21 +291,21 @@ EXERCISES: dict[str, Exercise] = {
         asked="hours",
         unit=lambda hours: f"{units.digits(hours)} hours, nearly two days",
         hint=(
-            "First: how many stops in 52 days?",
-            "256 nodes, 6 stops in 1,000 days of one; each costs half an interval of "
-            "30 minutes, and the restart.",
+            "How many stops are there in 52 days?",
+            "There are 256 nodes, each with 6 stops in 1,000 days, and each stop costs half an "
+            "interval of 30 minutes plus the restart.",
         ),
         common_mistakes={
-            "8 * N * f * D * 35 / 60": "eight times too much: the rate is that of a node, and a "
-            "node has 8.",
-            "N * f * D * (30 + 20) / 60": "a whole interval for each stop: on average it is half "
-            "of one.",
-            "N * f * D * 30 / 2 / 60": "this leaves the restart out.",
-            "N * f * D * 20 / 60": "this leaves the work out that is lost.",
-            "N * f * D * 35": "these are minutes; asked are hours.",
-            "N * f * D * 35 / 60 / 24": "these are days; asked are hours.",
-            "N * 6 * D * 35 / 60": "a thousand times too much: 6 in 1,000 days is 0.006 a day.",
-            "N * f * D": "these are the stops; each costs 35 minutes.",
+            "8 * N * f * D * 35 / 60": "That's 8× too high. The rate is that of a node, "
+            "which has 8 GPUs.",
+            "N * f * D * (30 + 20) / 60": "You've lost a whole interval per stop, but on "
+            "average it's half of one.",
+            "N * f * D * 30 / 2 / 60": "You've left out the restart.",
+            "N * f * D * 20 / 60": "You've left out the lost work.",
+            "N * f * D * 35": "Those are minutes. Give hours.",
+            "N * f * D * 35 / 60 / 24": "Those are days. Give hours.",
+            "N * 6 * D * 35 / 60": "That's 1,000× too high. 6 in 1,000 days is 0.006 per day.",
+            "N * f * D": "Those are the stops, and each costs 35 minutes.",
         },
         values={"N": 256, "f": 6 / 1000, "D": 52},
     ),
@@ -317,19 +318,19 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda spares: f"{spares:.0f} spare nodes",
         tolerance=0,
         hint=(
-            "What matters to the pool: which job a node belongs to, or how many nodes fail?",
-            "To the pool the two jobs are one machine. How large is it?",
-            "Let spare_nodes count that machine: GPUs, failures of a node in a day, days.",
+            "What matters to the pool, which job a node belongs to or how many nodes fail?",
+            "For the pool, the two jobs are one machine. How large is it?",
+            "Call spare_nodes for it, with its GPUs, a node's failures per day, and the days.",
         ),
         common_mistakes={
-            3: "that is the average, rounded up: in every fourth moment it is too few.",
-            2 * _ALONE: "that is what they need apart. Both rarely have bad luck in one "
-            "week, so a common pool needs fewer.",
-            _ALONE: "that is enough for one of the two jobs.",
-            2.56: "that is the average; asked are whole nodes, enough in 99 of 100 moments.",
-            spare_nodes(512, 0.008, 5, gpus_per_node=1): "every GPU counts as a "
-            "node here: 8 of them make one.",
-            8: "one more than it takes for 99 of 100.",
+            3: "That's the average, rounded up. A quarter of the time it's too few.",
+            2 * _ALONE: "That's what they need separately. They rarely both have bad luck in "
+            "one week, so a common pool needs fewer.",
+            _ALONE: "That's enough for one of the two jobs.",
+            2.56: "That's the average. Give whole nodes that are enough 99 % of the time.",
+            spare_nodes(512, 0.008, 5, gpus_per_node=1): "You've counted every GPU as a "
+            "node, but 8 of them make one.",
+            8: "That's one more than you need for 99 %.",
         },
     ),
     "calendar-d": OwnCalendar(),
@@ -359,7 +360,7 @@ def _why_flat() -> str:
     )
     best = units.duration(best_checkpoint_interval(_WRITES, _STOPS))
     return (
-        f"Writes cost {saving} points less, lost work {lost} more: together {longer}. "
+        f"Writes cost {saving} points less and lost work {lost} more, which is {longer} together. "
         f"Around the best interval, {best}, the valley is flat."
     )
 

@@ -339,8 +339,7 @@ class Dot(Mark):
 
     `label` stands around it where there's room, or `below` (`above`) it; `moves` names the
     control that a page moves where somebody drags it, or two: one for the way to the side and
-    one for up and down ("size tokens"). What's off the plane isn't drawn. A
-    label with a `rim` can be read on hatching and lines.
+    one for up and down ("size tokens"). What's off the plane isn't drawn.
     """
 
     x: float
@@ -354,7 +353,6 @@ class Dot(Mark):
     letters: float = SMALL
     moves: str = ""
     clip: bool = True
-    rim: bool = False
 
     def svg(self, plane: Plane) -> str:
         """Draw its shape; the chart places its label."""
@@ -619,7 +617,7 @@ class Chart(Picture):
                 if places == previous:
                     break
         for i, (x, y, anchor, _) in sorted(places.items()):
-            look = {**HALO, **_weight(dots[i].bold)} if dots[i].rim else _weight(dots[i].bold)
+            look = {**HALO, **_weight(dots[i].bold)}
             svg += text(x, y, dots[i].label, dots[i].letters, anchor, **look)
         return svg
 

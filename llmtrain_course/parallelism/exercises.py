@@ -1,4 +1,4 @@
-"""Exercises of chapter 08: a split for a small model, a plan for a large one, one's own."""
+"""Exercises of chapter 08: a split for a small model, a plan for a large one, your own."""
 
 from __future__ import annotations
 
@@ -55,22 +55,19 @@ def _plan(design: Design, *, tensor_parallel: int, pipeline_parallel: int, zero_
 
 
 def _summary(plan: Plan) -> str:
-    """Seconds of a step, what of it is not computing, and memory."""
+    """Sum up a plan: the seconds of a step, what of it isn't computing, and its memory."""
     step = plan.step
     assert step is not None
     seen = sum(step.parts()[part] for part in ("tensor", "pipeline", "data")) / step.total
     waiting = ""
     if step.bubble:
         waiting = f" and {units.share(step.bubble / step.total)} waiting"
-    holds = units.gigabytes(plan.memory.total)
-    if plan.fits or plan.tight:
-        memory = f"a GPU holds {holds}"
-    else:
-        chip = units.gigabytes(plan.card)
-        memory = f"a GPU would need {holds} and has {chip}"
+    memory = f"each GPU needs {units.gigabytes(plan.memory.total)}"
+    if not (plan.fits or plan.tight):
+        memory += f" and has {units.gigabytes(plan.card)}"
     return (
-        f"{units.seconds(step.total)} a step by the model, {units.share(seen)} of it sending "
-        f"that is seen{waiting}; {memory}"
+        f"By the model, a step takes {units.seconds(step.total)}, {units.share(seen)} of it "
+        f"exposed sending{waiting}, and {memory}"
     )
 
 
@@ -85,23 +82,23 @@ def _small(t: int, p: int, zero_stage: int) -> Plan:
 
 _FOR_8B = {
     "TP 1, ZeRO 3": lambda: (
-        f"right: {_summary(_small(1, 1, 3))}. Each GPU works on whole "
-        "matrices and has 8,192 tokens a pass, more than 2,500, so that even what "
+        f"Right. {_summary(_small(1, 1, 3))}. Each GPU works on whole "
+        "matrices and has 8,192 tokens per pass, more than 2,500, so even what "
         "ZeRO 3 sends in every pass hides. "
-        "ZeRO 1 would be as fast, but takes "
+        "ZeRO 1 would be just as fast, but needs "
         f"{units.gigabytes(_small(1, 1, 1).memory.total)}."
     ),
     "TP 2, ZeRO 1": lambda: (
-        f"not the best: {_summary(_small(2, 1, 1))}. It fits, but in each layer two "
-        "GPUs wait for each other, and twice as many passes are launched."
+        f"Not the best. {_summary(_small(2, 1, 1))}. It fits, but in each layer two "
+        "GPUs wait for each other, and you launch twice as many passes."
     ),
     "TP 8, ZeRO 1": lambda: (
-        f"no: {_summary(_small(8, 1, 1))}. A layer of an 8B is too "
-        "small for eight: they launch and send more than they compute."
+        f"No. {_summary(_small(8, 1, 1))}. A layer of an 8B is too "
+        "small for eight GPUs, which spend more time launching and sending than computing."
     ),
     "PP 4, ZeRO 1": lambda: (
-        f"no: {_summary(_small(1, 4, 1))}. Little is sent, but stages "
-        "wait, and the last one has all the logits to do."
+        f"No. {_summary(_small(1, 4, 1))}. You send little, but stages "
+        "wait, and the last one has to compute all the logits."
     ),
 }
 
@@ -116,20 +113,19 @@ _SUMS = Numeric(
     asked="GB",
     unit=lambda number: f"{units.digits(number)} GB",
     hint=(
-        "What is added up has 2 bytes for each of the tokens and each of h numbers.",
-        "32 layers, each with two sums forward and two backward.",
+        "An all-reduce adds up h numbers per token, with 2 bytes each.",
+        "There are 32 layers, each with two all-reduces forward and two backward.",
     ),
     common_mistakes={
-        "l * 2 * 2 * 7/8 * m / 1e9": "half: two sums forward, and two backward. Or: each goes "
-        "round twice.",
-        "4 * 2 * 7/8 * m / 1e9": "this is one layer: there are 32.",
-        "l * 4 * 2 * m / 1e9": "nearly: each GPU keeps its own eighth, and sends the other seven, "
+        "l * 2 * 2 * 7/8 * m / 1e9": "That's half. There are two all-reduces forward and two "
+        "backward, and each sends its data round twice.",
+        "4 * 2 * 7/8 * m / 1e9": "You've counted one layer, but there are 32.",
+        "l * 4 * 2 * m / 1e9": "Nearly. Each GPU keeps its own eighth and sends the other seven, "
         "twice.",
-        "l * 4 * m / 1e9": "this is the sums themselves; a ring sends 2 · 7/8 = 1.75 times as "
-        "much.",
-        "2 * key": "twice too much: 2 bytes a number, and four sums in a layer.",
-        "1000 * key": "these are MB: give GB.",
-        "1e9 * key": "these are bytes: give GB.",
+        "l * 4 * m / 1e9": "That's the size of the sums. A ring sends 2 · 7/8 = 1.75× as much.",
+        "2 * key": "That's double. A number has 2 bytes, and a layer has four all-reduces.",
+        "1000 * key": "Those are MB. Give GB.",
+        "1e9 * key": "Those are bytes. Give GB.",
     },
     values={"l": 32, "m": 2 * 8192 * 4096},
 )
@@ -169,22 +165,22 @@ def _if_there_were_enough() -> Plan:
 
 _FOR_405B = {
     "sequences": lambda: (
-        "right: 2,048 sequences make 2,048 replicas at most, so at least eight GPUs have to share "
+        "Right: 2,048 sequences make at most 2,048 replicas, so at least eight GPUs have to share "
         "each of them. TP 8 does that inside a node. By the panel, a step then takes "
         f"{units.seconds(_seconds(_large(zero_stage=3)))} with ZeRO 3. Llama 3 also cut the layers "
         "into 16 stages and interleaved them. In a plain schedule that takes "
         f"{units.seconds(_seconds(_large(pipeline_parallel=16)))}, because stages wait."
     ),
     "memory": lambda: (
-        "no: ZeRO 3 leaves each GPU a 16,384th of the model's states. With one sequence it "
+        "No: ZeRO 3 leaves each GPU 1/16,384 of the model's states. With one sequence, it "
         f"would need {units.gigabytes(_if_there_were_enough().memory.total)}, and that fits."
     ),
     "network": lambda: (
-        "no: a GPU with 8,192 tokens per pass computes long enough. If each had a sequence, "
+        "No: a GPU with 8,192 tokens per pass computes long enough. If each had a sequence, "
         "computing would hide everything that ZeRO 3 sends."
     ),
     "nothing": lambda: (
-        "no: it's true that ZeRO 3 hides here, but can each GPU be a replica? Count what a "
+        "No: it's true that ZeRO 3 hides here, but can each GPU be a replica? Count what a "
         "replica needs at least."
     ),
 }
@@ -193,11 +189,11 @@ _GPUS_PER_SEQUENCE = Numeric(
     key=lambda: _405B.num_gpus / _405B.global_batch_size,
     asked="GPUs",
     unit=lambda number: f"{number:.0f} GPUs for each sequence",
-    hint="Every replica needs a sequence of its own: how many replicas can there be?",
+    hint="Every replica needs its own sequence. How many replicas can there be?",
     common_mistakes={
         "1 / key": "That's sequences per GPU. Turn it round.",
         "B": "That's how many replicas there can be. How many GPUs does each of them get?",
-        "n": "That's all the GPUs: there are 2,048 sequences to share them.",
+        "n": "That's all the GPUs, but there are 2,048 sequences to share them.",
     },
     values={"B": 2048, "n": 16384},
 )
@@ -220,10 +216,10 @@ def _own(answer: Design) -> Plan:
     known_model(design["model"], design["sequence"])
     n, t, p = design["gpus"], design["tensor"], design["pipeline"]
     if n % (t * p):
-        raise ValueError(f"{t} × {p} GPUs a replica do not divide {n}")
+        raise ValueError(f"{t} × {p} GPUs per replica do not divide {n}")
     replicas = n // (t * p)
     if design["batch"] % replicas:
-        raise ValueError(f"{replicas} replicas do not share {design['batch']} sequences")
+        raise ValueError(f"{replicas} replicas do not divide {design['batch']} sequences")
     return _plan(design, tensor_parallel=t, pipeline_parallel=p, zero_stage=_stage(design["zero"]))
 
 
@@ -256,42 +252,43 @@ class OwnSplit(Exercise):
     """A design: it fits, and its step is hardly longer than that of the best split."""
 
     hint = (
-        "Put your numbers into the panel, and move one thing at a time.",
-        "Sharing saves memory, and most kinds of it cost time; which kind hides?",
-        "Start from tensor 1, one stage, ZeRO 3; if too much, let two share it.",
+        "Put your numbers into the panel, and change one thing at a time.",
+        "Sharing saves memory, but most kinds of it cost time. Which kind hides?",
+        "Start from tensor 1, one stage and ZeRO 3. If that's too much, let two GPUs share it.",
     )
 
     def grade(self, answer: Answer) -> Grade:
-        """What the split takes, or what is better."""
+        """Grade the split by whether it fits, and by how long its step takes."""
         if unanswered(answer):
             return NOT_YET
         design = design_of(answer, _ENTRIES, "model=…, chip=…")
         plan, best = _own(design), best_of(design)
         if plan.step is None:
-            return False, f"the links of {design['chip']} are not known: take another."
+            return False, f"We don't know the links of {design['chip']}. Choose another chip."
         if best is None:
-            return False, "no usual split of these holds it: recompute, or add GPUs."
+            return False, "No usual split of these fits, so recompute or add GPUs."
         summary = _summary(plan)
         if not plan.fits:
             reserve = ", which leaves no reserve" if plan.tight else ""
             parts = parts_of(plan)
             largest = max(parts, key=lambda part: parts[part])
-            return False, f"{summary}{reserve}: most of it {largest}. {HINT}"
+            return False, f"{summary}{reserve}. The largest part is {largest}. {HINT}"
         longer = _seconds(plan) / _seconds(best)
         if longer > NEAR:
             gap = f"{100 * (longer - 1):.0f} % longer than another split that fits"
-            return False, f"{summary}: {gap}, above all by {_slowest_part(plan, best)}. {HINT}"
-        close = "no usual split that fits is faster"
+            why = f"That's {gap}, above all because of {_slowest_part(plan, best)}"
+            return False, f"{summary}. {why}. {HINT}"
+        close = "No usual split that fits is faster"
         if longer > 1.005:
             close = (
-                f"the fastest that fits takes {units.seconds(_seconds(best))}, and yours "
-                f"{units.share(longer - 1)} more. Up to {units.share(NEAR - 1)}, a model can't "
-                "tell two splits apart"
+                f"The fastest that fits takes {units.seconds(_seconds(best))}, and yours "
+                f"takes {units.share(longer - 1)} longer. Up to {units.share(NEAR - 1)}, a model "
+                "can't tell two splits apart"
             )
         software = units.seconds(plan.seconds_per_iteration.likely)
         return True, (
-            f"right: {summary}; {close}. With what software usually loses, which page 09 "
-            f"counts too, it is {software}."
+            f"Right. {summary}. {close}. With what software usually loses, which page 09 "
+            f"also counts, it's {software}."
         )
 
 
@@ -301,9 +298,9 @@ EXERCISES: dict[str, Exercise] = {
         options=_Lazy(_FOR_8B),
         followups=[
             Question(
-                "eight GPUs share every layer of this model, which has 32, with h = 4,096. How "
-                "many GB does each of them send for one sequence, forward and backward, with "
-                "four sums a layer?",
+                "Eight GPUs share each of this model's 32 layers, and h = 4,096. How many GB does "
+                "each of them send for one sequence, forward and backward, with four all-reduces "
+                "per layer?",
                 _SUMS,
             )
         ],
@@ -313,8 +310,8 @@ EXERCISES: dict[str, Exercise] = {
         options=_Lazy(_FOR_405B),
         followups=[
             Question(
-                "instead of your choice, write how many GPUs have to share each sequence. What's "
-                "the least?",
+                "How many GPUs have to share each sequence, at the least? Write the number "
+                "instead of your choice.",
                 _GPUS_PER_SEQUENCE,
             )
         ],
@@ -348,21 +345,21 @@ def _longer_by_sharing() -> float:
 PREDICTIONS: dict[str, Prediction] = {
     "parallelism-guess": Prediction(
         truth=_change,
-        why=f"With TP 4 a replica takes 4 GPUs and not 8, so there are 16 replicas "
-        f"and not 8; the batch goes from {_batch_with(8)} to {_batch_with(4)} sequences.",
+        why=f"With TP 4, a replica needs 4 GPUs instead of 8, so you get 16 replicas "
+        f"instead of 8, and the batch goes from {_batch_with(8)} to {_batch_with(4)} sequences.",
         options={
             "twice": "You counted replicas.",
-            "the same": "That would be so if every GPU read sequences of its own, or if you "
+            "the same": "That would be true if every GPU had its own sequences, or if you "
             "kept the global batch. Here you keep the number of passes.",
-            "half": "You halved the batch with TP. But TP says how many GPUs hold a "
-            "copy, and smaller copies make more of them.",
+            "half": "You've halved the batch along with TP. But TP is how many GPUs share a "
+            "replica, and if fewer share each, you get more replicas.",
         },
     ),
     "parallelism-share": Prediction(
         truth=_longer_by_sharing,
         unit=lambda ratio: f"{units.digits(ratio)} times",
         asked="times",
-        why="One pass gets faster, but of 64 replicas only 8 are left, and each has eight times "
-        "as many passes to make. What is sent and started in each of them is on top.",
+        why="One pass gets faster, but only 8 of 64 replicas are left, so each has 8× as many "
+        "passes to run. Add what's sent and launched in each of them.",
     ),
 }

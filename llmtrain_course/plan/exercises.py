@@ -25,7 +25,7 @@ from llmtrain_course.kit.exercise import (
 from llmtrain_course.kit.kinds import FillIn
 from llmtrain_course.parallelism.formulas import pipeline_schedule
 from llmtrain_course.plan.formulas import map_plans
-from llmtrain_course.plan.pictures import format_span
+from llmtrain_course.plan.pictures import format_days
 from llmtrain_helpers import units
 from llmtrain_helpers.batch import data_parallel_size, global_batch_size
 from llmtrain_helpers.checks import Result, choice, count
@@ -65,11 +65,12 @@ def _why_no_fit() -> str:
     factor = units.digits(memory.activations / small.activations, 2)
     return (
         f"ZeRO 3 leaves {units.gigabytes(states)} of the model's states on each GPU. "
-        f"But one sequence keeps {units.gigabytes(memory.activations)} of activations, "
-        f"{factor} times those of the 8B, and these are not shared out: the layers are "
-        "2.5 times as many and twice as wide (keys, values and head grow less). At the loss "
-        f"{units.gigabytes(memory.transient)} are there as well, half of them logits, and half "
-        "embedding and head with their gradients, which ZeRO 3 gathers whole. It does not fit."
+        f"But the activations of one sequence need {units.gigabytes(memory.activations)}, "
+        f"{factor}× as much as for the 8B, and they aren't sharded: there are "
+        "2.5× as many layers, and they're twice as wide (keys, values and head grow less). The "
+        f"loss needs {units.gigabytes(memory.transient)} more, half of it for the logits, and "
+        "half for the embedding and head with their gradients, which ZeRO 3 gathers whole. So it "
+        "doesn't fit."
     )
 
 
@@ -103,8 +104,8 @@ def _why_so_few() -> str:
     large, small = (_page_plan(f"Llama-3.1-{size}").parameters.total for size in ("70B", "8B"))
     times = f"{units.digits(large / small, 2)}×"
     return (
-        f"The 70B is {times} as large, so a token takes it about {times} as long. It reads that "
-        f"much less, and what it reads is shared by {times} as many parameters."
+        f"The 70B is {times} as large, so each token takes about {times} as long. It trains on "
+        f"that much less, and those tokens are for {times} as many parameters."
     )
 
 
@@ -161,14 +162,14 @@ PROPOSALS: dict[str, Changes] = {
 """What exercise plan-c offers, as changes of the plan."""
 
 _BELIEFS = {
-    "recompute": "The activations go, and a third more work comes; there is a way "
-    "that costs no work.",
-    "CP 4": "Four GPUs share each sequence, and its activations with it. They send "
-    "keys and values to each other, which hides beside the computing.",
-    "128 GPUs": "ZeRO shares the states over more GPUs, but these were small; a GPU's "
-    "activations stay.",
-    "4 stages": "The first stage has a quarter of the layers and keeps up to four "
-    "micro-batches; and it waits.",
+    "recompute": "You save the activations, but you add a third of the work, and there's a way "
+    "that adds none.",
+    "CP 4": "Four GPUs share each sequence, so they also share its activations. The keys and "
+    "values that they send each other hide behind the computing.",
+    "128 GPUs": "ZeRO shards the states over more GPUs, but they were small already, and each "
+    "GPU still stores the same activations.",
+    "4 stages": "The first stage only has a quarter of the layers, but it stores up to four "
+    "micro-batches, and it waits.",
 }
 
 
@@ -206,18 +207,19 @@ _LENGTH = Numeric(
     asked="tokens",
     unit=lambda number: f"{units.exact(int(number))} tokens, with nothing else changed",
     hint=(
-        "Which of the bytes grow with the sequence, and which stay?",
-        "States, embedding and head stay, and all else grows in proportion to the sequence.",
+        "Which of the bytes grow with the sequence, and which stay the same?",
+        "States, embedding and head stay the same, and all the rest is proportional to the "
+        "sequence.",
     ),
     common_mistakes={
-        _longest_sequence(states=0): "this leaves the states out: they need their room as well.",
-        _longest_sequence(gathered=0): "this leaves out what is gathered: embedding and head are "
-        "as large for a short sequence.",
-        _longest_sequence(states=0, gathered=0): "this lets all of it grow with the sequence: "
-        "states, embedding and head stay as large as they are.",
-        _longest_sequence(reserve=0): "this fills the card to its edge: the reserve must stay "
-        "free.",
-        _longest_sequence() / 1024: "these are thousands: give the tokens.",
+        _longest_sequence(states=0): "You've left out the states, which need memory as well.",
+        _longest_sequence(gathered=0): "You've left out what's gathered. Embedding and head are "
+        "just as large for a short sequence.",
+        _longest_sequence(states=0, gathered=0): "You've let everything grow with the "
+        "sequence, but states, embedding and head stay the same.",
+        _longest_sequence(reserve=0): "You've filled the card to its edge, but the reserve has to "
+        "stay free.",
+        _longest_sequence() / 1024: "Those are thousands. Give the tokens.",
     },
 )
 
@@ -234,8 +236,8 @@ def _sentence_on_proposal(name: str) -> str:
     plan, original = _proposal(name), long_sequences()
     extra_cost = float(plan.gpu_hours.likely / original.gpu_hours.likely - 1)
     return (
-        f"{'right' if name == _cheapest_proposal() else 'no'}: "
-        f"{units.gigabytes(plan.memory.total)} on each GPU, "
+        f"{'Right' if name == _cheapest_proposal() else 'No'}: each GPU needs "
+        f"{units.gigabytes(plan.memory.total)}, "
         f"which {'fits' if plan.fits else 'does not fit'}, "
         f"at {100 * extra_cost:+.0f} % GPU-hours. {_BELIEFS[name]}"
     )
@@ -266,9 +268,9 @@ class OwnPlan(Exercise):
     """A plan that fits with its reserve, and keeps its promise: the slow end of its days."""
 
     hint = (
-        "Which factor of the time can give?",
-        "Days fall with fewer tokens, with more GPUs, and without recomputation.",
-        "The tokens, times the days you have, over the days to promise, are just few enough.",
+        "Which factor of the time can you change?",
+        "You need fewer days if you train on fewer tokens, use more GPUs or don't recompute.",
+        "Multiply your tokens by the days you have, and divide by the days to promise.",
     )
 
     def grade(self, answer: Answer) -> Grade:
@@ -278,60 +280,59 @@ class OwnPlan(Exercise):
             return NOT_YET
         plan = _own_plan(design)
         limit = entry(design, "days")
-        holds, days = units.gigabytes(plan.memory.total), format_span(plan.days)
+        needs, expected = units.gigabytes(plan.memory.total), format_days(plan.days.likely)
         latest = plan.first_run.greatest
         if not plan.fits:
             return False, _why_not(plan)
         if latest > limit * (1 + _NEAR):
             return False, (
-                f"it fits, with {holds} on each GPU, but takes {days}. Promise {latest:.1f}; "
-                f"you have {limit:g}. {HINT}"
+                f"It fits, because each GPU needs {needs}, but it's late: {expected} expected, "
+                f"{latest:.1f} to promise, and you have {limit:g}. {HINT}"
             )
         if latest < limit / 10:
             return False, (
-                f"it fits and takes {days}, of {limit:g} days that you have: give it more "
-                "tokens, or a larger model."
+                f"It fits, and you can promise it in {latest:.1f} of your {limit:g} days. Train "
+                "on more tokens, or train a larger model."
             )
         few_tokens = ""
         tokens_each = float(plan.run.tokens / plan.parameters.active)
         if tokens_each < _COMMON_LEAST * (1 - _NEAR):
             few_tokens = (
-                f" But these are {units.digits(tokens_each, 2)} tokens for each parameter, "
-                f"where {_COMMON_LEAST} is a common least: trained from nothing, a smaller "
-                "model would be better."
+                f" But that's {units.digits(tokens_each, 2)} tokens per parameter, and "
+                f"{_COMMON_LEAST} is a common minimum. If you train from scratch, a smaller model "
+                "would be better."
             )
-        near = ", which is near enough" if latest > limit else ""
+        near = ", which is close enough" if latest > limit else ""
         return True, (
-            f"right: {days}. Promise {latest:.1f} days of your {limit:g}{near}. "
-            f"Each GPU stores {holds}, with {units.gigabytes(plan.free_memory)} left. Set "
+            f"Right: {expected} expected, {latest:.1f} to promise, and you have {limit:g}{near}. "
+            f"Each GPU needs {needs}, with {units.gigabytes(plan.free_memory)} free. Set aside "
             f"{units.about(gpu_hours(units.DAY * latest, plan.split.num_gpus))} "
-            f"GPU-hours aside.{few_tokens}"
+            f"GPU-hours.{few_tokens}"
         )
 
 
 def _why_not(plan: Plan) -> str:
-    """How much too much a plan needs, which part is the largest, what makes it smaller."""
-    holds = units.gigabytes(plan.memory.total)
-    chip = units.gigabytes(plan.card)
+    """Say how much too much a plan needs, which part is the largest, and what makes it smaller."""
+    needs = f"Each GPU needs {units.gigabytes(plan.memory.total)} of its"
+    needs = f"{needs} {units.gigabytes(plan.card)}"
+    problem = f"{needs}, which does not fit."
     if plan.tight:
         reserve = units.gigabytes(plan.reserve)
-        problem = f"tight: {holds} of {chip}, where {reserve} should stay free."
-    else:
-        problem = f"does not fit: {holds} on each GPU of {chip}."
+        problem = f"{needs}. That's tight, because {reserve} should stay free."
     activations = plan.memory.activations
     states = plan.memory.total - activations - plan.memory.transient
     if states >= activations:
         return (
             f"{problem} The largest part is the model's states, {units.gigabytes(states)}; "
-            f"activations take {units.gigabytes(activations)}. "
-            "Raise zero, gpus or tensor, or take a smaller model."
+            f"activations need {units.gigabytes(activations)}. "
+            "Raise zero, gpus or tensor, or choose a smaller model."
         )
     ways = ["raise zero"] if plan.run.zero_stage < 3 else []
     several = plan.split.micro_batch_size > 1
     ways.append("lower micro or sequence" if several else "shorten the sequence")
     return (
         f"{problem} The largest part is activations, {units.gigabytes(activations)}; "
-        f"the model's states take {units.gigabytes(states)}. "
+        f"the model's states need {units.gigabytes(states)}. "
         f"{', '.join(ways).capitalize()}, or recompute."
     )
 
@@ -386,23 +387,23 @@ EXERCISES: dict[str, Exercise] = {
         key=_memory_on_16,
         unit=lambda size: f"{units.gigabytes(size)} on each GPU",
         hint=(
-            "Which of the four do the GPUs share?",
-            "Each GPU keeps the activations of its own sequence, and gathers embedding and head "
+            "Which of the four are sharded?",
+            "Each GPU stores the activations of its own sequence, and gathers embedding and head "
             "whole.",
         ),
         common_mistakes={
-            "this shares the activations as well: each GPU works on a sequence of its own, and "
-            "keeps all of them.": lambda: _memory(others=16),
-            "this shares nothing: with ZeRO 3 each GPU keeps one part in 16 of the states.": (
+            "You've sharded the activations as well, but each GPU works on its own sequence and "
+            "stores all of them.": lambda: _memory(others=16),
+            "You've sharded nothing. With ZeRO 3, each GPU stores 1/16 of the states.": (
                 lambda: _memory(shared=1)
             ),
-            "this is with 64 GPUs: only 16 are left.": lambda: _memory(shared=64),
-            "these are the states alone: activations, logits and what is gathered come on top.": (
+            "You've divided by 64 GPUs, but only 16 are left.": lambda: _memory(shared=64),
+            "Those are only the states. Add activations, logits and what's gathered.": (
                 lambda: _page_plan().parameters.total
             ),
-            "this leaves out what is gathered: at the loss each GPU has the whole embedding and "
+            "You've left out what's gathered: at the loss each GPU has the whole embedding and "
             "head, with their gradients.": lambda: _memory(gathered=0),
-            "this shares embedding and head as well: at the loss they are gathered whole.": (
+            "You've sharded embedding and head as well, but at the loss they're gathered whole.": (
                 lambda: _memory(gathered=1 / 16)
             ),
         },
@@ -412,21 +413,21 @@ EXERCISES: dict[str, Exercise] = {
         asked="days",
         unit=_format_days,
         hint=(
-            "First the number of steps, then their days, then the overhead.",
-            "Steps are tokens over tokens in a step, 1,024 sequences of 4,096.",
+            "First compute the number of steps, then their days, and then add the overhead.",
+            "Divide the tokens by those of a step, which has 1,024 sequences of 4,096.",
         ),
         common_mistakes={
             **TENFOLD,
-            "86400 * key": "these are seconds: divide by 86,400.",
-            "24 * key": "these are hours: divide by 24.",
-            "key / 128": "the step was measured on all 128 GPUs: do not divide by them.",
-            "1024 * key": "this takes a step for one sequence: it has 1,024.",
-            "4096 * key": "this counts sequences for tokens: each has 4,096.",
-            _computing_days(): "these are the days of the steps: the overhead comes on top.",
-            _computing_days() * STOPS[0]: "you've added the least overhead of the seven runs; the "
-            f"worst was {units.share(STOPS[2] - 1)}.",
-            _computing_days() * (STOPS[2] - 1): "this is the overhead alone: add the steps.",
-            _computing_days() / (2 - STOPS[2]): "you've divided by what the overhead leaves of "
+            "86400 * key": "Those are seconds. Divide by 86,400.",
+            "24 * key": "Those are hours. Divide by 24.",
+            "key / 128": "You've divided by 128, but the step was measured on all 128 GPUs.",
+            "1024 * key": "You've given a step one sequence, but it has 1,024.",
+            "4096 * key": "You've counted sequences instead of tokens, and each has 4,096.",
+            _computing_days(): "Those are the days of the steps. Add the overhead.",
+            _computing_days() * STOPS[0]: "You've added the least overhead of the seven runs, but "
+            f"the worst was {units.share(STOPS[2] - 1)}.",
+            _computing_days() * (STOPS[2] - 1): "That's only the overhead. Add the steps.",
+            _computing_days() / (2 - STOPS[2]): "You've divided by what the overhead leaves of "
             f"the steps, but it's {units.share(STOPS[2] - 1)} on top of them.",
         },
     ),
@@ -436,19 +437,19 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda number: f"{units.exact(number)} sequences",
         tolerance=0,
         hint=(
-            "First find how many micro-batches each replica needs.",
-            "Of the step, (p − 1)/(m + p − 1) is idle; let it be a tenth.",
+            "How many micro-batches does each replica need?",
+            "(p − 1)/(m + p − 1) of the step is idle, and that has to be a tenth.",
         ),
         common_mistakes={
-            "8 * key": "this counts every GPU as a replica: eight of them share one.",
-            63: "these are the micro-batches of one replica: there are twelve.",
-            12 * 70: "this is a tenth of the useful time, (p − 1)/m: of the step it "
-            "is (p − 1)/(m + p − 1).",
-            12 * 72: "this takes p for p − 1: the first stage need not wait for itself.",
-            70: "these are the micro-batches of one replica, and by the useful time.",
-            12 * 62: "with one micro-batch less it is a little more than a tenth.",
-            12 * 9: "this divides by the stages once more, (p − 1)/(p·m): but they all wait, each "
-            "for p − 1 turns.",
+            "8 * key": "You've counted every GPU as a replica, but eight of them share one.",
+            63: "Those are the micro-batches of one replica, and there are twelve.",
+            12 * 70: "You've taken a tenth of the useful time, (p − 1)/m. The idle share of "
+            "the step is (p − 1)/(m + p − 1).",
+            12 * 72: "You've used p instead of p − 1, but a stage doesn't wait for itself.",
+            70: "Those are the micro-batches of one replica, for a tenth of the useful time.",
+            12 * 62: "With one micro-batch less, the idle share is a little more than a tenth.",
+            12 * 9: "You've divided by the stages once more, (p − 1)/(p·m), but they all wait, "
+            "each for p − 1 turns.",
         },
     ),
     "plan-c": MultipleChoice(
@@ -456,9 +457,9 @@ EXERCISES: dict[str, Exercise] = {
         options={name: _sentence_on_proposal(name) for name in PROPOSALS},
         followups=[
             Question(
-                "of its 233 GB, 2.01 GB are states and 4.20 GB the gathered embedding and head, "
-                "and 80.4 GB may be filled. Nothing is changed but the length of the sequences. "
-                "With how many tokens in each does it just fit?",
+                "Of the 233 GB, 2.01 GB are states and 4.20 GB are the gathered embedding and "
+                "head, and the plan may fill 80.4 GB. If you only change the length of the "
+                "sequences, with how many tokens in each does it just fit?",
                 _LENGTH,
             )
         ],
@@ -482,10 +483,11 @@ PREDICTIONS: dict[str, Prediction] = {
     "plan-stages": Prediction(
         truth=_activations_of_first_stage,
         options={
-            "a quarter": "Of one micro-batch, yes. But it starts more before the first comes back.",
-            "the same": "A quarter of the layers, and four micro-batches at once.",
-            "four times": "It keeps four micro-batches, but each in a quarter of the layers.",
+            "a quarter": "Of one micro-batch, yes. But the stage starts more before the first one "
+            "comes back.",
+            "the same": "It has a quarter of the layers, and four micro-batches at once.",
+            "four times": "It stores four micro-batches, but each for a quarter of the layers.",
         },
-        why="Watch the column “keeps” while you move the stages.",
+        why="Watch the column “keeps” while you change the number of stages.",
     ),
 }

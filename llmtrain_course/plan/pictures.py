@@ -361,5 +361,5 @@ def _released(model: Release) -> Dot:
     """A published model as a dot; those that people know have their names."""
     label = model.name if model.name in LANDMARKS else ""
     title = f"{model.name}: {units.count(model.tokens)} tokens"
-    dot = Dot(model.parameters, model.tokens, GREY, 3, label=label, title=title, rim=True)
+    dot = Dot(model.parameters, model.tokens, GREY, 3, label=label, title=title)
     return replace(dot, name="published")

@@ -19,9 +19,9 @@ def test_the_guess_is_told_in_its_parts() -> None:
     whole = 1 + once.total
     saving = 100 * (once.saving - twice.saving) / whole
     lost = 100 * (twice.lost - once.lost) / whole
-    sentence = f"Writes cost {saving:.2f} points less, lost work {lost:.2f} more: together"
+    sentence = f"Writes cost {saving:.2f} points less and lost work {lost:.2f} more, which is"
     assert (round(saving, 2), round(lost, 2)) == (0.37, 0.75)
-    assert f"{sentence} {lost - saving:.2f}." in str(predict("calendar-guess", 3))
+    assert f"{sentence} {lost - saving:.2f} together." in str(predict("calendar-guess", 3))
 
 
 def test_per_cent_may_be_written_as_such() -> None:
@@ -52,9 +52,9 @@ def test_a_promise_follows_the_rule_of_the_page(set_run: Callable[..., OwnRun], 
         answer = design | {"promised_days": days, "measured": measured}
         return EXERCISES["calendar-d"].grade(answer)[1]
 
-    assert reply(first, False).startswith("right: ")
+    assert reply(first, False).startswith("Right: ")
     assert f"and up to {first:.3g}" in reply(first, False).replace(".0 ", " ")
     assert "are too few to promise" in reply(0.9 * first, False)
-    assert "are after your last one" in reply(mine.days + 1, False)
-    assert reply(STOPS[2] * steps, True).startswith("right: ")
+    assert "end after your last one" in reply(mine.days + 1, False)
+    assert reply(STOPS[2] * steps, True).startswith("Right: ")
     assert "are too few to promise" in reply(1.2 * steps, True)

@@ -27,7 +27,7 @@ def test_08_c_has_one_proposal_that_helps() -> None:
 def test_08_d_names_both_parts_of_the_memory() -> None:
     sized = {"sequence": 8192, "batch": 512}
     reply = check("plan-d", MINE | sized | {"zero": 1}).text
-    assert "largest part is activations, 48.4 GB; the model's states take 44.2" in reply
+    assert "largest part is activations, 48.4 GB; the model's states need 44.2" in reply
     assert "Raise zero, shorten the sequence, or recompute." in reply
     reply = check("plan-d", MINE | sized | {"micro": 2}).text
     assert "Lower micro or sequence, or recompute." in reply
@@ -45,12 +45,12 @@ def test_08_d_holds_a_plan_to_the_slow_end_of_its_days() -> None:
     slow = plan_run(llama, "A100", 8, 45e9, 1024, recompute="none", zero_stage=3).days.greatest
     late = check("plan-d", MINE | {"tokens": 45e9})
     assert not late.ok
-    assert f"Promise {slow:.1f}; you have 30" in late.text
+    assert f"{slow:.1f} to promise, and you have 30" in late.text
     most = 45e9 * 30 / slow
     assert check("plan-d", MINE | {"tokens": int(most)}).ok
     near = check("plan-d", MINE | {"tokens": int(1.01 * most)})
     assert near.ok
-    assert "near enough" in near.text
+    assert "close enough" in near.text
     assert not check("plan-d", MINE | {"tokens": int(1.03 * most)}).ok
 
 
@@ -67,10 +67,10 @@ def test_the_prediction_says_what_is_not_shared_out() -> None:
     assert round(prediction.truth()) == 256
     reply = prediction.reveal("514")
     assert "it is 256 GB: 2.0 times too much. ZeRO 3 leaves 17.6 GB" in reply
-    assert "222 GB of activations, 4.6 times those of the 8B" in reply
+    assert "need 222 GB, 4.6× as much as for the 8B" in reply
     memory = _page_plan("Llama-3.1-70B").memory
     assert memory.logits == pytest.approx(memory.transient / 2)
-    assert "At the loss 16.8 GB are there as well, half of them logits" in reply
+    assert "The loss needs 16.8 GB more, half of it for the logits" in reply
 
 
 def test_a_larger_model_reads_less_and_shares_it_among_more() -> None:

@@ -9,7 +9,7 @@ MINE |= {"sequence": 8192, "recompute": "full", "tensor": 1, "pipeline": 1, "zer
 ANSWERS = {
     "parallelism-a": Answers(
         right=["TP 1, ZeRO 3", "tp 1, zero 3"],
-        replies=[("tp 1, zero 3", "8,192 tokens a pass")],
+        replies=[("tp 1, zero 3", "8,192 tokens per pass")],
         common_mistakes=[
             ("TP 2, ZeRO 1", "wait for each other"),
             ("TP 8, ZeRO 1", "too small for eight"),
@@ -47,22 +47,22 @@ ANSWERS = {
                 (MINE | change, reply)
                 for change, reply in [
                     ({"tensor": 8, "zero": 1}, "longer than another split that fits"),
-                    ({"tensor": 8}, "above all by the sums of tensor parallelism"),
-                    ({"tensor": 8, "recompute": "none", "gpus": 64}, "above all by the sums"),
+                    ({"tensor": 8}, "above all because of the sums of tensor parallelism"),
+                    ({"tensor": 8, "recompute": "none", "gpus": 64}, "above all because of the sums"),
                     (
                         {"tensor": 8, "model": "Llama-3.2-1B", "sequence": 1024},
-                        "above all by launching",
+                        "above all because of launching",
                     ),
-                    ({"pipeline": 8, "zero": 1, "batch": 8}, "above all by stages that wait"),
+                    ({"pipeline": 8, "zero": 1, "batch": 8}, "above all because of stages that wait"),
                     (
                         {"recompute": "none", "gpus": 6, "batch": 48},
-                        "leaves no reserve: most of it activations",
+                        "leaves no reserve. The largest part is activations",
                     ),
-                    ({"zero": 0}, "GB and has 85.5 GB: most of it optimizer"),
+                    ({"zero": 0}, "GB and has 85.5 GB. The largest part is optimizer"),
                     ({"gpus": 12, "tensor": 8}, "do not divide 12"),
-                    ({"batch": 100}, "8 replicas do not share 100"),
-                    ({"chip": "RTX 4090"}, "links of RTX 4090 are not known"),
-                    ({"model": "Llama-3.1-405B"}, "no usual split"),
+                    ({"batch": 100}, "8 replicas do not divide 100"),
+                    ({"chip": "RTX 4090"}, "know the links of RTX 4090"),
+                    ({"model": "Llama-3.1-405B"}, "No usual split"),
                     ({"tensor": "two"}, "is no number"),
                     ({"model": "Llama-9"}, "Llama-9"),
                     ({"zero": 4}, "zero_stage=4"),

@@ -25,12 +25,12 @@ ANSWERS = {
     "plan-memory": Answers(
         right=[STATES / 16 + REST, STATES // 16 + REST],
         common_mistakes=[
-            ((STATES + REST) / 16, "a sequence of its own"),
-            (STATES + REST, "one part in 16"),
-            (STATES / 64 + REST, "with 64 GPUs"),
-            (STATES / 16, "the states alone"),
-            (STATES / 16 + KEPT + LOGITS, "leaves out what is gathered"),
-            ((STATES + GATHERED) / 16 + KEPT + LOGITS, "are gathered whole"),
+            ((STATES + REST) / 16, "works on its own sequence"),
+            (STATES + REST, "1/16 of the states"),
+            (STATES / 64 + REST, "divided by 64 GPUs"),
+            (STATES / 16, "only the states"),
+            (STATES / 16 + KEPT + LOGITS, "left out what's gathered"),
+            ((STATES + GATHERED) / 16 + KEPT + LOGITS, "they're gathered whole"),
             (63.0, "times too little"),
         ],
     ),
@@ -44,13 +44,13 @@ ANSWERS = {
             MEASURED.days.greatest,
         ],
         common_mistakes=[
-            (37.5, "the overhead comes on top"),
+            (37.5, "Add the overhead"),
             (40.5, "the least overhead of the seven runs"),
-            (24.02, "the overhead alone"),
+            (24.02, "only the overhead"),
             (104.25, "64 % on top of them"),
-            (61.547 * 86400, "these are seconds"),
-            (61.547 * 24, "these are hours"),
-            (61.547 / 128, "do not divide by them"),
+            (61.547 * 86400, "Those are seconds"),
+            (61.547 * 24, "Those are hours"),
+            (61.547 / 128, "measured on all 128 GPUs"),
             (61.547 * 1024, "it has 1,024"),
             (61.547 * 4096, "each has 4,096"),
             (615.47, "ten times too much"),
@@ -60,11 +60,11 @@ ANSWERS = {
     "plan-b": Answers(
         right=[756, "756", 756.0, 9 * (8 - 1) * 96 // 8, (8 - 1) * (1 / 0.1 - 1) * 12],
         common_mistakes=[
-            (63, "of one replica: there are twelve"),
-            (840, "a tenth of the useful time"),
-            (70, "by the useful time"),
+            (63, "of one replica, and there are twelve"),
+            (840, "taken a tenth of the useful time"),
+            (70, "for a tenth of the useful time"),
             (6048, "every GPU as a replica"),
-            (864, "p for p − 1"),
+            (864, "p instead of p − 1"),
             (744, "one micro-batch less"),
             (108, "they all wait"),
             (768, "too high"),
@@ -74,8 +74,8 @@ ANSWERS = {
         right=["CP 4", "cp4"],
         replies=[(10_709, "right, 10,709 tokens"), ("10.7k", "right, ")],
         common_mistakes=[
-            ("recompute", "at +32 % GPU-hours. The activations go"),
-            ("128 GPUs", "232 GB on each GPU, which does not fit"),
+            ("recompute", "at +32 % GPU-hours. You save the activations"),
+            ("128 GPUs", "each GPU needs 232 GB, which does not fit"),
             ("4 stages", "up to four micro-batches"),
             ("4 stages", "at +51 % GPU-hours"),
         ],
@@ -84,7 +84,7 @@ ANSWERS = {
         right=[MINE],
         replies=[
             *(
-                (MINE | change, "GPU-hours aside.")
+                (MINE | change, "Set aside ")
                 for change in [
                     {},
                     {"tokens": "33B", "sequence": "4,096", "batch": "1,024"},
@@ -96,18 +96,18 @@ ANSWERS = {
                     {"model": "Llama-3.2-1B", "tokens": 200e9},
                 ]
             ),
-            (MINE, "But these are 4.1 tokens for each parameter, where 20 is"),
+            (MINE, "But that's 4.1 tokens per parameter, and 20 is"),
         ],
         common_mistakes=[
             *(
                 (MINE | change, reply)
                 for change, reply in [
-                    ({"tokens": 57e9}, "takes 18 to 40 days. Promise 40.4"),
-                    ({"tokens": 94e9}, "; you have 30"),
-                    ({"sequence": 9216, "batch": 512}, "where 5.10 GB should stay free"),
+                    ({"tokens": 57e9}, "27 days expected, 40.4 to promise"),
+                    ({"tokens": 94e9}, ", and you have 30"),
+                    ({"sequence": 9216, "batch": 512}, "because 5.10 GB should stay free"),
                     (
                         {"sequence": 8192, "batch": 512, "tokens": 47e9, "recompute": "full"},
-                        "takes 22 to 49 days. Promise 48.6",
+                        "33 days expected, 48.6 to promise",
                     ),
                     ({"zero": 0}, "does not fit"),
                     ({"zero": 7}, "zero=7 is unknown"),
@@ -115,7 +115,7 @@ ANSWERS = {
                     ({"gpus": 12, "tensor": 8}, "gpus=12 is not divisible by tensor"),
                     ({"sequence": 9216, "batch": 512}, "Shorten the sequence, or recompute"),
                     ({"sequence": 8192, "batch": 512, "micro": 2}, "Lower micro or sequence"),
-                    ({"zero": 0}, "Raise zero, gpus or tensor, or take a smaller model"),
+                    ({"zero": 0}, "Raise zero, gpus or tensor, or choose a smaller model"),
                     ({"recompute": "all"}, "Known: none, selective, full, alternate"),
                     ({"tokens": "lots"}, "is no number"),
                     ({"model": "Llama-9"}, "Llama-9"),
