@@ -310,8 +310,8 @@ EXERCISES: dict[str, Exercise] = {
         options=_Lazy(_FOR_405B),
         followups=[
             Question(
-                "How many GPUs have to share each sequence, at the least? Write the number "
-                "instead of your choice.",
+                "Instead of your choice, write how many GPUs have to share each sequence. What's "
+                "the least?",
                 _GPUS_PER_SEQUENCE,
             )
         ],
