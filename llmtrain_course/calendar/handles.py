@@ -89,8 +89,8 @@ class Setting:
         if days is None or days.losses.total > 20:
             raise ValueError(
                 f"num_gpus={self.num_gpus} with so many failures stop every "
-                f"{units.duration(M)}: with a restart of {units.duration(R)} and "
-                f"{units.duration(t)} between two writes hardly anything gets done"
+                f"{units.duration(M)}, so with a restart of {units.duration(R)} and "
+                f"{units.duration(t)} between two writes, barely any work gets done"
             )
         return days
 
@@ -106,12 +106,12 @@ _SETTINGS = {
 _CONTROLS = {
     "num_gpus": replace(
         controls.GPUS,
-        help="All GPUs of the run; 8 make a node, and any one that fails stops all.",
+        help="All GPUs of the run. 8 make a node, and if one fails, all stop.",
         stops=controls.doublings(8, 131072),
     ),
     "restart": common.Control(
         "Restart",
-        "From a stop until the run goes on: find it, replace it, load.",
+        "From a stop until the run continues: find the fault, replace it, load.",
         unit="minutes",
         least=0.1,
         most=10_000,
@@ -120,14 +120,14 @@ _CONTROLS = {
     ),
     "failures": common.Control(
         "Failures",
-        "Stops that a node causes in 1,000 days; single long runs had 2 to 16.",
+        "Stops that a node causes in 1,000 days. Long runs had 2 to 16.",
         unit="in 1,000 node-days",
         least=0.001,
         most=10_000,
         whole=False,
         stops=controls.steps(0.5, 50, 1, 2, 3, 5),
     ),
-    "save_every": controls.choice("Save", "How much work lies between two writes.", _INTERVALS),
+    "save_every": controls.choice("Save", "How much work there is between two writes.", _INTERVALS),
     "work_days": common.Control(
         "Computing",
         "Days that the machines would need without any stop.",
@@ -139,7 +139,7 @@ _CONTROLS = {
     ),
     "write_seconds": common.Control(
         "Write",
-        "Seconds for which writing a checkpoint blocks the work.",
+        "Seconds that writing a checkpoint blocks the GPUs.",
         unit="s",
         least=0.01,
         most=100_000,
@@ -147,11 +147,7 @@ _CONTROLS = {
         more=True,
     ),
     "chance": common.Control(
-        "Chance",
-        "Another number draws other days for the failures.",
-        most=1000,
-        view=True,
-        more=True,
+        "Chance", "Another number draws other failures.", most=1000, view=True, more=True
     ),
 }
 
@@ -179,9 +175,9 @@ def _sentence(setting: Setting, old: ExpectedDays | None) -> str:
     return (
         f"{units.digits(days.computing)} days of computing take "
         f"<b>{units.digits(days.total)} days on the calendar</b>{dashed}. "
-        f"A stop every <b>{units.duration(setting.mean)}</b>, a write every "
-        f"{units.duration(setting.interval)}; "
-        f"useful: <b>{units.percent(1 / (1 + days.losses.total))}</b>."
+        f"It stops every <b>{units.duration(setting.mean)}</b> and saves every "
+        f"{units.duration(setting.interval)}, and <b>"
+        f"{units.percent(1 / (1 + days.losses.total))}</b> of its time is useful."
     )
 
 
@@ -206,7 +202,7 @@ def _table(setting: Setting) -> str:
         ["stops in all, on average", units.digits(days.stops, 2)],
         ["work between two writes", units.duration(setting.interval)],
         *([f"days: {part}", units.digits(size)] for part, size in days.parts().items()),
-        ["hours lost at a stop, all in all", units.digits(24 * days.days_lost_at_a_stop, 2)],
+        ["hours lost per stop", units.digits(24 * days.days_lost_at_a_stop, 2)],
     ]
     note = (
         "<p>The strip is one random run, in which the writes up to a stop are drawn together, "
@@ -221,7 +217,7 @@ def _offers(setting: Setting) -> tuple[common.Offer, ...]:
     ways: dict[str, common.Values] = {
         "Restart in a third of the time": {"restart": float(f"{setting.restart / 3:.2g}")},
         "A third fewer failures": {"failures": float(f"{setting.failures / 1.5:.2g}")},
-        "Writes that block a tenth": {"write_seconds": setting.write_seconds / 10},
+        "Writes that block a tenth as long": {"write_seconds": setting.write_seconds / 10},
     }
     if setting.save_every != BEST:
         ways["Save at the best interval"] = {"save_every": BEST}
@@ -270,8 +266,8 @@ PANEL = common.Panel(
 )
 def failure(lost: float = 30, restart: float = 30) -> Shown:
     """The line of time, and what the stop costs."""
-    caption = f"{lost:g} minutes of work are lost, {restart:g} go to the restart: "
-    caption += f"the stop costs <b>{lost + restart:g} minutes</b>."
+    caption = f"You lose {lost:g} minutes of work, and the restart takes {restart:g}, so the "
+    caption += f"stop costs <b>{lost + restart:g} minutes</b>."
     return one_stop(lost, 60, restart), caption
 
 
@@ -292,8 +288,8 @@ def save_interval(minutes: float = 60, write: float = 40) -> Shown:
     M, R = float(mean_time_between_failures(16384, 0.0042)), 30 * MINUTE
     best = best_checkpoint_interval(write, M)
     chosen, least = (losses(t, write, M, R).total for t in (minutes * MINUTE, best))
-    caption = f"Stops and writes add <b>{units.percent(chosen)}</b> to the useful time; at the "
-    caption += f"best interval, {units.duration(best)}, they would add {units.percent(least)}."
+    caption = f"Stops and writes add <b>{units.percent(chosen)}</b> to the useful time. At the "
+    caption += f"best interval, {units.duration(best)}, they'd add {units.percent(least)}."
     return valley(minutes * MINUTE, write, M, R), caption
 
 
@@ -334,11 +330,11 @@ def _planned() -> Plan:
 
 @handle(
     "A run on the days of a calendar",
-    step=controls.choice("Step", "How fast a step is that nobody has timed.", _STEPS),
+    step=controls.choice("Step", "How fast your step is, which nobody has timed.", _STEPS),
     failures=replace(_CONTROLS["failures"], most=_MOST_FAILURES, stops=(2, 5, 10, 16, 24, 50)),
     outages=slider(
         "Outages",
-        "The share of all days in which the machine is not there.",
+        "The share of all days when the machine isn't available.",
         (0, 2, 5, 10, 15, 20),
         unit="%",
         whole=False,
@@ -364,7 +360,7 @@ def dates(
         when = f"{units.plural(abs(early), 'day')} {'before' if early > 0 else 'after'} "
         when += "your last one"
     cost = units.duration(run.lost + run.restarting) if run.stops else "nothing"
-    caption = f"Done on <b>{end:%A}, {end.day} {end:%B}</b>, {when}. "
+    caption = f"You're done on <b>{end:%A}, {end.day} {end:%B}</b>, {when}. "
     caption += f"{units.plural(run.stops, 'failure')} cost {cost}."
     promised = round(float(plan.first_run.greatest))  # by chapter 09
     return ByHand(partial(dated_run, whole, _START, _THERE, promised)), caption

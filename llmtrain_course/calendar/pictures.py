@@ -121,7 +121,7 @@ def calendar_at_a_glance(
 
 
 def _verdict(days: CalendarDays, deadline: float) -> str:
-    """Whether the days that there are will do, with a mark and in words."""
+    """Say whether the days are enough, with a mark and in words."""
     there = f"you have {deadline:g} days"
     if days.total.greatest <= deadline:
         return f"✓ in time: {there}"

@@ -120,7 +120,7 @@ _CONTROLS = {
     "pipeline_parallel": replace(controls.PIPELINE_PARALLEL, stops=controls.doublings(1, 32)),
     "num_gpus": replace(
         controls.GPUS,
-        help="All GPUs of the run; those that the split leaves are replicas.",
+        help="All GPUs of the run. TP and stages decide how many replicas they make.",
         most=1_000_000,
         stops=controls.doublings(8, 16384),
     ),
@@ -129,7 +129,10 @@ _CONTROLS = {
     "recompute": RECOMPUTED,
     "chip": controls.choice("Accelerator", "The chip, and its links.", CHIPS, more=True),
     "micro_batch_size": replace(
-        controls.MICRO_BATCH, help="Sequences at once in a replica.", most=100_000, more=True
+        controls.MICRO_BATCH,
+        help="Sequences that a replica processes at once.",
+        most=100_000,
+        more=True,
     ),
     "global_batch_size": controls.BATCH,
     "sequence_length": controls.SEQUENCE,
@@ -137,7 +140,7 @@ _CONTROLS = {
     "expert_parallel": controls.EXPERT_PARALLEL,
     "interleave": common.Control(
         "Pieces for each stage",
-        "Pieces of the model that each GPU of a pipeline holds.",
+        "Pieces of the model that each GPU of a pipeline stores.",
         most=100,
         more=True,
         applies=lambda setting: setting.pipeline_parallel > 1,
@@ -190,19 +193,19 @@ def _sentence(plan: Plan, old: Plan | None) -> str:
     if old and _step(old).total != step.total:
         result += f" (dashed: {units.seconds(_step(old).total)})"
     visible = sum(part.visible for part in sending(plan).values())
-    result += f", <b>{units.share(visible / step.total)}</b> of it sending that nothing hides"
+    result += f", <b>{units.share(visible / step.total)}</b> of it exposed sending"
     if step.bubble:
-        result += f", {units.share(step.bubble / step.total)} waiting"
+        result += f" and {units.share(step.bubble / step.total)} waiting"
     size = units.gigabytes(plan.memory.total)
     memory = units.gigabytes(plan.card)
     if plan.fits or plan.tight:
-        fits = "fits" if plan.fits else "tight"
-        return f"{result}. A GPU holds {size} of {memory}: <b>{fits}</b>."
-    return f"{result}. A GPU would need {size} and has {memory}: <b>does not fit</b>."
+        fits = "<b>fits</b>" if plan.fits else "is <b>tight</b>"
+        return f"{result}. Each GPU needs {size} of its {memory}, so it {fits}."
+    return f"{result}. Each GPU needs {size} but has {memory}, so it <b>does not fit</b>."
 
 
 def _tables(plan: Plan) -> str:
-    """What is sent, part by part; the step, piece by piece; what a GPU holds."""
+    """Tabulate what's sent, part by part, the step, piece by piece, and the memory of a GPU."""
     step = _step(plan)
     sent = [
         [
@@ -220,11 +223,11 @@ def _tables(plan: Plan) -> str:
         if seconds
     ]
     memory = [[name, units.gigabytes(size)] for name, size in parts_of(plan).items()]
-    head = ["one GPU sends in a step", "bytes", "with others", "takes", "seen"]
+    head = ["one GPU sends per step", "bytes", "with others", "takes", "exposed"]
     others = plan.seconds_per_iteration
     note = (
-        "<p>Seconds of a model that leaves out what software loses: it compares splits. "
-        "At the pace of others' software, whichever it is, the step takes "
+        "<p>These seconds leave out what software loses, so use them to compare splits. "
+        "At the pace of other teams' software, the step takes "
         f"{units.seconds(others.least)} to {units.seconds(others.greatest)}.</p>"
     )
     return "".join(
@@ -232,7 +235,7 @@ def _tables(plan: Plan) -> str:
             common.table(head, sent) if sent else "<p>Nothing is sent.</p>",
             common.table(["the step", "", ""], pieces),
             note,
-            common.table(["one GPU holds", ""], memory),
+            common.table(["memory of one GPU", ""], memory),
         ]
     )
 
@@ -289,12 +292,12 @@ def gpu_split(tensor: int = 4, pipeline: int = 2, gpus: int = 16) -> Shown:
     if layout.left_over:
         caption += f"{idle_gpus(layout)}."
     elif layout.crosses:
-        caption += "The GPUs that share matrices are in different nodes, and talk over the network."
+        caption += "The GPUs that share matrices are in different nodes, so they use the network."
     elif layout.a_replica > 1:
         both = "Both" if layout.a_replica == 2 else f"All {layout.a_replica}"
         caption += f"{both} work on the same sequences."
     else:
-        caption += "Every GPU works on sequences of its own."
+        caption += "Every GPU works on its own sequences."
     return picture, caption
 
 
@@ -304,15 +307,15 @@ def gpu_split(tensor: int = 4, pipeline: int = 2, gpus: int = 16) -> Shown:
 @handle(
     "Two matrices on several GPUs",
     step=slider(
-        "Step", "What is done: three steps forward, three steps back.", (*range(7),), play=True
+        "Step", "How far you are: three steps forward, then three back.", (*range(7),), play=True
     ),
     gpus=controls.choice("GPUs", "How many share the matrices.", (2, 1)),
 )
 def shared_matrices(step: int = 0, gpus: int = 2) -> Shown:
-    """GPUs that share two matrices, and how many steps are done."""
+    """Show GPUs that share two matrices, after so many steps."""
     mlp = SharedMlp(gpus=gpus)
     if gpus == 1 and step:
-        caption = "One GPU has everything. It gets the same numbers, and waits for nobody."
+        caption = "One GPU has everything, so it gets the same numbers and never waits."
         return shared_mlp(mlp, step), caption
     return shared_mlp(mlp, step), _of_matrices(mlp, step)
 
@@ -325,13 +328,14 @@ def _of_matrices(mlp: SharedMlp, step: int) -> str:
         [part(i)[0] for i in range(mlp.gpus)] for part in (mlp.partial, mlp.partial_error)
     )
     return (
-        "Each GPU has the whole token, and only its share of the two matrices.",
+        "Each GPU has the whole token, but only its part of the two matrices.",
         f"Forward. Each GPU computes hidden numbers, {product} = {mlp.hidden(0)[0]} first. "
         "<b>Nothing had to be sent.</b>",
-        "Each GPU has all numbers of the result, but only a part of each sum. All are wrong.",
-        f"<b>An all-reduce</b> adds the parts up, {_sum(first)}. Until then nobody can go on.",
-        "Backward. <b>Errors</b>, how each number should have changed, go back through the rows. "
-        "Again nothing is sent.",
+        "Each GPU has all the numbers of the result, but only a part of each sum, so all "
+        "are wrong.",
+        f"<b>An all-reduce</b> adds the parts up, {_sum(first)}. Until then, no GPU can go on.",
+        "Backward. <b>Errors</b>, which say how each number should have changed, go back through "
+        "the rows. Again, nothing is sent.",
         "Each GPU has a part of the token's error.",
         f"Backward, <b>a second all-reduce</b> adds up the errors, {_sum(back)}. "
         "Now the layer below can go on.",
@@ -378,10 +382,10 @@ _ENDS = {
         reach=lambda it: step_end(_passes(it.stages, it.micro_batch), _copies(it.stages)),
     ),
     stages=slider(
-        "Pipeline stages", "Into how many pieces the model is cut; the GPUs stay four.", (1, 2, 4)
+        "Pipeline stages", "How many pieces you cut the model into, on four GPUs.", (1, 2, 4)
     ),
     micro_batch=slider(
-        "Micro-batch", "Sequences in a pass; the step has 16 in all.", (1, 2, 4), unit="at a time"
+        "Micro-batch", "Sequences per pass. The step has 16 in all.", (1, 2, 4), unit="at a time"
     ),
     book=({"now": 60}, {"now": 60, "stages": 4}),
 )
@@ -391,15 +395,15 @@ def four_gpus(now: int = 0, stages: int = 1, micro_batch: int = 1, previous: Any
     end = step_end(schedule, copies)
     before = _passes(previous.stages, previous.micro_batch).end if previous else 0
     picture = step_on_four_gpus(schedule, copies, micro_batch, min(now, end), before)
-    idle = f"a GPU waits {units.share(schedule.idle)} of them" if schedule.idle else "nobody waits"
+    idle = f"a GPU waits for {units.share(schedule.idle)}" if schedule.idle else "no GPU waits"
     length = f"<b>The passes take {schedule.end} ticks</b>, and {idle}."
     if now < schedule.end:
         done = sum(turn.backward and turn.end <= now for turn in schedule.of_stage(0))
         passes = units.plural(schedule.micro_batches, "pass")
-        return picture, f"GPU 1 is through with {done} of {passes}. {length}"
+        return picture, f"GPU 1 has finished {done} of {passes}. {length}"
     if now < end and copies > 1:
         return picture, f"The replicas average their <b>gradients</b>, not their weights. {length}"
-    return picture, f"Every GPU has changed its weights, all in the same way. {length}"
+    return picture, f"Every GPU has updated its weights in the same way. {length}"
 
 
 # --- the handle: a pipeline, turn by turn
@@ -426,14 +430,14 @@ def _drawn_schedule(setting: Any) -> Schedule:
     stages=slider("Stages", controls.PIPELINE_PARALLEL.help, (1, 2, 3, 4, 6, STAGES)),
     micro_batches=slider(
         "Micro-batches",
-        "Into how many pieces a replica's part of the batch is cut.",
+        "How many pieces a replica's part of the batch is cut into.",
         (1, 2, 3, 4, 6, 8, MICRO_BATCHES),
         play=True,
         reach=lambda setting: min(MICRO_BATCHES, ROOM - setting.stages),
     ),
     interleave=slider(
         "Pieces",
-        "How many pieces of the model each stage has, which take turns.",
+        "How many pieces of the model each stage has. They take turns.",
         (1, 2, 3, 4),
         applies=lambda setting: setting.stages > 1,
         reach=_most_pieces,
@@ -449,9 +453,9 @@ def pipeline(
     kept, pieces = schedule.in_flight(0), schedule.interleave
     caption = (
         f"Each stage waits for <b>{units.share(schedule.idle)} of the step</b>. Stage 1 "
-        f"keeps activations of {kept:.3g} micro-batch{'es' if kept != 1 else ''} at once"
+        f"keeps the activations of {kept:.3g} micro-batch{'es' if kept != 1 else ''} at once"
     )
-    caption += f", a piece counted as 1/{pieces}." if pieces > 1 else "."
+    caption += f" (each piece is 1/{pieces} of one)." if pieces > 1 else "."
     if _most_pieces(setting) < 2 <= stages:
         caption += f" Pieces need a multiple of {stages} micro-batches."
     return pipeline_step(schedule, previous and _drawn_schedule(previous)), caption
@@ -527,7 +531,7 @@ def _of_64(tensor_parallel: int, pipeline_parallel: int) -> Plan:
     pipeline_parallel=replace(_CONTROLS["pipeline_parallel"], most=8, stops=(1, 2, 4, 8)),
     node=controls.choice(
         "GPUs of a node",
-        "Whether a node holds GPUs that share matrices, or replicas.",
+        "Whether the GPUs of a node share matrices or are replicas.",
         ("share matrices", "are replicas"),
     ),
     book=({}, {"node": "are replicas"}),
@@ -550,7 +554,7 @@ def neighbours(
 def _of_neighbours(plan: Plan, parts: dict[str, Exchange]) -> str:
     """Where the sums of the layers travel, and what needs the network."""
     if "tensor" not in parts:
-        caption = "Nobody shares a matrix. GPU 1 only sends gradients and new weights"
+        caption = "No GPUs share a matrix, so GPU 1 only sends gradients and new weights"
         return caption + (", and activations to the next stage." if len(parts) > 1 else ".")
     sums = parts["tensor"]
     if not sums.inside:
@@ -559,7 +563,7 @@ def _of_neighbours(plan: Plan, parts: dict[str, Exchange]) -> str:
         return f"{caption}{far}, instead of {near} inside a node."
     share = sums.sent / sum(part.sent for part in parts.values())
     written = units.share(share) if share < 0.995 else "Over 99 %"
-    caption = f"<b>{written} of its bytes are the layers' all-reduces, and stay in the node.</b>"
+    caption = f"<b>{written} of its bytes are the layers' all-reduces, which stay in the node.</b>"
     others = sum(x.sent for x in parts.values() if not x.inside)
     rest = units.about(others, units.gigabytes)
     return f"{caption} The other {rest} use the network." if others else caption

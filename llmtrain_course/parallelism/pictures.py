@@ -272,7 +272,7 @@ def who_sends(plan: Plan) -> Picture:
         for name, x in parts.items()
     ]
     sent = "; ".join(f"{part.name.replace(':', '')} {', '.join(part.lines)}" for part in listed)
-    heading = "it sends in a step" if parts else "nothing is sent: one GPU"
+    heading = "it sends per step" if parts else "one GPU sends nothing"
     return NextTo(
         _Nodes(
             _product(plan).replace("PP ", "PP\N{NO-BREAK SPACE}"),
@@ -283,7 +283,7 @@ def who_sends(plan: Plan) -> Picture:
             network=True,
         ),
         _Sent(heading, listed, 2),
-        f"{_product(plan)}. In a step one GPU sends: {sent or 'nothing'}.",
+        f"{_product(plan)}. Per step, one GPU sends: {sent or 'nothing'}.",
         share=0.6,
     )
 
@@ -328,8 +328,8 @@ def _how_long(part: Exchange) -> str:
     if part.visible < 0.02 * part.seconds:
         return f"{seconds}, hidden"
     if part.visible > 0.98 * part.seconds:
-        return f"{seconds}, all of it seen"
-    return f"{seconds}, {units.seconds(part.visible)} seen"
+        return f"{seconds}, all exposed"
+    return f"{seconds}, {units.seconds(part.visible)} exposed"
 
 
 # --- a step by how many GPUs share each matrix

@@ -118,7 +118,7 @@ _SETTINGS = {
 
 RECOMPUTED = replace(
     controls.RECOMPUTED,
-    help="What is computed a second time to save memory; alternate: every other product.",
+    help="What you recompute to save memory. Alternate: every other product.",
     options=("none", "alternate", "full"),
 )
 """Without `selective`: these plans have flash attention, which has its saving already."""
@@ -152,16 +152,14 @@ _CONTROLS = {
     "recipe": replace(controls.RECIPE, more=True),
     "software": controls.choice(
         "Software",
-        "Whose trains: NVIDIA's Megatron-Core, as in NeMo, somebody else's, or any.",
+        "Whose software trains: NVIDIA's Megatron-Core (as in NeMo), someone else's, or any.",
         SOFTWARE,
         more=True,
     ),
-    "price": replace(
-        controls.PRICE, help="Dollars for one GPU for one hour; 0 leaves the cost out.", least=0
-    ),
+    "price": replace(controls.PRICE, help="Dollars per GPU-hour. 0 leaves the cost out.", least=0),
     "flops_per_gpu": common.Control(
         "Measured rate",
-        "What each GPU does in a second, recomputed work counted, as 400T; 0 if it is not known.",
+        "FLOPs of each GPU per second, with recomputed work, such as 400T. 0 if you don't know.",
         unit="FLOP/s",
         least=0,
         zero="not measured",
@@ -172,7 +170,7 @@ _CONTROLS = {
     ),
     "seconds_per_iteration": common.Control(
         "Measured step",
-        "Seconds of one iteration in just this setting; 0 if it is not known.",
+        "Seconds that one iteration takes with exactly these settings. 0 if you don't know.",
         unit="seconds",
         least=0,
         zero="not measured",
@@ -236,7 +234,7 @@ def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -
 
 
 def _days(plan: Plan) -> str:
-    """The days that can be promised."""
+    """The days to promise."""
     return format_days(plan.first_run.greatest)
 
 
@@ -291,7 +289,7 @@ def _tables(plan: Plan) -> str:
     if plan.measured:
         estimated += "<p>The step is yours; the overhead is that of seven published runs.</p>"
     else:
-        estimated += f"<p>Likely MFU {units.percent(plan.mfu)}. "
+        estimated += f"<p>Expected MFU {units.percent(plan.mfu)}. "
         estimated += f"The intervals: {rests_on(plan)}; {STACKS[plan.run.software]}.</p>"
         estimated += _step_by_parts(plan)
     return common.table(["counted", ""], counted) + estimated
@@ -333,18 +331,16 @@ def _step_by_parts(plan: Plan) -> str:
 def _purpose(
     plan: Plan, days: float, advice: Sequence[Advice], offers: Sequence[common.Offer]
 ) -> str:
-    """What the offers are for; a word where there is nothing to advise."""
+    """Say what the offers are for, or why there are none."""
     if plan.fits:
         if in_time(plan, days):
-            return "It fits, and there is time: no advice."
-        return (
-            "It fits. To end in time:" if offers else "It fits, but nothing makes it end in time."
-        )
+            return "It fits, and it's in time, so there's nothing to change."
+        return "It fits. To be in time:" if offers else "It fits, but no offer makes it in time."
     if not offers:
-        return "Nothing that could be changed here would make it fit."
-    order = "What helps, cheapest first; each takes those before it, too."
+        return "Nothing that you can change here makes it fit."
+    order = "Here's what helps, cheapest first. Each includes those before it."
     if len(advice) == 1:
-        order = "What helps at the lowest price."
+        order = "Here's what helps at the lowest price."
     return f"{order} Then it {'fits' if advice[-1].plan.fits else 'still does not fit'}:"
 
 
@@ -365,9 +361,9 @@ def _effect(advice: Advice) -> str:
         sign = "+" if advice.extra_cost > 0 else ""
         effects.append(f"{sign}{units.percent(advice.extra_cost)} GPU-hours")
     if advice.sent > 0:
-        effects.append(f"sends {units.gigabytes(advice.sent)} more a step")
+        effects.append(f"sends {units.gigabytes(advice.sent)} more per step")
     if more_gpus:
-        effects.append(f"takes {_days(advice.plan)}")
+        effects.append(f"{_days(advice.plan)} to promise")
         if same_hours:
             effects.append("the same GPU-hours")
     elif same_hours and advice.sent <= 0:
@@ -381,12 +377,12 @@ def _offers_in_time(plan: Plan, days: float) -> Iterator[common.Offer]:
         return
     tokens = rounded_down(plan.first_run_tokens(days))
     if _plan_in_time(plan, days, tokens=tokens):
-        each = f"{units.digits(tokens / plan.parameters.active, 2)} for each parameter"
+        each = f"{units.digits(tokens / plan.parameters.active, 2)} per parameter"
         yield f"Tokens {units.short(tokens)}: in time, {each}", {"tokens": tokens}
     for n in (plan.split.num_gpus * 2**k for k in range(1, 6)):
         faster = _plan_in_time(plan, days, num_gpus=n)
         if faster:
-            yield f"GPUs {n}: {_days(faster)}, {_price(plan, faster)}", {"num_gpus": n}
+            yield f"GPUs {n}: {_days(faster)} to promise, {_price(plan, faster)}", {"num_gpus": n}
             return
 
 
@@ -491,11 +487,11 @@ def _others() -> tuple[OtherRun, ...]:
 @handle(
     "What others took, and what one step of your own says",
     software=controls.choice(
-        "Software", "Whose trains: NVIDIA's Megatron-Core, somebody else's, or any.", SOFTWARE
+        "Software", "Whose software trains: NVIDIA's, someone else's, or any.", SOFTWARE
     ),
     seconds=slider(
         "Your step",
-        "Seconds that you measured for one step; 0 if you have none.",
+        "Seconds that you measured for one step. 0 if you haven't.",
         (0, 5, 5.5, 6, 6.5, 7, 7.5, 8, 8.5, 9, 9.5, 10, 11, 12),
         unit="s",
         most=15,

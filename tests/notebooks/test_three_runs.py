@@ -97,7 +97,7 @@ def numbers(mine: OwnRun, plan: Plan) -> dict[str, list[str]]:
         "batch": [f"{step} tokens per step", f"{mine.batch} sequences"],
         "precision": [f"{units.gigabytes(float(states.total))} of model states"],
         "communication": [f"Each GPU sends {units.gigabytes(float(plan.traffic))}"],
-        "parallelism": [f"A GPU holds {memory}"],
+        "parallelism": [f"Each GPU needs {memory}"],
         "plan": [
             f"{plan.first_run.greatest:.3g} days to promise",
             f"Each GPU needs {memory}",
@@ -160,11 +160,11 @@ def answers(mine: OwnRun, plan: Plan) -> dict[str, tuple[Any, list[str]]]:
             machines
             | ways
             | {"batch": mine.batch, "sequence": mine.sequence, "recompute": way, "zero": stage},
-            [f"holds {units.gigabytes(float(single.memory.total))}", f"it is {step} s"],
+            [f"needs {units.gigabytes(float(single.memory.total))}", f"it's {step} s"],
         ),
         "plan-d": (
             dict(mine) | {"micro": split.micro_batch_size, "zero": stage, "recompute": way},
-            [f"Promise {plan.first_run.greatest:.1f} days", memory],
+            [f"{plan.first_run.greatest:.1f} to promise", memory],
         ),
         "budget-d": (
             machines | {"days": mine.days, "tokens": 2 * mine.tokens},

@@ -713,7 +713,9 @@ def test_where_there_are_no_hints_the_second_wrong_answer_gets_the_link() -> Non
         check("calendar-b", answer).text for answer in ("faster restarts", *2 * ["better nodes"])
     ]
     assert replies[0].endswith("in two ways?")
-    assert replies[1].endswith("hardware for it. The worked answer is in solutions/10_calendar.ipynb.")
+    assert replies[1].endswith(
+        "hardware for it. The worked answer is in solutions/10_calendar.ipynb."
+    )
     assert replies[2] == replies[1]
     assert check("calendar-b", "faster writes").text.startswith("right")
 

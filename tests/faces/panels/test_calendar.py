@@ -77,7 +77,7 @@ def test_sentence_strip_and_bar_tell_the_same_days(preset: str) -> None:
 def test_a_panel_refuses_a_run_that_never_ends_in_its_own_words() -> None:
     panel = PANELS["calendar"]
     answer = panel.answer({**panel.default, "num_gpus": 131072, "failures": 50})
-    assert "hardly anything gets done" in answer.problem
+    assert "barely any work gets done" in answer.problem
     assert len(answer.offers) >= 2
 
 

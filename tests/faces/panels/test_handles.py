@@ -252,13 +252,13 @@ def test_the_same_work_takes_its_time_and_its_waiting(stages, micro, ticks, wait
     """16 passes of (1 + 1) sequences' time on 4 stages wait for 3 turns more."""
     sentence = sentence_of(HANDLES["four_gpus"].render(stages=stages, micro_batch=micro, now=0))
     assert f"The passes take {ticks} ticks" in sentence
-    assert ("nobody waits" if not waits else f"a GPU waits {waits} % of them") in sentence
+    assert ("no GPU waits" if not waits else f"a GPU waits for {waits} %") in sentence
 
 
 def test_the_step_ends_with_the_average_and_the_update() -> None:
     four = HANDLES["four_gpus"]
     assert "average their gradients, not their weights" in sentence_of(four.render(now=99))
-    assert "changed its weights, all in the same way" in sentence_of(four.render(now=120))
+    assert "updated its weights in the same way" in sentence_of(four.render(now=120))
     assert "average" not in sentence_of(four.render(stages=4, now=114))
     now = four.controls["now"]
     assert len(now.stops) < 20  # Play takes less than 14 s
@@ -283,7 +283,7 @@ def test_a_split_that_leaves_gpus_over_is_shown() -> None:
         "1 replica of 12 GPUs. 4 GPUs of 16 have nothing to do."
     )
     assert "A replica takes 32 GPUs, and there are 16." in sentence_of(split.render(tensor=16))
-    assert "talk over the network" in sentence_of(split.render(tensor=16, gpus=32))
+    assert "so they use the network" in sentence_of(split.render(tensor=16, gpus=32))
 
 
 def test_the_loss_decides_whether_a_batch_is_large() -> None:

@@ -35,7 +35,7 @@ PLAN = plan_run(LLAMA, published.accelerator("H100"), 64, 1e12, 256, **SPLIT)
 )
 def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
     panel = parallelism_panel()
-    assert "A step takes <b>46 s</b>, <b>31 %</b> of it sending" in panel.html
+    assert "A step takes <b>46 s</b>, <b>31 %</b> of it exposed sending" in panel.html
     panel.act("write", control, units.read(value) if value == "4k" else value)
     assert text in panel.answer["status"] + panel.html
 

@@ -91,7 +91,7 @@ def test_the_panels_advice_is_taken_by_a_click_and_held_against_before() -> None
     panel.act("choose", "70B on 8 H100")
     [offer] = panel.answer["take"]
     assert offer.startswith("ZeRO stage 3 and GPUs 16: saves 69.5 GB")
-    assert "sends 6.77 TB more a step, takes 2,400 days" in offer
+    assert "sends 6.77 TB more per step, 2,400 days to promise" in offer
     assert "at the lowest price. Then it fits:" in text_of(panel)
     panel.act("take", 0)
     assert (panel.values()["num_gpus"], panel.values()["zero_stage"]) == (16, 3)
@@ -107,7 +107,7 @@ def test_the_panel_prices_what_it_advises() -> None:
     assert re.match(r"ZeRO stage 2: saves \d+ GB on each GPU, -2.27 % GPU-h", first)
     assert "% GPU-hours, sends" in first
     assert re.match(r"Micro-batch 1: saves \d+ GB .* \+0.329 % GPU-hours, sends", second)
-    assert "each takes those before it, too. Then it fits" in text_of(panel)
+    assert "Each includes those before it. Then it fits" in text_of(panel)
     panel.act("take", 1)  # both changes
     values = panel.values()
     assert (values["zero_stage"], values["micro_batch_size"]) == (2, 1)
@@ -123,14 +123,14 @@ def test_the_panel_prices_what_it_advises() -> None:
 def test_advice_is_there_too_where_it_is_tight_or_late() -> None:
     panel = plan_panel()
     tokens, gpus = offers_of(panel)
-    assert tokens == "Tokens 760B: in time, 95 for each parameter"
-    assert gpus == "GPUs 128: 20 days, the same GPU-hours if the network keeps up"
-    assert "It fits. To end in time:" in text_of(panel)
+    assert tokens == "Tokens 760B: in time, 95 per parameter"
+    assert gpus == "GPUs 128: 20 days to promise, the same GPU-hours if the network keeps up"
+    assert "It fits. To be in time:" in text_of(panel)
     panel.act("take", 0)
     assert panel.values()["tokens"] == 76 * 10**10
     assert "30 days: in time" in text_of(panel)
     assert offers_of(panel) == []
-    assert "It fits, and there is time: no advice." in text_of(panel)
+    assert "It fits, and it's in time, so there's nothing to change." in text_of(panel)
     panel.act("choose", "A 7B, not all sharded")
     assert "is <b>tight</b>, with 3.82 GB free, but 5.10 GB should stay free." in text_of(panel)
     assert offers_of(panel)[0].startswith("ZeRO stage 2: saves 13.6 GB")
@@ -152,12 +152,12 @@ def test_a_plan_that_ends_on_the_last_day_is_in_time(rate: float) -> None:
     panel, plan = plan_panel(), plan_of(accelerator=H100, zero_stage=3, **measured)
     panel.set(flops_per_gpu=rate, days=plan.first_run.greatest)
     assert "days: in time<" in text_of(panel)
-    assert "It fits, and there is time: no advice." in text_of(panel)
+    assert "It fits, and it's in time, so there's nothing to change." in text_of(panel)
     panel.set(days=plan.days.likely)
     assert "days: perhaps too late<" in text_of(panel)
     panel.set(days=0.99 * plan.days.likely)
     assert "days: too late<" in text_of(panel)
-    assert "It fits. To end in time:" in text_of(panel)
+    assert "It fits. To be in time:" in text_of(panel)
 
 
 def test_gpus_that_end_on_the_last_day_are_enough() -> None:
@@ -195,7 +195,7 @@ def test_counted_and_estimated_stand_apart() -> None:
     html = PANELS["plan"].render(flops_per_gpu=420e12)
     assert ">at best<" in html  # the stops of others lie apart
     assert "The step is yours; the overhead is that of seven published runs." in html
-    assert "Likely MFU" not in html
+    assert "Expected MFU" not in html
     for stops in STOPS:
         assert f">{24.936 * stops:.1f} days<" in html
     assert html.count(f">{units.duration(24.936 * units.DAY / 238_419)}<") == 3
@@ -268,7 +268,7 @@ def test_a_promise_is_nearer_with_known_software_and_a_measured_step() -> None:
 
 def test_a_pipeline_has_pieces_where_its_micro_batches_go_round() -> None:
     pipeline = HANDLES["pipeline"]
-    assert "<b>43 % of the step</b>. Stage 1 keeps activations of 4 micro" in pipeline.render(
+    assert "<b>43 % of the step</b>. Stage 1 keeps the activations of 4 micro" in pipeline.render(
         micro_batches=4
     )
     assert "<b>8 % of the step</b>" in pipeline.render(micro_batches=12, interleave=3)
@@ -285,7 +285,7 @@ def test_a_pipeline_has_pieces_where_its_micro_batches_go_round() -> None:
     assert "Pieces need" not in state.html
     one = {**pipeline.default, "stages": 1, "interleave": 2}
     assert pipeline.visible_controls(one) == ["stages", "micro_batches"]
-    assert "<b>0 % of the step</b>. Stage 1 keeps activations of 1 micro-batch at" in (
+    assert "<b>0 % of the step</b>. Stage 1 keeps the activations of 1 micro-batch at" in (
         pipeline.render(**one)
     )
 

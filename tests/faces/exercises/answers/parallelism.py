@@ -48,12 +48,18 @@ ANSWERS = {
                 for change, reply in [
                     ({"tensor": 8, "zero": 1}, "longer than another split that fits"),
                     ({"tensor": 8}, "above all because of the sums of tensor parallelism"),
-                    ({"tensor": 8, "recompute": "none", "gpus": 64}, "above all because of the sums"),
+                    (
+                        {"tensor": 8, "recompute": "none", "gpus": 64},
+                        "above all because of the sums",
+                    ),
                     (
                         {"tensor": 8, "model": "Llama-3.2-1B", "sequence": 1024},
                         "above all because of launching",
                     ),
-                    ({"pipeline": 8, "zero": 1, "batch": 8}, "above all because of stages that wait"),
+                    (
+                        {"pipeline": 8, "zero": 1, "batch": 8},
+                        "above all because of stages that wait",
+                    ),
                     (
                         {"recompute": "none", "gpus": 6, "batch": 48},
                         "leaves no reserve. The largest part is activations",
