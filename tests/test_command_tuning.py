@@ -61,7 +61,7 @@ def test_what_is_left_out_is_chosen_and_the_table_says_what_learns(capsys: Any) 
     command = "plan llama-3.1-8b --gpus 8 --chip h100 --tokens 72M --lora 16 --bits 4"
     output = " ".join(output_of(command, capsys).split())
     assert "128 sequences a step" in output
-    assert "8 H100 SXM tune Llama-3.1-8B on 72.0 million tokens in likely" in output
+    assert "8 H100 SXM tune Llama-3.1-8B on 72.0 million tokens: " in output
     assert (
         "LoRA of rank 16 on q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj" in output
     )

@@ -139,16 +139,16 @@ def report(
     a_day = None
     if run.price_per_gpu_hour is not None:
         a_day = gpu_hours(units.DAY, plan.split.num_gpus) * run.price_per_gpu_hour
-        price = f" for {_dollars(a_day * days.likely)}"
+        price = f" and {_dollars(a_day * days.likely)}"
     if run.tuning is None:
         slowest = plan.first_run.greatest
-        longer = f" (promise {units.digits(slowest, 2)}"
-        longer += ")" if a_day is None else f" days and {_dollars(a_day * slowest)})"
+        money = "" if a_day is None else f" and {_dollars(a_day * slowest)}"
+        longer = f", {units.digits(slowest, 2)} days{money} to promise"
     warning = ""
     if plan.unknown and not plan.measured and plan.split.num_gpus > 1:
         missing = " and ".join(plan.unknown)
-        warning = f" Beware: of the chip the {missing} is not known, so the days have "
-        warning += "nothing extra for what this split sends. Measure a step."
+        warning = f" Beware: we don't know the chip's {missing}, so the days don't "
+        warning += "include what this split sends. Measure a step."
     warning += _unsent(plan)
     verb, time = "train", f"{units.digits(days.likely, 2)} days"
     if run.tuning is not None:
@@ -156,8 +156,8 @@ def report(
     verb += "s" * (run.num_gpus == 1)
     summary = (
         f"{units.exact(run.num_gpus)} {run.accelerator.name} {verb} {name} on "
-        f"{units.count(run.tokens)} tokens in likely "
-        f"{time}{price}{longer}. {verdict(plan)}{warning}"
+        f"{units.count(run.tokens)} tokens: "
+        f"{time}{price} expected{longer}. {verdict(plan)}{warning}"
     )
     tokens_before = _tokens_before(trained_on)
     if law is None and tokens_before:

@@ -58,7 +58,7 @@ def test_a_number_is_in_words_from_a_million_on(money: float, words: str) -> Non
 
 def test_the_summary_warns_of_a_network_that_is_not_known() -> None:
     unknown = PLAN.replace(accelerator=replace(H100, network_bandwidth=None))
-    assert "Beware: of the chip the network is not known" in unknown.report().summary
+    assert "Beware: we don't know the chip's network" in unknown.report().summary
     assert "Beware" not in unknown.calibrated(7.5).report().summary
     assert "Beware" not in PLAN.report().summary
 
@@ -69,7 +69,7 @@ def test_the_numbers_of_the_report_are_the_plans() -> None:
     assert lines["days"].number == "26"
     assert lines["days"].interval == "18 to 39"
     assert lines["cost"].number == "101,000 dollars"
-    assert "(promise 39 days and 151,000 dollars)" in PLAN.report().summary
+    assert ", 39 days and 151,000 dollars to promise." in PLAN.report().summary
     assert lines["loss expected"].number == f"{loss(8.03e9, 1e12):.2f} nats a token"
     assert lines["tokens a parameter"].assumption.startswith("1.35 times the least work")
 
@@ -124,7 +124,7 @@ def test_each_end_of_the_price_follows_from_its_own_days(plan) -> None:
     hours = [24 * 64 * days[i] for i in (0, 2, 1)]
     assert ends("GPU-hours") == pytest.approx(hours, rel=0.006)
     assert ends("cost") == pytest.approx([2.5 * x for x in hours], rel=0.006)
-    money = re.search(r"for ([\d,]+) dollars", plan.report().summary)
+    money = re.search(r"and ([\d,]+) dollars expected", plan.report().summary)
     assert money is not None
     assert lines["cost"].number == f"{money[1]} dollars"
 

@@ -266,7 +266,7 @@ def test_the_step_ends_with_the_average_and_the_update() -> None:
         setting = {"stages": stages, "micro_batch": micro}
         end = now.reach(SimpleNamespace(**setting))
         assert end in now.stops
-        assert "changed its weights" in sentence_of(four.render(**setting, now=end))
+        assert "updated its weights" in sentence_of(four.render(**setting, now=end))
 
 
 def test_the_tutorials_slip_makes_another_batch() -> None:
