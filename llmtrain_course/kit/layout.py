@@ -234,8 +234,8 @@ def facts_width(facts: Sequence[Fact], width: float) -> float:
 def list_facts(
     facts: Sequence[Fact], left: float, top: float, width: float, least: float = 0
 ) -> tuple[str, float]:
-    """Facts below each other, at least so wide, and where they end."""
-    room = min(width, max(least, *(fact.width + 30 for fact in facts)))
+    """Draw facts below each other, at least so wide, and return where they end."""
+    room = min(width, max([least, *(fact.width + 30 for fact in facts)]))
     svg, y, right = "", top, left + room
     for fact in facts:
         style: Style = {"font_weight": 700} if fact.bold else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import combinations, pairwise
 from random import Random
@@ -269,6 +270,14 @@ def test_what_is_as_wide_as_its_place_stays_on_one_line(left: float) -> None:
     assert one == other
     end = left + text_width(words)
     assert wrapped(words, end - left) == [words]
+
+
+def test_a_list_of_facts_is_as_wide_as_its_least_so_that_its_values_stay() -> None:
+    def end(name: str) -> float:
+        svg, _ = list_facts([Fact(name, "26 days")], 10, 0, 400, least=300)
+        return max(float(x) for x in re.findall(r'<text x="([\d.]+)"', svg))
+
+    assert end("expected") == end("to promise") == 310
 
 
 def test_what_is_hidden_keeps_its_place() -> None:
