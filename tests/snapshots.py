@@ -16,7 +16,6 @@ from typing import Any
 from llmtrain_course.activations import pictures as activations
 from llmtrain_course.budget import pictures as budget
 from llmtrain_course.calendar import pictures as calendar
-from llmtrain_course.duration import pictures as duration
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.finetune import pictures as finetune
 from llmtrain_course.kit import ids
@@ -77,7 +76,6 @@ def ways() -> Picture:
 DRAWINGS: dict[str, dict[str, Callable[[], Drawing | Picture]]] = {
     "start_here": {"map": lambda: start_here.course_map({"00": (4, 4), "03": (2, 5)})},
     "parameters": {"stack": lambda: stack.stack(published.architecture("Gemma-3-27B (text)"))},
-    "duration": {"more GPUs": duration.more_gpus},
     "activations": {
         "gaps": lambda: activations.segments([[6, 6, -8], [6, -6, 6, -2], [6, 6, -8]], 10)
     },

@@ -8,6 +8,7 @@ from typing import Any
 
 from llmtrain_course.duration import pictures as drawings
 from llmtrain_course.duration.formulas import (
+    measured_days,
     mfu_of_hfu,
     nearest_run,
     second_of_run,
@@ -16,7 +17,7 @@ from llmtrain_course.duration.formulas import (
 from llmtrain_course.duration.pictures import Count, RunDays, days_against_gpus
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.formulas import published_model, rate_at, trainable_tokens
-from llmtrain_course.kit.handle import Shown, handle, slider
+from llmtrain_course.kit.handle import Shown, flag, handle, slider
 from llmtrain_course.kit.layout import PAGE
 from llmtrain_helpers import published, units
 from llmtrain_helpers.duration import (
@@ -291,6 +292,36 @@ def eight_or_six(work: str = "6TP", rate: str = "HFU") -> Shown:
         caption += f"<b>{drawings.off(days / right)}</b>."
     second = Count(rate, units.flops_per_second(under), by == "full")
     return drawings.eight_or_six(over, second, days, right, bloom["days"]), caption
+
+
+# --- more GPUs on the same batch
+
+
+@handle(
+    "Twice the GPUs, half the days?",
+    num_gpus=slider(
+        "GPUs",
+        "The most A100s that the model was timed on.",
+        tuple(run["num_gpus"] for run in measured_days("ZeRO-3")),
+    ),
+    shared=flag("Share the weights", "Whether a group of 96 GPUs shares the weights, too."),
+    book=({}, {"num_gpus": 1536, "shared": True}),
+)
+def more_gpus(num_gpus: int = 768, shared: bool = False) -> Shown:
+    """The days of one model on more and more GPUs that fetch its weights, or share them."""
+    ways, peak = [*drawings.WAYS][: 1 + shared], accelerator("A100").peak("bf16")
+    sentences = []
+    for way in ways:
+        runs = [run for run in measured_days(drawings.WAYS[way]) if run["num_gpus"] <= num_gpus]
+        *earlier, run = runs
+        share = units.share(float(utilization(run["flops_per_gpu"], peak)))
+        text = f"Weights {way}: <b>{run['days']} days</b> at {share} of the peak"
+        if earlier:
+            less = 1 - run["days"] / earlier[-1]["days"]
+            change = f"{units.share(less)} fewer" if less else "not one fewer"
+            text += f", <b>{change}</b> than on {earlier[-1]['num_gpus']} GPUs"
+        sentences.append(f"{text}.")
+    return drawings.more_gpus(num_gpus, ways), " ".join(sentences)
 
 
 DOUBTFUL = ("Llama 3.1 70B", "Llama 3.1 8B")

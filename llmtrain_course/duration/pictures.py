@@ -246,35 +246,47 @@ def promise(
 
 
 WAYS = {"fetched": "ZeRO-3", "shared": "PTD-P"}
-"""What becomes of weights, and what the paper calls it."""
+"""What happens to weights, and what the paper calls it."""
 
 
-def more_gpus() -> Picture:
-    """Days of one model on more and more GPUs, its weights divided in one of two ways.
+def more_gpus(num_gpus: float, ways: Sequence[str]) -> Chart:
+    """Days of one model on up to `num_gpus`, its weights divided in one of the `ways` or in both.
 
     A dashed line is where the days would be if every GPU kept the rate of the first run.
     """
     peak = accelerator("A100").peak("bf16")
     marks, listed = list[Mark](), list[str]()
     for (way, scheme), color in zip(WAYS.items(), (BAD, BLUE), strict=True):
-        runs = measured_days(scheme)
-        n, begun = runs[0]["num_gpus"], runs[0]["days"]
-        shares = [units.share(float(utilization(run["flops_per_gpu"], peak))) for run in runs]
-        ideal = [(n, begun), (4 * n, begun / 4)]
-        named = f"{way} ({scheme})", f"{shares[-1]} of the peak"
+        measured, hidden = measured_days(scheme), way not in ways
+        runs = [run for run in measured if run["num_gpus"] <= num_gpus]
         days = [(run["num_gpus"], run["days"]) for run in runs]
-        marks.append(Path(ideal, GREY, 2, "5 4", name="if every GPU kept its first rate"))
-        marks.append(Path(days, color, end=named))
+        (n, begun), most = days[0], measured[-1]["num_gpus"]
+        ideal, even = [(n, begun), (most, begun * n / most)], "if every GPU kept its first rate"
+        marks.append(Path(ideal, GREY, 2, "5 4", name=even, hidden=hidden))
+        marks.append(Path(days, color, name=f"{way} ({scheme})", hidden=hidden))
         timed = []
-        for (gpus, span), share in zip(days, shares, strict=True):
-            where = f"{span} days on {units.plural(gpus, 'GPU')}"
-            marks.append(Dot(gpus, span, color, label=f"{span} days", title=f"{way}: {where}"))
+        for run in runs:
+            where = f"{run['days']} days on {units.plural(run['num_gpus'], 'GPU')}"
+            drags = run is runs[-1] and way == ways[0]
+            marks.append(
+                Dot(
+                    run["num_gpus"],
+                    run["days"],
+                    color,
+                    10 if drags else 6,
+                    label=f"{run['days']} days",
+                    title=f"{way}: {where}",
+                    moves="num_gpus" if drags else "",
+                    hidden=hidden,
+                )
+            )
+            share = units.share(float(utilization(run["flops_per_gpu"], peak)))
             timed.append(f"{where} at {share} of the peak")
-        listed.append(f"weights {way} ({scheme}): {', '.join(timed)}")
+        listed += [] if hidden else [f"weights {way} ({scheme}): {', '.join(timed)}"]
     words = f"175 billion parameters on more GPUs. With {'; with '.join(listed)}."
-    x = Scale(320, 1600, "GPUs", ticks=[run["num_gpus"] for run in runs], log=True, grid=True)
+    x = Scale(320, 1800, "GPUs", ticks=[run["num_gpus"] for run in measured], log=True, grid=True)
     y = Scale(16, 110, "days", ticks=(20, 40, 80), log=True, grid=True)
-    return Chart(x, y, marks, words)
+    return Chart(x, y, marks, words, height=260)
 
 
 # --- one second of a GPU

@@ -73,7 +73,7 @@ def cases() -> Iterator[tuple[str, Case]]:
     curve = duration.days_against_gpus(you, published_runs())
     for run in (you, *published_runs()):
         yield "03", (curve, f"{run.name}:", [(GPUS, run.num_gpus), (DAYS, run.days)])
-    slower = duration.more_gpus()
+    slower = duration.more_gpus(1536, [*duration.WAYS])
     for way, days in (("fetched", (90, 74, 74)), ("shared", (84, 43, 23))):
         for n, it in zip((384, 768, 1536), days, strict=True):
             yield "03", (slower, f"{way}: {it} days on {n:,}", [(MORE_GPUS, n), (MORE_DAYS, it)])

@@ -8,6 +8,7 @@ from llmtrain_course.duration.formulas import second_of_run
 from llmtrain_course.duration.handles import MODELS, _planned, published_runs
 from llmtrain_course.duration.pictures import (
     SECOND,
+    WAYS,
     Count,
     RunDays,
     days_against_gpus,
@@ -77,7 +78,7 @@ def test_a_run_that_was_slower_than_promised_shows_no_share() -> None:
 
 
 def test_twice_the_gpus_take_half_the_days_only_where_weights_are_shared() -> None:
-    picture = more_gpus()
+    picture = more_gpus(1536, [*WAYS])
     ideal = [line for line in marks(picture, Path) if line.dash]
     for way, line in zip(("fetched", "shared"), ideal, strict=True):
         first, *_, last = marks(picture, Dot, way)
@@ -88,6 +89,16 @@ def test_twice_the_gpus_take_half_the_days_only_where_weights_are_shared() -> No
         assert late > 1 if way == "fetched" else 0 < late < 1 / 5
     for words in ("74 days on 1,536 GPUs at 14 % of the peak", "weights shared (PTD-P): 84 days"):
         assert words in picture.words
+
+
+def test_the_days_on_more_gpus_come_with_them_on_one_plane() -> None:
+    """Nobody reads the last days before they've guessed them."""
+    first, last = more_gpus(768, ["fetched"]), more_gpus(1536, [*WAYS])
+    assert (first.x, first.y, first.height) == (last.x, last.y, last.height)
+    assert "1,536 GPUs" not in first.words
+    drawn = [mark for mark in marks(first, Dot) if not mark.hidden]
+    assert [(dot.x, dot.y, dot.moves) for dot in drawn] == [(384, 90, ""), (768, 74, "num_gpus")]
+    assert more_gpus(1000, ["fetched"]) == first
 
 
 @pytest.mark.parametrize("size", MODELS)

@@ -183,3 +183,16 @@ def test_another_run_has_no_dot_where_the_first_one_stood() -> None:
 )
 def test_a_promise_says_how_many_runs_were_slower(percent: int, text: str) -> None:
     assert sentence_of(HANDLES["promise"].render(percent=percent)).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"num_gpus": 384}, "Weights fetched: 90 days at 46 % of the peak."),
+        ({}, "Weights fetched: 74 days at 28 % of the peak, 18 % fewer than on 384 GPUs."),
+        ({"num_gpus": 1536}, "74 days at 14 % of the peak, not one fewer than on 768 GPUs."),
+        ({"num_gpus": 1536, "shared": True}, "23 days at 45 % of the peak, 47 % fewer than"),
+    ],
+)
+def test_more_gpus_take_fewer_days_where_weights_are_shared(values, text: str) -> None:
+    assert text in sentence_of(HANDLES["more_gpus"].render(**values))

@@ -4,7 +4,7 @@ import pytest
 
 from llmtrain_course.duration.formulas import measured_days
 from llmtrain_course.duration.handles import shares_of_runs
-from llmtrain_course.duration.pictures import more_gpus
+from llmtrain_course.duration.pictures import WAYS, more_gpus
 from llmtrain_helpers import published, training_seconds, units
 from llmtrain_helpers.duration import UTILIZATIONS
 from llmtrain_helpers.flops import count_flops, gpt_flops
@@ -37,7 +37,7 @@ def test_doubling_as_the_paper_measured_it() -> None:
     assert f"it would take {second}," in text
     assert third == second
     assert days["PTD-P 174.6B on 1536 GPUs"] < 0.55 * days["PTD-P 174.6B on 768 GPUs"]
-    seen, picture = cell(PAGE, "twice-seen"), more_gpus().words
+    seen, picture = cell(PAGE, "twice-seen"), more_gpus(1536, [*WAYS]).words
     for scheme in ("ZeRO-3", "PTD-P"):
         for row in measured_days(scheme):
             assert f"{row['days']} days on {row['num_gpus']:,} GPUs" in picture
