@@ -17,7 +17,6 @@ from llmtrain_course.duration import exercises as duration
 from llmtrain_course.finetune import exercises as finetune
 from llmtrain_course.flops import exercises as flops
 from llmtrain_course.kit import ids
-from llmtrain_course.kit.drawing import Drawing
 from llmtrain_course.kit.exercise import (
     UNGUESSED,
     Answer,
@@ -27,6 +26,7 @@ from llmtrain_course.kit.exercise import (
     grade,
     problem_of,
 )
+from llmtrain_course.kit.layout import Picture
 from llmtrain_course.kit.own_run import OwnRun, own_run
 from llmtrain_course.kit.saved import saved_answers
 from llmtrain_course.measure import exercises as measure
@@ -142,7 +142,7 @@ def progress() -> Progress:
     return Progress()
 
 
-def course_map() -> Drawing:
+def course_map() -> Picture:
     """The chapters of the course, each with what is done of it: now, and as saved.
 
     A page's answers count once it is saved beside this one, or given in this kernel.

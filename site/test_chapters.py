@@ -129,8 +129,6 @@ LAYOUT = """() => {
         "a formula is wider than the telephone":
             all("article div.math > svg").filter(one => right(one) > innerWidth),
         "a picture is wider than the telephone": all("article svg.wt")
-            // the map, a path of all chapters, is scrolled
-            .filter(one => !one.closest(".live-source")?.textContent.includes("course_map()"))
             .filter(one => [one, ...one.querySelectorAll("text")]
                 .some(part => right(part) > innerWidth)),
         "something scrolls and has no shadow that says so": all("article *")

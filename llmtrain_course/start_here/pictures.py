@@ -21,7 +21,17 @@ from llmtrain_course.kit.drawing import (
     text,
 )
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, Span
-from llmtrain_course.kit.layout import PAGE, SMALL, Below, Diagram, Picture, Swatch, patch
+from llmtrain_course.kit.layout import (
+    BESIDE,
+    PAGE,
+    SMALL,
+    Below,
+    Diagram,
+    Picture,
+    Swatch,
+    patch,
+    wrapped,
+)
 from llmtrain_course.kit.scale import Scale
 from llmtrain_helpers import units
 
@@ -330,48 +340,64 @@ def real_runs(shares: Mapping[str, float], promised: float) -> Picture:
 
 
 STOPS = (
-    ("00", "Start here", "what do GPUs and", "days make?"),
-    ("01", "Parameters", "how many are there,", "and where?"),
-    ("02", "FLOPs", "how much work is there,", "how fast is it done?"),
-    ("03", "Duration", "how many days,", "at what price?"),
-    ("04", "Batch", "how many texts", "in one step?"),
-    ("05", "Precision", "what does a parameter", "weigh?"),
-    ("06", "Activations", "what must a step", "remember?"),
-    ("07", "Communication", "what do GPUs tell", "each other?"),
-    ("08", "Parallelism", "how do you cut a model", "for many GPUs?"),
-    ("09", "Plan", "will it fit, and how long", "will it take?"),
-    ("10", "Calendar", "when is it really", "done?"),
-    ("11", "Budget", "what should you", "train?"),
-    ("12", "Measure", "is it true on", "this machine?"),
-    ("13", "Fine-tuning", "what does it take", "to adapt a model?"),
+    ("00", "Start here", "what do GPUs and days make?"),
+    ("01", "Parameters", "how many are there, and where?"),
+    ("02", "FLOPs", "how much work, and how fast is it done?"),
+    ("03", "Duration", "how many days, at what price?"),
+    ("04", "Batch", "how many sequences in one step?"),
+    ("05", "Precision", "what does a parameter weigh?"),
+    ("06", "Activations", "what must a step remember?"),
+    ("07", "Communication", "what do GPUs tell each other?"),
+    ("08", "Parallelism", "how do you cut a model for many GPUs?"),
+    ("09", "Plan", "will it fit, and how long will it take?"),
+    ("10", "Calendar", "when is it really done?"),
+    ("11", "Budget", "what should you train?"),
+    ("12", "Measure", "is it true on this machine?"),
+    ("13", "Fine-tuning", "what does it take to adapt a model?"),
 )
-"""The chapters in the order in which they are walked, each with its question in two lines;
-the last one stands beside the course, below the chapter that it follows."""
+"""The chapters in the order in which they are walked, each with its question."""
 
-BESIDE, NEEDS = "13", ("it stands beside the course", "and needs 06 and 09 only")
+ASIDE, NEEDS = "13", "needs only 06 and 09"
+"""The chapter next to the course, and what it needs."""
 
 
-def course_map(done: Mapping[str, tuple[int, int]]) -> Drawing:
-    """The chapters as a path, and of each how many exercises and guesses are done, of how many."""
-    svg, words = "", []
-    for i, (chapter, title, first, second) in enumerate(STOPS):
-        x, y = 20 + 210 * (i % 4), 16 + 104 * (i // 4)
+def course_map(done: Mapping[str, tuple[int, int]]) -> Picture:
+    """The chapters as a path, and of each how many exercises and guesses are done, of how many.
+
+    On a phone they stand below each other.
+    """
+    words = []
+    for chapter, title, question in STOPS:
+        passed, whole = done.get(chapter, (0, 0))
+        note = f" ({NEEDS})" if chapter == ASIDE else ""
+        words.append(f"{chapter} {title}{note}: {question}")
+        words += [f"({passed} of {whole} done)"] if passed else []
+    return Diagram(partial(_map, done), f"The course as a path. {' '.join(words)}")
+
+
+def _map(
+    done: Mapping[str, tuple[int, int]], left: float, top: float, width: float
+) -> tuple[str, float]:
+    columns = 3 if width > BESIDE else 1
+    gap, height = 16, 84 if columns > 1 else 54
+    wide, svg, y = (width - gap * (columns - 1)) / columns, "", top
+    for i, (chapter, title, question) in enumerate(STOPS):
+        x, y = left + (wide + gap) * (i % columns), top + (height + gap) * (i // columns)
         passed, whole = done.get(chapter, (0, 0))
         fill = TOKENS if passed == whole else MODEL
         ink = "white" if passed else "currentColor"
-        box, note = BOX, ""
-        if chapter == BESIDE:
-            box, note = {**BOX, "stroke_dasharray": "6 4"}, f" ({' '.join(NEEDS)})"
-            svg += arrow(x + 98, y - 15, x + 98, y - 1)
-            svg += text(x + 210, y + 40, NEEDS[0], 14) + text(x + 210, y + 60, NEEDS[1], 14)
-        follows = i % 4 and chapter != BESIDE
-        svg += arrow(x - 13, y + 44, x - 1, y + 44) if follows else ""
-        svg += rect(x, y, 196, 88, fill if passed else "none", title, **box)
-        svg += text(x + 10, y + 25, f"{chapter} {title}", 16, fill=ink, **BOLD)
-        svg += text(x + 10, y + 50, first, 14, fill=ink)
-        svg += text(x + 10, y + 70, second, 14, fill=ink)
-        state = f"{passed} of {whole}" if passed else ""
-        svg += text(x + 188, y + 81, state, 14, "end", ink)
-        description = f"{chapter} {title}{note}: {first} {second} {state and f'({state} done)'}"
-        words.append(description.strip())
-    return Drawing(svg, 860, 428, f"The course as a path. {' '.join(words)}")
+        box, state = BOX, f"{passed} of {whole}" if passed else ""
+        if chapter == ASIDE:
+            box = {**BOX, "stroke_dasharray": "6 4"}
+            svg += text(x + wide + gap, y + 22, NEEDS, SMALL) if columns > 1 else ""
+            state = state or NEEDS * (columns == 1)
+        elif i % columns:
+            svg += arrow(x - gap + 1, y + height / 2, x - 2, y + height / 2)
+        elif i and columns == 1:
+            svg += arrow(x + 20, y - gap + 1, x + 20, y - 2)
+        svg += rect(x, y, wide, height, fill if passed else "none", title, **box)
+        svg += text(x + 10, y + 22, f"{chapter} {title}", 16, fill=ink, **BOLD)
+        for line, words in enumerate(wrapped(question, wide - 16, SMALL)):
+            svg += text(x + 10, y + 44 + 20 * line, words, SMALL, fill=ink)
+        svg += text(x + wide - 8, y + 22, state, SMALL, "end", ink)
+    return svg, y + height

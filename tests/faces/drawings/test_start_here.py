@@ -118,11 +118,11 @@ def test_a_real_runs_bar_is_as_long_as_its_share(percent: int) -> None:
 
 
 def test_the_map_has_every_chapter_and_says_what_is_done() -> None:
-    plain = drawings.course_map({})
+    plain = drawings.course_map({}).drawing()
     assert [row[0] for row in drawings.STOPS] == [f"{number:02}" for number in range(len(CHAPTERS))]
     assert all(title in plain.words for _, title, *_ in drawings.STOPS)
     assert "done)" not in plain.words
-    course = drawings.course_map({"03": (2, 5), "05": (6, 6)})
+    course = drawings.course_map({"03": (2, 5), "05": (6, 6)}).drawing()
     assert [x.words for x in drawn(course).filled(COLORS["useful"])] == ["Precision"]
     assert {"2 of 5", "6 of 6"} < {*drawn(course).texts}
     assert [x.words for x in drawn(plain).dashed] == ["Fine-tuning"]
