@@ -22,6 +22,7 @@ from llmtrain_course.exercises import EXERCISES, PREDICTIONS, progress
 from llmtrain_course.kit import own_run as own
 from llmtrain_course.kit.exercise import Verdict
 from llmtrain_course.kit.ids import chapter_of
+from llmtrain_course.kit.layout import PAGE, PHONE, Picture
 from llmtrain_helpers.checks import choice, shallow, show
 
 # --- what a cell needs of the cells before it
@@ -171,9 +172,20 @@ def _html(value: Any) -> str:
         return ""
     if isinstance(value, Verdict):
         return value.html(_solution)
+    if isinstance(value, Picture):
+        return "".join(_form(value, form, width) for form, width in _FORMS.items())
     if hasattr(value, "_repr_mimebundle_"):
         return str(value._repr_mimebundle_()["text/html"])
     return _plain(repr(value))
+
+
+_FORMS = {"wide": PAGE, "narrow": PHONE}
+"""The forms of a picture, of which a window shows one, by the class that its style knows."""
+
+
+def _form(picture: Picture, form: str, width: int) -> str:
+    drawn = picture.drawing(width).inline_svg()
+    return drawn.replace('class="wt"', f'class="wt {form}"', 1)
 
 
 def _solution(id: str) -> str:

@@ -161,10 +161,10 @@ _CONTROLS = {
         lead=True,
     ),
     "config": common.Control(
-        "The file's text",
+        "The file's text, counted when you paste it or leave the box",
         "All of a config.json, as the Hugging Face Hub shows it.",
         "text",
-        lines=9,
+        lines=13,
         lead=True,
         applies=lambda setting: setting.model == PASTED,
     ),
@@ -441,9 +441,9 @@ def gpt2(hidden_size: int, num_layers: int) -> ParameterCount:
     hidden_size=slider(
         "Hidden size",
         "How many numbers stand for one token: the side of each square.",
-        (384, 768, 1536),
+        (384, 768, 1152, 1536),
     ),
-    num_layers=slider("Layers", "How many bricks are stacked.", (6, 12, 24)),
+    num_layers=slider("Layers", "How many bricks are stacked.", (6, 12, 18, 24)),
     book=({"num_layers": 24}, {"hidden_size": 1536}),
 )
 def wider_or_deeper(hidden_size: int = 768, num_layers: int = 12, previous: Any = None) -> Shown:

@@ -10,7 +10,18 @@ from functools import partial
 from itertools import pairwise
 from math import ceil
 
-from llmtrain_course.kit.drawing import CARD, COLORS, Style, arrow, circle, ghost, line, rect, text
+from llmtrain_course.kit.drawing import (
+    CARD,
+    COLORS,
+    Style,
+    arrow,
+    circle,
+    ghost,
+    line,
+    rect,
+    switch,
+    text,
+)
 from llmtrain_course.kit.lanes import Bars, Lane, Span
 from llmtrain_course.kit.layout import (
     INK,
@@ -52,8 +63,19 @@ Shape = tuple[int, int]
 
 # --- the stream: what a token meets on its way up
 
-STEPS = 8
-"""From the look-up of a token to the scores."""
+ACTS = (
+    "the embedding",
+    "query, key and value",
+    "the query meets the keys",
+    "attention's output",
+    "the MLP's way up",
+    "the MLP's way down",
+    "all other layers",
+    "the scores",
+)
+"""What acts in each step, from the look-up of a token to the scores; a click goes there."""
+
+STEPS = len(ACTS)
 
 SIDE, NORM, TABLE = 26, 7, 18
 """Pixels of the hidden size, to which a layer's matrices are to scale; of a norm; of a table."""
@@ -128,7 +150,8 @@ def _stream(
     svg = rect(*_sides(at.layer), stroke=INK, rx=6, opacity=0.45)
     svg += rect(*_sides(at.acting[step], 5 * (step != 6)), stroke=INK, rx=6, stroke_width=2.5)
     layer = f"one of {l} layers, h = {h:,}"
-    svg += text(at.right - 12, at.layer.top + 22, layer, USUAL, "end", **BOLD)
+    name = text(at.right - 12, at.layer.top + 22, layer, USUAL, "end", **BOLD)
+    svg += switch(name, "step", 6, ACTS[6])
     svg += "".join([*_trunk(step, at), *_attention_branch(step, at), *_mlp_branch(step, at)])
 
     # the way in, and the way out
@@ -142,6 +165,10 @@ def _stream(
     end = end if seen else "the top: which token comes next?"
     lines = len(wrapped(end, at.right - beside))
     svg += drawn + paragraph(beside, top + 13 - 10 * lines, end, at.right - beside)[0]
+    for place, (box, acts) in enumerate(zip(at.acting, ACTS, strict=True)):
+        if place != 6:  # the layer is all around the others: its name is clicked
+            over = rect(*_sides(box, 5), CARD, acts, opacity=0)
+            svg += switch(over, "step", place, acts)
     svg += text(beside, at.layer.top - 6, f"{l - 1} more layers", **BOLD) if step > 5 else ""
     fill, fits = COLORS["activations"], "how well a key fits"
     bars = Span(0, 1, fill, name=fits, rise=0.5, hidden=step < 2).swatch()
@@ -281,7 +308,7 @@ def bricks(now: ParameterCount, shape: Shape, start: Shape | None = None) -> Pic
         Fact(units.count(now.total), size=26, bold=True),
         Fact("parameters", size=USUAL),
         *(
-            Fact(name, f"{units.count(size)}, {units.share(size / now.total)}", inks[name], USUAL)
+            Fact(name, f"{units.count(size)}, {units.share(size / now.total)}", inks[name], SMALL)
             for name, size in parts.items()
         ),
         Fact("a layer, 12 times h × h", size=SMALL, rule=True),
@@ -293,7 +320,7 @@ def bricks(now: ParameterCount, shape: Shape, start: Shape | None = None) -> Pic
     )
     listed = Below([Facts(facts), Diagram(_twelve_squares)], gap=4)
     wall = partial(_wall, shape, start, now.embedding / h)
-    return NextTo(Diagram(wall), listed, words, share=0.66)
+    return NextTo(Diagram(wall), listed, words, share=0.57)
 
 
 def _wall(
@@ -313,6 +340,13 @@ def _wall(
         svg += rect(left, y + 2 * side, wide, side, COLORS["attention"], "attention")
     svg += _grid(left, base, (side, side), (_ACROSS, _HIGH * rows), "white", 0.5)
     svg += _edges(left, base, side, rows)
+    right, high = left + _ACROSS * side, _HIGH * side * rows
+    for x, y, control in (
+        (right, base - high / 2, "hidden_size"),
+        ((left + right) / 2, base - high, "num_layers"),
+    ):
+        knob: Style = {"stroke": INK, "stroke_width": 1.5, "data_moves": control}
+        svg += circle(x, y, 7, COLORS["idle"], **knob)
     if start:
         old = start[0] * pixel
         high = _HIGH * old * ceil(start[1] / _COLUMNS) + flat
@@ -405,8 +439,9 @@ def _routed(
     for place, (word, need) in enumerate(zip(_SENTENCE, needs, strict=True)):
         wide, now = need + room - gap, place == token
         middle = x + wide / 2
-        svg += rect(x, top, wide, 28, COLORS["activations"] if now else "none", word, **_EDGE)
-        svg += text(middle, top + 19, word, SMALL, "middle", "white" if now else INK)
+        box = rect(x, top, wide, 28, COLORS["activations"] if now else CARD, word, **_EDGE)
+        box += text(middle, top + 19, word, SMALL, "middle", "white" if now else INK)
+        svg += switch(box, "token", place + 1, f"the token “{word}”")
         svg += _path([(middle, top + 28), (middle, turn), (entry, turn)]) if now else ""
         x += wide + gap
     counted, y = count_parameters(model), turn + 22

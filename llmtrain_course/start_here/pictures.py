@@ -397,7 +397,7 @@ def _map(
             svg += arrow(x + 20, y - gap + 1, x + 20, y - 2)
         svg += rect(x, y, wide, height, fill if passed else "none", title, **box)
         svg += text(x + 10, y + 22, f"{chapter} {title}", 16, fill=ink, **BOLD)
-        for line, words in enumerate(wrapped(question, wide - 16, SMALL)):
-            svg += text(x + 10, y + 44 + 20 * line, words, SMALL, fill=ink)
+        for row, words in enumerate(wrapped(question, wide - 16, SMALL)):
+            svg += text(x + 10, y + 44 + 20 * row, words, SMALL, fill=ink)
         svg += text(x + wide - 8, y + 22, state, SMALL, "end", ink)
     return svg, y + height

@@ -164,12 +164,26 @@ def test_an_offer_is_taken_by_a_click(page: lab.Page, address: str) -> None:
 
 
 def test_a_config_json_is_pasted_into_parameters(page: lab.Page, address: str) -> None:
-    """Over several lines; what is none is refused, and the picture stays."""
+    """Over several lines; what is none is refused, and the picture stays.
+
+    A pasted text is counted at once, and the emptied box keeps its height.
+    """
     lab.open_notebook(page, address, PAGES["parameters"])
     lab.run_panel(page)
     panel = page.locator(PANEL)
     panel.get_by_label("Or from a file", exact=True).select_option("a config.json, pasted")
-    text = panel.get_by_label("The file's text", exact=True)
+    text = panel.get_by_label("The file's text")
+    height = text.bounding_box()["height"]
+    text.fill("")
+    assert text.bounding_box()["height"] == height
+    pasted = '{"model_type": "llama", "num_hidden_layers": 5}'
+    text.evaluate(
+        "(box, text) => { box.value = text; box.dispatchEvent(new Event('paste')); }", pasted
+    )
+    page.wait_for_function(
+        f"() => document.querySelector('{PANEL} .live-answer').innerHTML"
+        ".includes('5 layers, from first to last')"
+    )
     text.fill('{\n  "model_type": "llama",\n  "num_hidden_layers": 3\n}')
     page.keyboard.press("Tab")
     page.wait_for_function(

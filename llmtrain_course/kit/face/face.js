@@ -19,6 +19,8 @@ class Field {
       panel.act("write", name, this.#written());
     });
     this.input.addEventListener("keydown", (event) => this.#enter(event));
+    if (control.lines > 1) // a pasted text is read at once, once it's in the box
+      this.input.addEventListener("paste", () => setTimeout(() => this.input.dispatchEvent(new Event("change"))));
     const label = create("label", { htmlFor: this.input.id, textContent: control.label });
     this.echo = create("span", { className: "live-echo" });
     const parts = control.kind === "flag" ? [this.input, label] : [label, this.input];
@@ -29,11 +31,11 @@ class Field {
   }
 
   #input() {
-    const { kind, options, lines, longest } = this.control;
+    const { kind, options, lines, longest, help } = this.control;
     if (kind === "choice")
       return create("select", {}, ...options.map((one) => new Option(one, one)));
     if (kind === "flag") return create("input", { type: "checkbox" });
-    if (lines > 1) return create("textarea", { rows: lines, spellcheck: false });
+    if (lines > 1) return create("textarea", { rows: lines, spellcheck: false, placeholder: help });
     const about = { type: "text", autocomplete: "off", spellcheck: false };
     const size = kind === "text" ? 32 : this.panel.small ? Math.max(longest, 4) : 9;
     return create("input", { ...about, size });
