@@ -440,7 +440,7 @@ def achieved(seconds: float = 32.09) -> Shown:
     """How busy 16 A100 were with the 18.4B model, if a step took so long."""
     setting = Setting(seconds=seconds)
     mfu, hfu = setting.shares
-    picture = share_of_peak(setting.work, setting.rate, setting.peak)
+    picture = share_of_peak(setting.work, setting.rate, setting.peak, moves="seconds")
     rate = f"{units.flops_per_second(setting.rate)} on each GPU"
     if hfu > 1:
         return picture, f"{rate}: <b>past the peak</b>. No chip does that."

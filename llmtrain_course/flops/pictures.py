@@ -7,8 +7,20 @@ from math import inf
 
 from llmtrain_course.flops.formulas import AttentionPairs, AttentionRow, token_products
 from llmtrain_course.kit.chart import Chart, Column, Mark, Path
-from llmtrain_course.kit.drawing import COLORS, GREY, Drawing, Style, arrow, ghost, line, rect, text
-from llmtrain_course.kit.lanes import Bars, Lane, Limit, Span
+from llmtrain_course.kit.drawing import (
+    CARD,
+    COLORS,
+    GREY,
+    Drawing,
+    Style,
+    arrow,
+    circle,
+    ghost,
+    line,
+    rect,
+    text,
+)
+from llmtrain_course.kit.lanes import Bars, Lane, Limit, Point, Span
 from llmtrain_course.kit.layout import BESIDE, Fact, Picture, patch
 from llmtrain_course.kit.scale import Scale
 from llmtrain_helpers import units
@@ -55,7 +67,7 @@ def row_of_attention(row: AttentionRow, looks: str, step: int) -> Picture:
         keyed=False,
         longest_total="0.76 × (4, 9)",
         names=0.45,
-        phone_names=0.45,
+        phone_names=0.2,
     )
 
 
@@ -319,12 +331,13 @@ def share_of_peak(
     flops_per_gpu: float,
     peak_flops: float,
     previous: tuple[float, float] | None = None,
+    moves: str = "",
 ) -> Picture:
     """Bars as long as the peak, filled as far as the GPUs got: MFU, and HFU with what is repeated.
 
     `flops_per_gpu` counts all that `counted` holds. `previous` are MFU and HFU of the state
     before, as outlines. What lies past the peak is slanted: no chip does that, so an input
-    must be wrong.
+    must be wrong. `moves` names the control that drags the end of the HFU.
     """
     hfu = float(flops_per_gpu / peak_flops)
     shares = {WORDS.get(x, x): hfu * float(share) for x, share in counted.shares().items() if share}
@@ -352,9 +365,10 @@ def share_of_peak(
         for end, label in zip(previous or (), ("", before), strict=False)
     ]
     own = {word: share for word, share in shares.items() if word in WORDS.values()}
+    knobs = [Point(hfu, CARD, title="the end of the HFU", size=8, moves=moves)] if moves else []
     lanes = [
         _filled("MFU", mfu, own, "the model's own work", outlines[:1]),
-        _filled("HFU", hfu, shares, done, outlines[1:], "not used"),
+        _filled("HFU", hfu, shares, done, [*outlines[1:], *knobs], "not used"),
     ]
     limits = [Limit(1, f"peak {peak}", width=3, bold=True)]
     scale = Scale(0, max(_BEYOND, hfu))
@@ -366,7 +380,7 @@ def _filled(
     end: float,
     shares: dict[str, float],
     note: str,
-    outlines: Sequence[Span],
+    marks: Sequence[Span | Point],
     rest: str = "",
 ) -> Lane:
     """A bar as long as the peak, filled by shares of it as far as they go; `rest` is the rest."""
@@ -375,7 +389,7 @@ def _filled(
         *_spans(shares.items(), lambda word: word, last=1),
         Span(min(end, 1), 1, "none", rest, ink="currentColor"),
         Span(1, max(end, 1), hatch=True),
-        *outlines,
+        *marks,
     ]
     return Lane(f"{name} {units.percent(end)}", items, note=note, bold=True)
 
@@ -384,6 +398,8 @@ def _filled(
 
 _MOST = 32
 """The longest sequence that has room: the scale is fixed."""
+
+_KNOB: Style = {"stroke": "currentColor", "stroke_width": 1.5}
 
 
 def square_of_pairs(pairs: AttentionPairs, width: int) -> Drawing:
@@ -410,6 +426,11 @@ def square_of_pairs(pairs: AttentionPairs, width: int) -> Drawing:
     svg += f'<path d="{cells[True]}" fill="{COLORS["attention"]}"/>'
     if cells[False]:
         svg += f'<path d="{cells[False]}" fill="none" stroke="{GREY}"/>'
+    corner = left + pair * s, top + pair * s
+    svg += circle(*corner, 7, CARD, "the last pair", **_KNOB, data_moves="tokens")
+    if pairs.counted < pairs.dense:
+        first = left + pair * pairs.keys[-1][0], top + pair * (s - 0.5)
+        svg += circle(*first, 7, CARD, "the window's end", **_KNOB, data_moves="window")
     counted, dense = units.exact(pairs.counted), units.exact(pairs.dense)
     share = units.share(pairs.share)
     if narrow:  # below the square
