@@ -91,7 +91,7 @@ class Script(Exercise):
     def grade(self, answer: Answer) -> Grade:
         """What lies in between first: slips that cancel leave the days as they are."""
         if not isinstance(answer, tuple | list) or len(answer) != 3:
-            return False, "give three things: the tokens, the rate in FLOP/s, the days."
+            return False, "Give three things: the tokens, the rate in FLOP/s and the days."
         if any(part is None for part in answer):
             return NOT_YET
         T, X, days = (
@@ -102,7 +102,7 @@ class Script(Exercise):
             return False, "The tokens come first, then the rate, then the days."
         right, sentence = self.days.grade(days)
         if problem := _problem_with_tokens(T) or _problem_with_rate(X):
-            return False, f"the days are right, but {problem}" if right else problem
+            return False, f"The days are right, but {problem}" if right else _sentence(problem)
         return right, sentence
 
     def hints(self) -> tuple[str, ...]:
@@ -110,8 +110,12 @@ class Script(Exercise):
         return self.days.hints()
 
 
+def _sentence(problem: str) -> str:
+    return problem[:1].upper() + problem[1:]
+
+
 _LEAST_TOKENS = 10**5
-"""What nobody takes for the tokens of a run, nor for days."""
+"""Too few for the tokens of a run, and too many for its days."""
 
 
 def _problem_with_tokens(tokens: float) -> str:
@@ -119,19 +123,19 @@ def _problem_with_tokens(tokens: float) -> str:
     if abs(tokens / 800e9 - 1) <= 0.005:
         return ""
     number = f"the tokens are {units.count(tokens)}"
-    return f"{number}: say 10e9 in words." if tokens > 800e9 else f"{number}, too few."
+    return f"{number}. What's 10e9 in words?" if tokens > 800e9 else f"{number}, which is too few."
 
 
 _MISTAKEN_RATES = {
-    2: "the peak is twice what an H100 does in training. For which matrices is it?",
-    20: "it is more than an H100 does. What is 10e12 in words, and what peak is this?",
-    10: "it is ten times too much: 10e12 is ten tera.",
-    0.1: "it is ten times too little: one tera is 1e12.",
-    256: "it is that of all 256 GPUs: give that of one.",
-    1 / 0.42: "it is the whole peak: the report says 42 % of it.",
-    2 / 0.42: "it is a whole peak, and twice what an H100 does in training.",
-    4 / 3: "an MFU of 42 % is 42 % of the peak: nothing is to be added.",
-    312 / 989.5: "it is that of an A100: these are H100.",
+    2: "the peak is twice what an H100 does in training. Which matrices is it for?",
+    20: "it's more than an H100 does. What's 10e12 in words, and which peak is this?",
+    10: "it's ten times too high, because 10e12 is ten tera.",
+    0.1: "it's ten times too low, because one tera is 1e12.",
+    256: "it's the rate of all 256 GPUs. Give the rate of one.",
+    1 / 0.42: "it's the whole peak, but the report says 42 % of it.",
+    2 / 0.42: "it's a whole peak, and twice what an H100 does in training.",
+    4 / 3: "an MFU of 42 % is 42 % of the peak, so don't add anything.",
+    312 / 989.5: "it's the rate of an A100, but these are H100s.",
 }
 """Factors by which the rate of duration-b may be wrong, and their cause."""
 
@@ -146,16 +150,18 @@ def _problem_with_rate(rate: float) -> str:
         return ""
     for prefix, unit, factor in ((1e-12, "TFLOP/s", "1e12"), (1e-15, "PFLOP/s", "1e15")):
         if near(prefix) or near(2 * prefix):
-            number = f"the rate is {units.digits(rate)}, so in {unit}"
-            return f"{number}; give FLOP/s, times {factor}."
+            number = f"the rate is {units.digits(rate)}, which is in {unit}"
+            return f"{number}. Give it in FLOP/s, so multiply by {factor}."
     number = f"the rate is {units.flops_per_second(rate)}"
     for mistake, cause in _MISTAKEN_RATES.items():
         if near(mistake):
             return f"{number}: {cause}"
-    return f"{number}: give it in FLOP/s, of one GPU."
+    return f"{number}. Give the rate of one GPU in FLOP/s."
 
 
-_ONE_LEFT = "tokens and rate are right; in the days only one of the two tenfold slips is mended: "
+_ONE_LEFT = (
+    "Tokens and rate are right, but in the days you've only fixed one of the two tenfold mistakes: "
+)
 
 _SCRIPT = Script(
     Numeric(
@@ -163,19 +169,20 @@ _SCRIPT = Script(
         asked="days",
         unit=_days,
         hint=(
-            "there are three slips; read each number in the code aloud, with its unit.",
-            "what are 10e9 and 10e12 in words? And which of the two peaks is for training?",
+            "There are three mistakes. Read each number in the code aloud, with its unit.",
+            "What are 10e9 and 10e12 in words? And which of the two peaks is for training?",
         ),
         common_mistakes={
-            "key / 10": f"{_ONE_LEFT}this is a tenth.",
-            "10 * key": f"{_ONE_LEFT}this is ten times.",
-            "key / 2": "tokens and rate are right; in the days the peak is still twice too high.",
-            "key * 8 / 6": "this has 8TP: the rate is an MFU, so it is 6TP.",
-            "1e12 * key": "in the days the rate is still in TFLOP/s: one TFLOP/s is 1e12 FLOP/s.",
-            "n * key": "n is missing: 256 GPUs share the work.",
-            "key / n": "n counts twice: the rate is that of one GPU.",
-            "86400 * key": "these are seconds: divide by 86,400.",
-            "24 * key": "these are hours: divide by 24.",
+            "key / 10": f"{_ONE_LEFT}that's a tenth.",
+            "10 * key": f"{_ONE_LEFT}that's ten times too much.",
+            "key / 2": "Tokens and rate are right, but in the days the peak is still twice too "
+            "high.",
+            "key * 8 / 6": "You've used 8TP, but the rate is an MFU, so it's 6TP.",
+            "1e12 * key": "In the days the rate is still in TFLOP/s. One TFLOP/s is 1e12 FLOP/s.",
+            "n * key": "You've left out n, but 256 GPUs share the work.",
+            "key / n": "You've divided by n twice. The rate is that of one GPU.",
+            "86400 * key": "Those are seconds. Divide by 86,400.",
+            "24 * key": "Those are hours. Divide by 24.",
         },
         values={"n": 256},
     )
@@ -204,40 +211,41 @@ class Rented(Exercise):
     """A chip and how many of them: within the days and the money, at the low end."""
 
     hint = (
-        "What is the work of this run, and what does an hour of each chip do of it?",
-        "Take the bill of each chip first, at a quarter of its peak. Then the days.",
+        "How much work is this run, and how much of it does each chip do in an hour?",
+        "Compute the bill for each chip first, at a quarter of its peak, and then the days.",
     )
 
     def grade(self, answer: Answer) -> Grade:
         """Whether money and days hold at the low end; if they don't, whether they're likely to."""
         if not isinstance(answer, Mapping) or set(answer) != {"chip", "gpus"}:
-            return False, "give a dictionary with chip and gpus."
+            return False, "Give a dictionary with chip and gpus."
         if unanswered(answer):
             return NOT_YET
         chip, n = accelerator(answer["chip"]).name, int(entry(answer, "gpus", count))
         if chip not in PRICES:
-            return False, f"nobody offers you {chip}: take one of {', '.join(PRICES)}."
+            return False, f"Nobody offers you {chip}. Choose one of {', '.join(PRICES)}."
         if n % NODE:
-            return False, f"{n} GPUs do not make whole nodes of {NODE}."
+            return False, f"{n} GPUs don't make whole nodes of {NODE}."
         if n > AT_HAND:
-            return False, f"there are {AT_HAND} of each chip, and not {n:,}."
+            return False, f"You can have up to {AT_HAND} of each chip, and {n:,} is more."
         days, dollars = of_offer(chip, n)
         summary = (
-            f"at {_whole_percent(LOW)} of the peak it takes {_days_next_to(days, MOST_DAYS)} and "
+            f"At {_whole_percent(LOW)} of the peak it takes {_days_next_to(days, MOST_DAYS)} and "
             f"{units.dollars(dollars)}"
         )
-        limits = (("too dear", dollars > BUDGET), ("too late", days > MOST_DAYS))
+        limits = (("too expensive", dollars > BUDGET), ("too late", days > MOST_DAYS))
         problem = " and ".join(words for words, missed in limits if missed)
         if not problem:
             return True, (
-                f"right: {summary}. Any number of them has this bill, so the money chose the "
-                "chip, and the days chose how many."
+                f"Right. {summary}. Any number of them costs the same, so the budget decided on "
+                f"the "
+                "chip, and the days decided how many."
             )
         days, dollars = of_offer(chip, n, LIKELY)
         if days > MOST_DAYS or dollars > BUDGET:
-            return False, f"{problem}: {summary}. {HINT}"
+            return False, f"{_sentence(problem)}. {summary}. {HINT}"
         hope = _hope(f"{_days_next_to(days, MOST_DAYS)} and {units.dollars(dollars)}")
-        return False, f"{problem}: {summary}. {hope} {HINT}"
+        return False, f"{_sentence(problem)}. {summary}. {hope} {HINT}"
 
 
 def _hope(likely: str) -> str:
@@ -257,19 +265,20 @@ class OwnRun(Exercise):
     """A model, days, a chip and GPUs: enough at the low end, and no node too many to rent."""
 
     hint = (
-        "Which rate can you promise, and how many days are there?",
-        "Ask what one GPU does in your days at a quarter of its peak, then how many it takes.",
+        "Which rate can you promise, and how many days do you have?",
+        "How much does one GPU do in your days at a quarter of its peak? Then how many do you "
+        "need?",
     )
 
     def grade(self, answer: Answer) -> Grade:
         """Whether these GPUs keep the days, in days and in words."""
         if not isinstance(answer, Mapping) or set(answer) != set(_ENTRIES):
-            return False, f"give a dictionary with {', '.join(_ENTRIES)}."
+            return False, f"Give a dictionary with {', '.join(_ENTRIES)}."
         if answer["gpus"] is None:
             return NOT_YET
         n = int(entry(answer, "gpus", count))
         if n % NODE:
-            return False, f"{n} GPUs do not make whole nodes of {NODE}."
+            return False, f"{n} GPUs don't make whole nodes of {NODE}."
         P = count_parameters(known_model(answer["model"])).active
         chip = accelerator(answer["chip"])
         peak = chip.peaks.get("bf16") or chip.peaks["fp16"]
@@ -279,25 +288,25 @@ class OwnRun(Exercise):
             for share in (LOW, LIKELY)
         )
         summary = (
-            f"at {_whole_percent(LOW)} of the peak it takes {_days_next_to(low, limit)}, "
+            f"At {_whole_percent(LOW)} of the peak it takes {_days_next_to(low, limit)}, "
             f"and you have {limit:g}"
         )
         if low > limit:
             hope = f" {_hope(_days_next_to(likely, limit))}" if likely <= limit else ""
-            return False, f"too few: {summary}.{hope} {HINT}"
+            return False, f"That's too few. {summary}.{hope} {HINT}"
         mine = own_run()
         least = NODE * ceil(low * n / limit / NODE)
         if n > least and (n, chip.name) == (mine.gpus, mine.chip):
             each = units.digits(EACH * limit / low, 2)
             return True, (
-                f"right: {summary}. You have these {n:,} already. {least} are enough for "
-                f"{EACH} tokens for each parameter, and all of yours get to {each}."
+                f"Right. {summary}. You already have these {n:,}. {least} are enough for "
+                f"{EACH} tokens per parameter, and with all of yours you get to {each}."
             )
         if n > least:
-            return False, f"more than it takes: {summary}. A node less would do. {HINT}"
+            return False, f"That's more than you need. {summary}. A node less is enough. {HINT}"
         hours, tokens = units.count(low * 24 * n), units.count(EACH * P)
         return True, (
-            f"right: {summary}; likely it takes {_whole(likely)}. "
+            f"Right. {summary}, but it will probably take {_whole(likely)}. "
             f"Write down: {n:,} {chip.name}, {tokens} tokens, {hours} GPU-hours."
         )
 
@@ -321,47 +330,51 @@ EXERCISES: dict[str, Exercise] = {
         asked="days",
         unit=_days,
         hint=(
-            "compare what the work counts with what the rate counts.",
-            "an MFU leaves the second forward pass out, so the work must as well.",
+            "Compare what the work counts with what the rate counts.",
+            "An MFU leaves out the second forward pass, so the work has to leave it out as well.",
         ),
         common_mistakes={
             **TENFOLD,
-            "8 * T * P / (n * u * X) / day": "this has 8TP: an MFU leaves recomputation out, "
-            "whatever the run did, so the work must leave it out too.",
-            "2 * T * P / (n * u * X) / day": "this has 2TP, the forward pass alone: going back "
-            "costs twice that.",
-            "6 * T * P / (n * X) / day": "this has the whole peak: the run reached 41 % of it.",
-            "6 * T * P / (n * 100 * u * X) / day": "X has 41 for 41 %: as a share that is 0.41.",
-            "6 * T * P / (n * u * X / 1e12) / day": "X is in TFLOP/s: 989.5 TFLOP/s are 989.5e12 "
-            "FLOP/s.",
-            "6 * T * P / (n * 100 * u * X / 1e12) / day": "X has 41 for 41 %, which is 0.41, and "
-            "is in TFLOP/s: the peak is 989.5e12 FLOP/s.",
-            "6 * T * P / (u * X) / day": "this is on one GPU: there are 384.",
-            "6 * T * P / (n * u * X)": "these are seconds: divide by 86,400.",
-            "6 * T * P / (n * u * X) / 3600": "these are hours: divide by 24.",
+            "8 * T * P / (n * u * X) / day": "You've used 8TP, but an MFU leaves out "
+            "recomputation, whatever the run did, so the work has to leave it out, too.",
+            "2 * T * P / (n * u * X) / day": "You've used 2TP, which is only the forward pass. "
+            "Backward costs twice that.",
+            "6 * T * P / (n * X) / day": "You've used the whole peak, but the run reached 41 % "
+            "of it.",
+            "6 * T * P / (n * 100 * u * X) / day": "Your X has 41 for 41 %, but as a share "
+            "that's 0.41.",
+            "6 * T * P / (n * u * X / 1e12) / day": "Your X is in TFLOP/s, but 989.5 TFLOP/s are "
+            "989.5e12 FLOP/s.",
+            "6 * T * P / (n * 100 * u * X / 1e12) / day": "Your X has 41 for 41 %, which is "
+            "0.41, and "
+            "is in TFLOP/s, but the peak is 989.5e12 FLOP/s.",
+            "6 * T * P / (u * X) / day": "That's how long one GPU would take, but there are 384.",
+            "6 * T * P / (n * u * X)": "Those are seconds. Divide by 86,400.",
+            "6 * T * P / (n * u * X) / 3600": "Those are hours. Divide by 24.",
         },
         values={"T": 1.8e12, "P": 13e9, "n": 384, "u": 0.41, "X": 989.5e12, "day": units.DAY},
     ),
     "duration-days": FillIn(
         key=_days_by_steps,
         unit=lambda days: (
-            f"{_days(days)}. The 208 days above leave out attention's scores, "
-            "which a clock does not"
+            f"{_days(days)}. The 208 days above leave out attention's scores, but a clock doesn't"
         ),
         hint=("How many steps are there? Each takes the same time.",),
         common_mistakes={
-            "these are seconds: a day has 86,400.": lambda: _days_by_steps() * units.DAY,
-            "these are hours: divide by 24.": lambda: _days_by_steps() * 24,
-            "this is the number of steps: each takes t seconds.": lambda: float(
+            "Those are seconds, and a day has 86,400.": lambda: _days_by_steps() * units.DAY,
+            "Those are hours. Divide by 24.": lambda: _days_by_steps() * 24,
+            "That's the number of steps, but each takes t seconds.": lambda: float(
                 iterations(300e9, 512, 1024)
             ),
-            "a step has B sequences, of s tokens each: this leaves out s.": lambda: _days_by_steps(
-                length=1
+            "A step has B sequences with s tokens each, and you've left out s.": lambda: (
+                _days_by_steps(length=1)
             ),
-            "a step has B sequences, of s tokens each: this leaves out B.": lambda: _days_by_steps(
-                batch=1
+            "A step has B sequences with s tokens each, and you've left out B.": lambda: (
+                _days_by_steps(batch=1)
             ),
-            "no GPUs are needed: all of them work on each step.": lambda: _days_by_steps() / 16,
+            "You don't need the GPUs, because all of them work on each step.": lambda: (
+                _days_by_steps() / 16
+            ),
         },
     ),
     "duration-b": _SCRIPT,
@@ -399,18 +412,18 @@ PREDICTIONS: dict[str, Prediction] = {
     "duration-twice": Prediction(
         truth=_after_doubling,
         options={
-            "half": "Half would be right if every GPU kept its rate.",
-            "a fifth less": "A fifth less is what the doubling before brought.",
-            "the same": "All that the new GPUs could do is lost in waiting.",
-            "longer": "With still more GPUs it can come to that.",
+            "half": "It would be half if every GPU kept its rate.",
+            "a fifth less": "That's what the previous doubling saved.",
+            "the same": "Whatever the new GPUs could do is lost in waiting.",
+            "longer": "With even more GPUs it can come to that.",
         },
-        why="It is not a day less than on half as many. The picture below has both ways to "
+        why="It isn't a day less than on half as many. The picture below has both ways to "
         "divide the weights.",
     ),
     "duration-guess": Prediction(
         truth=_slowest,
         unit=lambda percent: f"{percent:.0f} %",
         asked="%",
-        why="It is Pythia 70M, the smallest model of all.",
+        why="It's Pythia 70M, the smallest model of all.",
     ),
 }

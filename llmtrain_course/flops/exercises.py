@@ -47,35 +47,37 @@ def layer_flops(h: int, f: int, k: int, s: int) -> Result:
 
 
 _LAYER_MISTAKES: dict[str, Callable[[int, int, int, int], Result]] = {
-    "this is the forward pass alone: backward costs twice as much again.": (
+    "You've only counted the forward pass. Backward costs twice as much again.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) // 3
     ),
-    "this is the backward pass alone: the forward one comes before it.": (
+    "You've only counted the backward pass. The forward pass comes before it.": (
         lambda h, f, k, s: 2 * layer_flops(h, f, k, s) // 3
     ),
-    "half of it: a multiply-add is 2 FLOPs.": (lambda h, f, k, s: layer_flops(h, f, k, s) // 2),
-    "this counts forward four times: nothing is recomputed here.": (
+    "That's half of it, because a multiply-add is 2 FLOPs.": (
+        lambda h, f, k, s: layer_flops(h, f, k, s) // 2
+    ),
+    "You've counted forward four times, but nothing is recomputed here.": (
         lambda h, f, k, s: 4 * layer_flops(h, f, k, s) // 3
     ),
-    "the MLP has a third matrix here: 3hf weights, not 2hf.": (
+    "You've left out the MLP's third matrix: it has 3hf weights here, not 2hf.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) - 6 * s * h * f
     ),
-    "keys and values are narrower than queries here: h × k each, not h × h.": (
+    "Keys and values are narrower than queries here: h × k each, not h × h.": (
         lambda h, f, k, s: layer_flops(h, f, h, s)
     ),
-    "the scores are missing: every token with every token, twice.": (
+    "You've left out the scores, which are every token with every token, twice.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) - 12 * s**2 * h
     ),
-    "the scores are two products: queries with keys, then with the values.": (
+    "The scores are two products: queries with keys, and then with the values.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) - 6 * s**2 * h
     ),
-    "the scores go forward and backward too: times 3, as the weights.": (
+    "The scores go forward and backward, too, so they count 3 times like the weights.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) - 8 * s**2 * h
     ),
-    "the scores keep h: narrower keys are shared, the queries still have h numbers.": (
+    "The scores keep h: narrower keys are shared, but the queries still have h numbers.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) - 12 * s**2 * (h - k)
     ),
-    "2h² + 2hk are four matrices: Q and output of h × h, K and V of h × k.": (
+    "There are four matrices in 2h² + 2hk: Q and output of h × h, K and V of h × k.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) - 6 * s * (h**2 + h * k)
     ),
 }
@@ -110,12 +112,12 @@ def _wrong_mfus() -> Mistakes:
     shorter = gpt_flops(l, h, V, 2048, B, "none")
     head = 6 * B * s * h * V
     return {
-        _share_of_peak(F["full"]): "this counts the recomputed work: it is HFU.",
-        _share_of_peak(F["selective"]): "this counts the scores of the recomputed "
-        "pass: MFU counts nothing twice.",
-        _share_of_peak(72 * B * s * l * h**2 + head): "the scores are missing: 12Bs²lh.",
-        _share_of_peak(F["none"] - head): "the output head is missing: 6BshV.",
-        _share_of_peak(shorter): "this has s = 2,048: here it is 4,096.",
+        _share_of_peak(F["full"]): "You've included the recomputed work, so that's the HFU.",
+        _share_of_peak(F["selective"]): "You've included the scores of the "
+        "recomputed pass, but MFU counts nothing twice.",
+        _share_of_peak(72 * B * s * l * h**2 + head): "You've left out the scores, 12Bs²lh.",
+        _share_of_peak(F["none"] - head): "You've left out the output head, 6BshV.",
+        _share_of_peak(shorter): "You've used s = 2,048, but here it's 4,096.",
     }
 
 
@@ -179,14 +181,14 @@ class Diagnosis(Exercise):
     def grade(self, answer: Answer) -> Grade:
         """Grade the number first, and the mistake if the number is right."""
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-            raise ValueError("give two things: (mfu, slip)")
+            raise ValueError("Give two things: (mfu, slip)")
         if any(part is None for part in answer):
             return NOT_YET
         mfu, mistake = answer
         if isinstance(mfu, str) and not re.search("[0-9]", mfu):
             raise ValueError("The MFU comes first, then the slip: (mfu, slip)")
         right, sentence = self.mfu.grade(mfu)
-        return self.mistake.grade(mistake) if right else (right, f"the MFU: {sentence}")
+        return self.mistake.grade(mistake) if right else (right, f"First the MFU. {sentence}")
 
     def moves_on(self, answer: Answer) -> bool:
         """Another question follows a wrong slip, and no wrong number."""
@@ -246,13 +248,13 @@ class OwnBatch(Exercise):
 
     hint = (
         "The seconds are proportional to the batch.",
-        f"They are F / (GPUs · X), with X {units.percent(SHARE)} of the peak.",
+        f"They're F / (GPUs · X), where X is {units.percent(SHARE)} of the peak.",
     )
 
     def grade(self, answer: Answer) -> Grade:
         """Grade the batch by whether its step's time is in the range."""
         if not isinstance(answer, (tuple, list)) or len(answer) not in (3, 4):
-            return False, "give four things: (model, gpus, chip, my_batch)."
+            return False, "Give four things: (model, gpus, chip, my_batch)."
         model, gpus, *chips, batch = answer
         if batch is None:
             return NOT_YET
@@ -261,16 +263,16 @@ class OwnBatch(Exercise):
         n = int(count("my_gpus", read_as("my_gpus", gpus)))
         B = int(count("my_batch", read_as("my_batch", batch)))
         seconds = own_seconds(shape, n, B, chip.name)
-        summary = f"a step of {units.plural(B, 'sequence')} takes {units.digits(seconds)} s"
+        summary = f"A step of {units.plural(B, 'sequence')} takes {units.digits(seconds)} s"
         if LEAST <= seconds <= MOST:
             a_day = units.count(units.DAY / seconds)
-            return True, f"right: {summary}, and a day holds {a_day} of them."
+            return True, f"Right. {summary}, and there are {a_day} of them in a day."
         if B == 1 and seconds > MOST:
-            return True, f"right: {summary}, and fewer there are not. More GPUs would help."
+            return True, f"Right. {summary}, and you can't have fewer. More GPUs would help."
         if seconds < LEAST:
-            return False, f"{summary}, less than {LEAST:g}. {HINT}"
+            return False, f"{summary}, which is less than {LEAST:g}. {HINT}"
         why = _why_longer(shape, n, B, chip.name)
-        return False, f"{summary}, more than {MOST:g}.{why} {HINT}"
+        return False, f"{summary}, which is more than {MOST:g}.{why} {HINT}"
 
 
 def _layer(weights: int = 12, products: int = 2, flops_each: int = 2) -> int:
@@ -284,18 +286,20 @@ EXERCISES: dict[str, Exercise] = {
         key=_layer,
         unit=units.flops,
         hint=(
-            "Each of the 12h² weights meets each of the s tokens.",
-            "A weight costs 2 FLOP for each token, and each of two products 2s²h.",
+            "Each of the 12h² weights is used for each of the s tokens.",
+            "A weight costs 2 FLOP per token, and each of the two products 2s²h.",
         ),
         common_mistakes={
-            "this is a layer's weights, without its scores.": lambda: _layer(products=0),
-            "the scores are two products: this has one of them.": lambda: _layer(products=1),
-            "a weight costs 2 FLOP for each token: it multiplies and adds.": lambda: _layer(
+            "You've only counted the layer's weights, without its scores.": lambda: _layer(
+                products=0
+            ),
+            "The scores are two products, and you've counted one.": lambda: _layer(products=1),
+            "A weight costs 2 FLOP per token, because it multiplies and adds.": lambda: _layer(
                 flops_each=1
             ),
-            "this has backward in it: 6 for each weight and token.": lambda: 3 * _layer(),
-            "this counts attention's four matrices alone.": lambda: _layer(weights=4),
-            "this counts the MLP's matrices alone.": lambda: _layer(weights=8),
+            "You've included backward, which makes 6 per weight and token.": lambda: 3 * _layer(),
+            "You've only counted attention's four matrices.": lambda: _layer(weights=4),
+            "You've only counted the MLP's matrices.": lambda: _layer(weights=8),
         },
     ),
     "flops-a": Function(
@@ -311,7 +315,7 @@ EXERCISES: dict[str, Exercise] = {
         common_mistakes=_LAYER_MISTAKES,
         hint=(
             "Look at the parts one by one: projections, MLP, scores.",
-            "Each weight costs 6 for each token; which weights are there in the MLP?",
+            "Each weight costs 6 per token. Which weights does the MLP have?",
         ),
     ),
     "flops-b": Numeric(
@@ -319,18 +323,19 @@ EXERCISES: dict[str, Exercise] = {
         asked="share",
         unit=units.percent,
         hint=(
-            "First the work, then the rate of one GPU, then its share of the peak.",
-            "F has three terms, weights, scores and head; MFU counts nothing twice.",
+            "Compute the work first, then the rate of one GPU, then its share of the peak.",
+            "F has three terms (weights, scores and head), and MFU counts nothing twice.",
         ),
         common_mistakes={
             **PERCENT,
-            "key / 2": "half of it: is this the sparse peak, or a multiply-add counted once?",
-            "2 * key": "twice too much: a multiply-add is 2 FLOPs, not 4.",
-            "key * 4 / 3": "this counts the recomputed work: it is HFU.",
-            "key / 3": "this counts the forward pass only.",
-            "key * 2 / 3": "this counts the backward pass only.",
-            "128 * key": "this is all 128 GPUs together over the peak of one.",
-            "key * 989.5 / 312": "this is the peak of an A100: these are H100.",
+            "key / 2": "That's half of it. Did you use the sparse peak, or count a multiply-add "
+            "once?",
+            "2 * key": "That's twice too much. A multiply-add is 2 FLOPs, not 4.",
+            "key * 4 / 3": "You've included the recomputed work, so that's the HFU.",
+            "key / 3": "You've only counted the forward pass.",
+            "key * 2 / 3": "You've only counted the backward pass.",
+            "128 * key": "You've divided all 128 GPUs by the peak of one.",
+            "key * 989.5 / 312": "You've used the peak of an A100, but these are H100s.",
             **_wrong_mfus(),
         },
     ),
@@ -340,48 +345,51 @@ EXERCISES: dict[str, Exercise] = {
             asked="share",
             unit=units.percent,
             hint=(
-                "which work does MFU count, and over which peak?",
-                "count without the recomputed pass, over the dense peak of an A100.",
+                "Which work does MFU count, and over which peak?",
+                "Leave out the recomputed pass, and divide by the dense peak of an A100.",
             ),
             common_mistakes={
                 **PERCENT,
-                "key / 2": "this is their figure, the share of 624: that peak is for "
+                "key / 2": "That's their figure, the share of 624, but that peak is for "
                 "matrices in which half of the numbers are zeros.",
-                "32 * key": "this is all 32 GPUs together over the peak of one.",
-                readings()["recomputation"]: "this counts the recomputed work: it is HFU.",
-                readings()["sequence length"]: "this has s = 1,024: here it is 2,048.",
+                "32 * key": "You've divided all 32 GPUs by the peak of one.",
+                readings()["recomputation"]: "You've included the recomputed work, so that's "
+                "the HFU.",
+                readings()["sequence length"]: "You've used s = 1,024, but here it's 2,048.",
             },
         ),
         MultipleChoice(
             key=_mistake,
             options={
-                "sparse": f"right: the MFU is {units.percent(readings()['none'])}, and over 624 "
-                "TFLOP/s, the peak for matrices that are half zeros, it shrinks to the 18.4 % of "
-                "the log. GPT-3 above, all recomputed too, has "
+                "sparse": f"Right: the MFU is {units.percent(readings()['none'])}. Over 624 "
+                "TFLOP/s, the peak for matrices that are half zeros, it shrinks to the 18.4 % in "
+                "the log. GPT-3 above, which recomputes everything, too, has "
                 f"{units.percent(utilizations('full')[0])}.",
-                "length": "no: with half the tokens it would be "
-                f"{units.percent(readings()['sequence length'])}, near 18.4 % and yet not it.",
-                "recomputed": "no: more work in the same time makes a larger share, "
-                f"{units.percent(readings()['recomputation'])} and not 18.4 %.",
+                "length": "No. With half the tokens it would be "
+                f"{units.percent(readings()['sequence length'])}, which is near 18.4 % but isn't "
+                f"it.",
+                "recomputed": "No. More work in the same time makes the share larger, "
+                f"{units.percent(readings()['recomputation'])} instead of 18.4 %.",
             },
         ),
         followups=[
             Question(
-                "the log keeps its peak of 624 TFLOP/s, and now counts the recomputed work too. "
+                "the log still uses a peak of 624 TFLOP/s, and now it counts the recomputed "
+                "work, too. "
                 "Which share does it show?",
                 Numeric(
                     key=both_mistakes,
                     asked="share",
                     unit=units.percent,
                     hint=(
-                        "which work is counted, and over which peak?",
-                        "count the work with its recomputed pass, over 624 TFLOP/s.",
+                        "Which work is counted, and over which peak?",
+                        "Count the work with its recomputed pass, and divide by 624 TFLOP/s.",
                     ),
                     common_mistakes={
                         **PERCENT,
-                        "2 * key": "this is over the dense peak: the log keeps 624.",
-                        STATED: "this leaves the recomputed work out.",
-                        readings()["none"]: "this is the MFU, without either slip.",
+                        "2 * key": "You've used the dense peak, but the log uses 624.",
+                        STATED: "You've left out the recomputed work.",
+                        readings()["none"]: "That's the MFU, without either mistake.",
                     },
                 ),
             )
@@ -429,40 +437,40 @@ def _why_busy() -> str:
 PREDICTIONS: dict[str, Prediction] = {
     "flops-guess": Prediction(
         truth=_growth,
-        why=f"The factor is {units.digits(work_ratio())}: scores weigh s/6h as much as "
-        f"weights, {units.percent(2048 / 6 / 12288)} before and "
+        why=f"The factor is {units.digits(work_ratio())}, because the scores cost s/6h of what the "
+        f"weights cost: {units.percent(2048 / 6 / 12288)} before and "
         f"{units.percent(32768 / 6 / 12288)} after.",
         options={
-            "the same": "The weights' work is, for they meet each token once. "
-            "Each token's scores grow with the tokens it looks at.",
-            "less than twice": "The weights' work stays, and only the scores, small "
-            "to begin with, grow 16-fold.",
-            "16 times": "Only the scores take 16 times as much; the weights, most of "
-            "the work, meet as many tokens as before.",
-            "256 times": "The scores of one sequence grow so, but there are 16 times "
-            "fewer sequences, and the weights' work stays.",
+            "the same": "The weights' work is the same, because they're used once per token. "
+            "But each token's scores grow with the tokens that it looks at.",
+            "less than twice": "The weights' work stays the same, and only the scores, which are "
+            "small to begin with, grow 16-fold.",
+            "16 times": "Only the scores take 16 times as much. The weights, which are most of "
+            "the work, process as many tokens as before.",
+            "256 times": "The scores of one sequence do, but there are 16 times "
+            "fewer sequences, and the weights' work stays the same.",
         },
     ),
     "flops-busy": Prediction(
         truth=_busier_recomputation,
         why=_why_busy(),
         options={
-            "full": "The same model takes longer there, but not because its GPUs work "
-            "harder: they do more work, part of it twice.",
-            "selective": "It is done sooner, but its GPUs are no busier: they do less.",
-            "equally": "The seconds saved are the work saved; the chips are as busy as "
-            "before. What differs is how much of it the model needs.",
+            "full": "The same model takes longer that way, but not because its GPUs work "
+            "harder. They do more work, part of it twice.",
+            "selective": "It's done sooner, but its GPUs aren't any busier, because they do less.",
+            "equally": "The seconds saved are the work saved, so the chips are just as busy. "
+            "What differs is how much of the work the model needs.",
         },
     ),
     "flops-wrong": Prediction(
         truth=lambda: "length",
-        why="The cell has sequences of 2,048 tokens, the run had 1,024. Twice the tokens are "
-        "twice the work, in the same seconds.",
+        why="The cell has sequences of 2,048 tokens, but the run had 1,024. Twice the tokens means "
+        "twice the work in the same seconds.",
         options={
-            "length": "The run as you met it above tells you.",
-            "GPUs": "Too few GPUs would make the share as large, but 16 it was.",
-            "peak": "The peak of an older chip would make the share as large, but 312 TFLOP/s "
-            "is what an A100 can do.",
+            "length": "You could read it off the run as it's described above.",
+            "GPUs": "Too few GPUs would make the share as large, but there were 16.",
+            "peak": "The peak of an older chip would make the share as large, but an A100 can do "
+            "312 TFLOP/s.",
         },
     ),
 }

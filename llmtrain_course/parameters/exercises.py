@@ -64,19 +64,20 @@ class OwnDesign(Exercise):
     """A model of the learner's own: right when it keeps to the budget."""
 
     hint = (
-        "Layers change the total in even steps; the tables grow with h alone.",
-        "Tables too large: tie the head, or take a smaller h. Total too small: add layers.",
-        "A layer has 2h·ad + 2h·kd + 3hf, each table V·h: choose h for the "
-        "tables first, then as many layers as the budget allows.",
+        "Each layer adds the same number, while the tables only grow with h.",
+        "If the tables are too large, tie the head or use a smaller h. If the total is too "
+        "small, add layers.",
+        "A layer has 2h·ad + 2h·kd + 3hf parameters and each table V·h, so choose h for the "
+        "tables first, and then as many layers as the budget allows.",
     )
 
     def grade(self, answer: Answer) -> Grade:
         """The first condition that does not hold, or that all do."""
         if not isinstance(answer, Transformer):
-            return False, "this is no model: give what Transformer.llama(…) returns."
+            return False, "That isn't a model. Give what Transformer.llama(…) returns."
         parameters = count_parameters(answer)
         if answer.vocab_size != VOCABULARY:
-            return False, f"its vocabulary should be {VOCABULARY:,}."
+            return False, f"Its vocabulary should be {VOCABULARY:,}."
         total = f"{units.count(parameters.total)} parameters"
         if unheard := _unusual_size(answer):
             return False, f"{total}, but {unheard}"
@@ -88,8 +89,8 @@ class OwnDesign(Exercise):
         in_tables = float((parameters.embedding + parameters.head) / parameters.total)
         summary = f"{total}, {units.percent(in_tables)} of them in the tables of tokens"
         if in_tables > MOST_IN_TABLES:
-            return False, f"{summary}: more than a fifth. {HINT}"
-        return True, f"right: {summary}."
+            return False, f"{summary}, which is more than a fifth. {HINT}"
+        return True, f"Right: {summary}."
 
 
 def _unusual_size(model: Transformer) -> str:
@@ -97,11 +98,11 @@ def _unusual_size(model: Transformer) -> str:
     l, h, f = int(model.num_layers), int(model.hidden_size), int(model.intermediate_size)
     across = int(model.num_heads) * int(model.head_dim)
     if not 6 <= l <= 128:
-        return f"nobody trains one with {units.plural(l, 'layer')}: take 6 to 128."
+        return f"nobody trains one with {units.plural(l, 'layer')}. Use 6 to 128."
     if not h <= f <= 8 * h:
-        return f"an MLP of {f:,} does not suit h = {h:,}: take one to eight times h."
+        return f"an MLP of {f:,} doesn't suit h = {h:,}. Use one to eight times h."
     if not h / 2 <= across <= 4 * h:
-        return f"its heads make {across:,} numbers, h is {h:,}: take half of h to four times h."
+        return f"its heads make {across:,} numbers and h is {h:,}. Use half of h to four times h."
     return ""
 
 
@@ -112,15 +113,15 @@ class OwnModel(Exercise):
     """A model's name (or a `Transformer`), and its parameters with twice the layers."""
 
     hint = (
-        "What is in the layers doubles; what stands outside them does not.",
+        "Everything in the layers doubles, but what's outside them doesn't.",
         "count_parameters(…) has the parts: attention, mlp and norm are in the "
-        "layers, embedding and head are outside.",
+        "layers, while embedding and head are outside.",
     )
 
     def grade(self, answer: Answer) -> Grade:
         """Right within a half per cent of the count of the deeper model."""
         if not isinstance(answer, tuple) or len(answer) != 2:
-            return False, "give two things: the model's name, and your number."
+            return False, "Give two things: the model's name and your number."
         name, number = answer
         if number is None:
             return NOT_YET
@@ -130,17 +131,17 @@ class OwnModel(Exercise):
         total, key = float(count_parameters(model).total), _parameters_with_twice_the_layers(model)
         number = float(quantity("number", read_as("number", number, "parameters")))
         mistakes = {
-            2 * total: "this is twice the whole model: embedding and head do not double.",
-            total: "this is the model as it is: double its layers.",
-            2 * (key - total): "these are the layers alone: add what is outside them.",
-            key - total: "this is what is added: and what was there before?",
+            2 * total: "You've doubled the whole model, but embedding and head don't double.",
+            total: "That's the model as it is. Double its layers.",
+            2 * (key - total): "You've only counted the layers. Add what's outside them.",
+            key - total: "That's what the new layers add, but what was there before?",
         }
         # Where the tables are small, twice the model is nearly the key: the nearest counts.
         nearest = min([key, *mistakes], key=lambda value: abs(number - value))
         if nearest == key and abs(number / key - 1) <= 0.005:
             factor = units.digits(key / total)
             return True, (
-                f"right: {units.count(key)}, {factor} times as many. The tables stay as they are."
+                f"Right: {units.count(key)}, {factor} times as many, because the tables don't grow."
             )
         for mistake, cause in mistakes.items():
             if abs(number / mistake - 1) < 0.003:
@@ -160,19 +161,21 @@ EXERCISES: dict[str, Exercise] = {
         tolerance=0,
         hint=(
             "A matrix of h × 4h has four times as many numbers as one of h × h.",
-            "How many squares of h × h are they together, and how many numbers has a square?",
+            "How many squares of h × h are they together, and how many numbers does a square have?",
         ),
         common_mistakes={
-            "these are attention's four matrices: the MLP has two more.": lambda: _weights(4),
-            "these are the MLP's matrices alone: attention has four more.": lambda: _weights(8),
-            "the MLP's matrices are four times as wide: h × 4h, and 4h × h.": lambda: _weights(6),
-            "this is all 48 layers: one of them is asked.": lambda: (
+            "You've counted attention's four matrices, but the MLP has two more.": lambda: _weights(
+                4
+            ),
+            "You've only counted the MLP's matrices. Attention has four more.": lambda: _weights(8),
+            "The MLP's matrices are four times as wide, h × 4h and 4h × h.": lambda: _weights(6),
+            "You've counted all 48 layers, but the question is about one.": lambda: (
                 GPT2_XL["num_layers"] * _weights()
             ),
-            "this is 12 · h: twelve squares are right, but a square of h × h has h · h numbers.": (
+            "You've computed 12 · h. Twelve squares are right, but each has h · h numbers.": (
                 lambda: _weights() // GPT2_XL["hidden_size"]
             ),
-            "this has biases and norms in it: here the matrices alone are asked.": lambda: (
+            "You've included biases and norms, but the question is about the matrices.": lambda: (
                 _weights() + 13 * GPT2_XL["hidden_size"]
             ),
         },
@@ -186,24 +189,26 @@ EXERCISES: dict[str, Exercise] = {
             {"hidden_size": 576, "num_heads": 9, "num_kv_heads": 9, "head_dim": 64},
         ],
         hint=(
-            "How many columns has the queries' matrix, and how many have the others?",
-            "Heads times head size need not be h: take the four matrices one by one.",
-            "Queries: h × (heads · head size), and output back; keys and values: "
-            "h × (key-value heads · head size) each.",
+            "How many columns does the queries' matrix have, and how many do the others have?",
+            "Heads times head size can differ from h, so count the four matrices one by one.",
+            "Queries are h × (heads · head size), and the output is the reverse. Keys and values "
+            "are h × (key-value heads · head size) each.",
         ),
         common_mistakes={
-            "this is 4h², a GPT's: here keys and values are shared, and heads have a "
-            "size of their own.": lambda h, a, k, d: 4 * h**2,
-            "queries and output are taken as h × h: their width is heads times head "
-            "size, which need not be h.": lambda h, a, k, d: 2 * h**2 + 2 * h * k * d,
-            "the output is missing, the matrix that brings the result back.": (
+            "That's 4h², as in a GPT. Here keys and values are shared, and heads have "
+            "their own size.": lambda h, a, k, d: 4 * h**2,
+            "You've used h × h for queries and output, but their width is heads times "
+            "head size, which can differ from h.": lambda h, a, k, d: 2 * h**2 + 2 * h * k * d,
+            "You've left out the output matrix, which brings the result back.": (
                 lambda h, a, k, d: h * d * (a + 2 * k)
             ),
-            "here every head has keys and values of its own: some are shared.": (
+            "You've given every head its own keys and values, but some are shared.": (
                 lambda h, a, k, d: 4 * h * a * d
             ),
-            "keys and values are two matrices.": (lambda h, a, k, d: h * d * (2 * a + k)),
-            "the head size is missing: a head has so many columns.": (
+            "Keys and values are two matrices, and you've counted one.": (
+                lambda h, a, k, d: h * d * (2 * a + k)
+            ),
+            "You've left out the head size, which is how many columns a head has.": (
                 lambda h, a, k, d: 2 * h * (a + k)
             ),
         },
@@ -213,18 +218,21 @@ EXERCISES: dict[str, Exercise] = {
         asked="parameters",
         unit=units.count,
         hint=(
-            "What does a token meet that is no expert?",
-            "All 4 billion outside the experts, and a part of the 36 billion.",
+            "Which parameters does every token go through, besides the experts?",
+            "A token goes through all 4 billion outside the experts, and part of the 36 billion.",
         ),
         common_mistakes={
             **TENFOLD,
-            "key / 1e9": 'give the number itself, such as 3.2e9 or "3.2B".',
-            "P * k / n": "this is 2/16 of everything, as in the text. But every token meets what "
-            "is outside the experts.",
-            "E * k / n": "these are the experts that it meets: add what every token meets.",
-            "P - E": "this is what is outside the experts: add the two that a token meets.",
-            "P - E + E / n": "this is with one expert a layer: a token meets two.",
-            "P": "this is the total: 14 of 16 experts stay idle.",
+            "key / 1e9": 'Give the number itself, such as 3.2e9 or "3.2B".',
+            "P * k / n": "You've used 2/16 of everything, as in the text. But every token goes "
+            "through "
+            "what's outside the experts.",
+            "E * k / n": "You've only counted the experts that it meets. Add what every token "
+            "meets.",
+            "P - E": "You've only counted what's outside the experts. Add the two that a token "
+            "meets.",
+            "P - E + E / n": "You've used one expert per layer, but a token meets two.",
+            "P": "That's the total, but 14 of 16 experts are idle.",
         },
         values={"P": TOTAL, "E": IN_EXPERTS, "n": EXPERTS, "k": EXPERTS_PER_TOKEN},
     ),
@@ -247,9 +255,9 @@ def _table_share(model: dict[str, int]) -> float:
 def _why_so_few() -> str:
     wider, deeper = GPT3["hidden_size"] // GPT2["hidden_size"], GPT3["num_layers"] // 12
     return (
-        f"In GPT-2 it is {units.digits(_table_share(GPT2), 2)} %. GPT-3 is {wider} times as wide, "
-        f"so its table has {wider} times as many numbers. Each layer has {wider}² times as many, "
-        f"and there are {deeper} times as many layers."
+        f"In GPT-2 it's {units.digits(_table_share(GPT2), 2)} %. GPT-3 is {wider} times as wide, "
+        f"so its table has {wider} times as many numbers. But each layer has {wider}² times as "
+        f"many, and there are {deeper} times as many layers."
     )
 
 
@@ -270,7 +278,7 @@ def _verdict_on_llama() -> str:
 
 def _how_far_off() -> str:
     formula, exact = _counts_of_llama()
-    return f"The formula finds {units.count(formula)} of {units.count(exact)} parameters."
+    return f"The formula counts {units.count(formula)} of {units.count(exact)} parameters."
 
 
 PREDICTIONS: dict[str, Prediction] = {
@@ -283,10 +291,11 @@ PREDICTIONS: dict[str, Prediction] = {
     "parameters-llama": Prediction(
         truth=_verdict_on_llama,
         options={
-            "right": "Llama is a transformer too, but the matrices of its layers have other sizes.",
-            "too many": "Shared keys and values do save something. But more is added elsewhere.",
-            "too few": "The third matrix of the MLP and the output head of its own "
-            "outweigh what shared keys and values save.",
+            "right": "Llama is a transformer, too, but the matrices in its layers have other "
+            "sizes.",
+            "too many": "Shared keys and values do save something, but other parts add more.",
+            "too few": "The MLP's third matrix and the separate output head outweigh "
+            "what shared keys and values save.",
         },
         why=_how_far_off() + " The text below names each matrix.",
     ),

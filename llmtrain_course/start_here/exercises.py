@@ -82,14 +82,14 @@ _WORK_OF_AN_HOUR = Numeric(
     key=lambda: 32 * RATE_H100 * units.HOUR,
     unit=units.flops,
     asked="FLOP",
-    hint=("A count is a rate times the seconds that it lasts.",),
+    hint=("Multiply the rate by the seconds that it lasts, and you get a count.",),
     common_mistakes={
         **TENFOLD,
-        "n * X": "this is what they do in a second: an hour has 3,600.",
-        "n * X * 60": "this is what they do in a minute: an hour has 60 of them.",
-        "n * X * 24 * hour": "this is what they do in a day.",
-        "X * hour": "this is one GPU's part: there are 32.",
-        "64 * X * hour": "these are 64 GPUs: now there are 32.",
+        "n * X": "That's what they do in a second, and an hour has 3,600.",
+        "n * X * 60": "That's what they do in a minute, and an hour has 60 of them.",
+        "n * X * 24 * hour": "That's what they do in a day.",
+        "X * hour": "You've counted one GPU, but there are 32.",
+        "64 * X * hour": "You've counted 64 GPUs, but now there are 32.",
     },
     values={"n": 32, "X": RATE_H100, "hour": units.HOUR},
 )
@@ -127,17 +127,18 @@ class Size(Exercise):
         """Grade a size by its tokens per parameter, and by whether a larger one is enough."""
         size = read_written(answer, "parameters").number
         if size not in self.sizes:
-            raise ValueError(f"choose one of the sizes: {', '.join(self.options)}")
+            raise ValueError(f"Choose one of the sizes: {', '.join(self.options)}")
         tokens = units.digits(tokens_for_each_parameter(size), 2)
-        summary = f"{units.short(size)} gets {tokens} tokens for each parameter"
+        summary = f"{units.short(size)} gets {tokens} tokens per parameter"
         if size > self.key():
             return (
                 False,
-                f"{summary}: too few. Twice the parameters leave a quarter of the tokens for each.",
+                f"{summary}, which is too few. If you double the parameters, each of them only "
+                "gets a quarter of the tokens.",
             )
         if size < self.key():
-            return False, f"{summary}: enough, and a larger size of the list has enough."
-        return True, f"right: {summary}, and no larger size of the list has enough."
+            return False, f"{summary}. That's enough, but so does a larger size in the list."
+        return True, f"Right: {summary}, and no larger size in the list gets enough."
 
 
 _WORK = 32 * RATE_H100 * 14 * units.DAY
@@ -148,20 +149,20 @@ _LARGEST = Numeric(
     unit=lambda number: f"{units.count(number)} parameters",
     asked="parameters",
     hint=(
-        "What is the work of the days, and what does a model of P parameters take of it?",
-        "Twenty tokens for each parameter: the work grows with the square of the size.",
+        "How much work can you do in these days, and how much does a model with P parameters need?",
+        "With twenty tokens per parameter, the work grows with the square of the size.",
     ),
     common_mistakes={
-        "key / 1e9": 'too little by a factor of a billion: give the number itself, or "3.2B".',
-        "sqrt(C / 6)": "these would get one token for each parameter: they are to get 20.",
-        "sqrt(C / each)": "a token costs 6 operations for each parameter.",
-        "sqrt(C / (8 * each))": "this counts 8 for each parameter and token; nothing is "
+        "key / 1e9": 'That\'s a billion times too low. Give the number itself, or "3.2B".',
+        "sqrt(C / 6)": "Those would get one token per parameter, but they need 20.",
+        "sqrt(C / each)": "You've forgotten that a token costs 6 operations per parameter.",
+        "sqrt(C / (8 * each))": "You've counted 8 per parameter and token, but nothing is "
         "recomputed here.",
-        "sqrt(2 * C / (6 * each))": "this is for all 64 GPUs: now there are 32.",
-        "sqrt(C / 32 / (6 * each))": "this is for one GPU: there are 32.",
-        "sqrt(C / 14 / (6 * each))": "this is for one day: there are 14.",
-        "sqrt(C / 86400 / (6 * each))": "a day has 86,400 seconds.",
-        "each * key": "these are the tokens: 20 for each parameter.",
+        "sqrt(2 * C / (6 * each))": "You've used all 64 GPUs, but now there are 32.",
+        "sqrt(C / 32 / (6 * each))": "You've used one GPU, but there are 32.",
+        "sqrt(C / 14 / (6 * each))": "You've used one day, but there are 14.",
+        "sqrt(C / 86400 / (6 * each))": "Did you convert days to seconds? A day has 86,400.",
+        "each * key": "Those are the tokens, 20 for each parameter.",
     },
     values={"C": _WORK, "each": ENOUGH},
 )
@@ -172,32 +173,34 @@ EXERCISES: dict[str, Exercise] = {
         asked="days",
         unit=lambda days: f"{units.digits(days)} days",
         hint=(
-            "Is the rate that of all GPUs together, and are the seconds made days?",
-            "The operations are 6 × parameters × tokens; the rate is GPUs × the rate of each.",
+            "Did you use the rate of all the GPUs together, and did you convert seconds to days?",
+            "The operations are 6 × parameters × tokens, and the rate is GPUs × the rate of each.",
         ),
         common_mistakes={
             **TENFOLD,
-            "6 * T * P / (n * X)": "these are seconds: divide by 86,400 for days.",
-            "6 * T * P / (n * X) / 3600": "these are hours: divide by 24 for days.",
-            "6 * T * P / X / day": "this is the time of a single GPU: 512 of them share the work.",
-            "8 * T * P / (n * X) / day": "this counts 8 for each parameter and token; nothing is "
-            "recomputed here, so it is 6.",
-            "2 * T * P / (n * X) / day": "this counts the forward pass alone: backward takes 4 "
-            "more.",
-            "3 * T * P / (n * X) / day": "half of it: a multiply-add is 2 operations.",
+            "6 * T * P / (n * X)": "Those are seconds. Divide by 86,400 to get days.",
+            "6 * T * P / (n * X) / 3600": "Those are hours. Divide by 24 to get days.",
+            "6 * T * P / X / day": "That's how long one GPU would take, but 512 of "
+            "them share the work.",
+            "8 * T * P / (n * X) / day": "You've counted 8 per parameter and token, but "
+            "nothing is recomputed here, so it's 6.",
+            "2 * T * P / (n * X) / day": "You've only counted the forward pass. Backward costs "
+            "another 4.",
+            "3 * T * P / (n * X) / day": "That's half of it, because a multiply-add is 2 "
+            "operations.",
         },
         values={"T": 1.4e12, "P": 13e9, "n": 512, "X": RATE, "day": units.DAY},
     ),
     "start_here-b": MultipleChoice(
         key=lambda: "B",
         options={
-            "A": "no: what GPUs deliver is a rate, so many operations each second; and "
+            "A": "No. What the GPUs deliver is a rate, so many operations per second, and "
             f"64 times 350 TFLOP/s is {units.flops_per_second(64 * RATE_H100)}.",
-            "B": "right: what is done in a day is a number of operations, however long "
-            f"it takes. It is a count, {units.flops(64 * RATE_H100 * units.DAY)}.",
-            "C": "no: what one token takes is a number of operations, and FLOP it "
-            f"says: 6 for each of 8 billion parameters, {units.flops(6 * 8e9)}.",
-            "D": "no: a rate over a count for each token is tokens a second: "
+            "B": "Right. What they do in a day is a number of operations, however long "
+            f"it takes, so it's a count: {units.flops(64 * RATE_H100 * units.DAY)}.",
+            "C": "No. What one token takes is a number of operations, and FLOP is the "
+            f"unit for that: 6 for each of 8 billion parameters, {units.flops(6 * 8e9)}.",
+            "D": "No. If you divide a rate by a count per token, you get tokens per second: "
             f"{units.count(64 * RATE_H100 / (6 * 8e9))} of them.",
         },
         followups=[
@@ -208,8 +211,8 @@ EXERCISES: dict[str, Exercise] = {
         SIZES,
         followups=[
             Question(
-                "32 of these GPUs, the same days, and no list: with how many parameters does a "
-                f"model get exactly {ENOUGH} tokens for each?",
+                "you have 32 of these GPUs, the same days, and no list. How many parameters does "
+                f"a model have that gets exactly {ENOUGH} tokens for each?",
                 _LARGEST,
             )
         ],
@@ -230,7 +233,7 @@ def _why_so_long() -> str:
     months = _years() * units.YEAR / (30 * units.DAY)
     return (
         "The picture of eight GPUs shows how many tokens they manage in a month. "
-        f"Llama's are some {units.digits(months, 2)} times as many."
+        f"Llama's are about {units.digits(months, 2)} times as many."
     )
 
 

@@ -18,7 +18,7 @@ def test_guesses_are_told_how_far_they_were_and_why() -> None:
     assert guess.truth() == pytest.approx(0.354, abs=0.001)
     reply = guess.reveal("10 %")
     assert "you said 10 %; it is 0.35 %: 28 times too much" in reply
-    assert "In GPT-2 it is 31 %" in reply
+    assert "In GPT-2 it's 31 %" in reply
     reply = [PREDICTIONS["parameters-llama"].reveal(x) for x in ("right", "too many", "Too few")]
     assert [("and so it is" in text) for text in reply] == [False, False, True]
     assert len({text.split(".")[1] for text in reply}) == 3
@@ -27,9 +27,9 @@ def test_guesses_are_told_how_far_they_were_and_why() -> None:
 @pytest.mark.parametrize(
     ("layers", "wide", "heads", "reply"),
     [
-        (1, 440_000, 32, "nobody trains one with 1 layer: take 6 to 128"),
-        (20, 440_000, 32, "an MLP of 440,000 does not suit h = 2,048"),
-        (20, 8192, 512, "its heads make 32,768 numbers, h is 2,048"),
+        (1, 440_000, 32, "nobody trains one with 1 layer. Use 6 to 128"),
+        (20, 440_000, 32, "an MLP of 440,000 doesn't suit h = 2,048"),
+        (20, 8192, 512, "its heads make 32,768 numbers and h is 2,048"),
     ],
 )
 def test_what_is_no_model_is_no_design(layers: int, wide: int, heads: int, reply: str) -> None:

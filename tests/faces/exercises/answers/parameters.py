@@ -34,12 +34,12 @@ ANSWERS = {
     "parameters-layer": Answers(
         right=[12 * 1600**2, 4 * 1600 * 1600 + 2 * 1600 * 6400],
         common_mistakes=[
-            (4 * 1600**2, "these are attention's four matrices"),
-            (8 * 1600**2, "these are the MLP's matrices alone"),
+            (4 * 1600**2, "You've counted attention's four matrices"),
+            (8 * 1600**2, "only counted the MLP's matrices"),
             (6 * 1600**2, "four times as wide"),
-            (48 * 12 * 1600**2, "this is all 48 layers"),
+            (48 * 12 * 1600**2, "You've counted all 48 layers"),
             (12 * 1600**2 + 13 * 1600, "biases and norms"),
-            (12 * 1600, "a square of h × h has h · h numbers"),
+            (12 * 1600, "each has h · h numbers"),
             (1600**2, "this gives 12 times too little"),
         ],
     ),
@@ -58,18 +58,18 @@ ANSWERS = {
             *(
                 (attention(count), reply)
                 for count, reply in [
-                    (lambda h, a, k, d: h * d * (a + 2 * k), "output is missing"),
+                    (lambda h, a, k, d: h * d * (a + 2 * k), "left out the output matrix"),
                     (lambda h, a, k, d: 4 * h * a * d, "some are shared"),
                     (lambda h, a, k, d: h * d * (2 * a + k), "are two matrices"),
-                    (lambda h, a, k, d: 2 * h * (a + k), "head size is missing"),
+                    (lambda h, a, k, d: 2 * h * (a + k), "left out the head size"),
                     (lambda h, a, k, d: 7, "it returned 7, too little. How many columns"),
                 ]
             ),
             (
                 attention(lambda h, a, k, d: 2 * h**2 + 2 * h * k * d),
-                "queries and output are taken as h × h",
+                "used h × h for queries and output",
             ),
-            (attention(lambda h, a, k, d: 4 * h**2), "this is 4h², a GPT's"),
+            (attention(lambda h, a, k, d: 4 * h**2), "4h², as in a GPT"),
             (attention(lambda h, a, k, d: h / 0), "ZeroDivisionError"),
             (42, "is no function"),
             (lambda h, **sizes: 1, "it takes h, sizes; it should take hidden_size"),
@@ -87,27 +87,27 @@ ANSWERS = {
         common_mistakes=[
             (5e9, "2/16 of everything"),
             (4.5e9, "experts that it meets"),
-            (4e9, "outside the experts: add"),
-            (6.25e9, "with one expert a layer"),
-            (40e9, "this is the total"),
-            (8.5, "give the number itself"),
+            (4e9, "outside the experts. Add"),
+            (6.25e9, "one expert per layer"),
+            (40e9, "the total, but"),
+            (8.5, "Give the number itself"),
             (85e9, "ten times too much"),
-            (9e9, "too high. What does a token meet that is no expert?"),
+            (9e9, "too high. Which parameters does every token go through, besides"),
         ],
     ),
     "parameters-d": Answers(
         right=[design(20, 2048, 8192)],
         replies=[
-            (design(20, 2048, 8192), "right: 1.48 billion parameters, 17.8 %"),
-            (design(21, 2048, 8192), "right"),
-            (design(98, 1024, 3072, tied=False), "right"),
+            (design(20, 2048, 8192), "Right: 1.48 billion parameters, 17.8 %"),
+            (design(21, 2048, 8192), "Right"),
+            (design(98, 1024, 3072, tied=False), "Right"),
         ],
         common_mistakes=[
             (design(16, 2048, 8192, tied=False), "more than a fifth"),
             (design(16, 2048, 8192), "17.6 % less than the budget"),
             (design(40, 2048, 8192), "more than the budget"),
             (design(20, 2048, 8192, 32000), "vocabulary should be 128,256"),
-            (1.5e9, "this is no model"),
+            (1.5e9, "isn't a model"),
         ],
     ),
     "parameters-e": Answers(
@@ -118,26 +118,26 @@ ANSWERS = {
         replies=[
             (("Llama-3.1-8B", answer), reply)
             for answer, reply in [
-                (EIGHT.total + LAYERS, "right: 15.0 billion, 1.87 times as many"),
-                ("15.01B", "right"),
-                (15e9, "right"),
+                (EIGHT.total + LAYERS, "Right: 15.0 billion, 1.87 times as many"),
+                ("15.01B", "Right"),
+                (15e9, "Right"),
             ]
         ],
         common_mistakes=[
             *(
                 (("Llama-3.1-8B", answer), reply)
                 for answer, reply in [
-                    (2 * EIGHT.total, "twice the whole model"),
+                    (2 * EIGHT.total, "doubled the whole model"),
                     (EIGHT.total, "the model as it is"),
-                    (2 * LAYERS, "the layers alone"),
-                    (LAYERS, "what is added"),
-                    (12e9, "too low. What is in the layers doubles"),
+                    (2 * LAYERS, "only counted the layers"),
+                    (LAYERS, "what the new layers add"),
+                    (12e9, "too low. Everything in the layers doubles"),
                     ("deep", "is no number"),
                 ]
             ),
-            *(((name, 2 * n.total), "twice the whole model") for name, n in SHELF.items()),
+            *(((name, 2 * n.total), "doubled the whole model") for name, n in SHELF.items()),
             (("Lama-3.1-8B", 1), "did you mean 'Llama-3.1-8B'"),
-            (15e9, "give two things"),
+            (15e9, "Give two things"),
         ],
         unanswered=[("gpt2", None)],
     ),
