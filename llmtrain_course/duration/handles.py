@@ -88,19 +88,19 @@ _CONTROLS = {
     "percent": replace(
         controls.SHARE_OF_PEAK,
         help="Per cent of the chip's peak that each GPU reaches: "
-        "HFU where all is recomputed, MFU elsewhere.",
+        "an HFU if everything is recomputed, and otherwise an MFU.",
         stops=controls.steps(5, 80, *(x / 2 for x in range(2, 20))),
     ),
     "recompute": replace(
         controls.RECOMPUTED,
         help="Full: the second forward pass counts in work and rate (8TP). Selective: "
-        "attention's scores alone, which 6TP leaves out.",
+        "only attention's scores, which 6TP leaves out.",
         more=True,
     ),
     "chip": controls.CHIP,
     "format": controls.choice(
         "Number format",
-        "The format whose peak is meant; bf16 and fp16 have 16 bits.",
+        "The format whose peak counts; bf16 and fp16 have 16 bits.",
         PEAKS,
         more=True,
     ),
@@ -122,7 +122,7 @@ def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -
         f"training_seconds(tokens={common.in_code(T)}, parameters={P}, "
         f"num_gpus={n}, flops_per_gpu={setting.rate:.6g}, recompute={setting.recompute!r}) / 86400"
     )
-    title = "Beside the published run whose work is nearest"
+    title = "Compared with the published run whose work is nearest"
     return "".join(
         [
             common.sentence(_sentence(setting, span) + _utilization(setting)),
@@ -160,8 +160,8 @@ def _sentence(setting: Setting, span: Interval) -> str:
     return (
         f"<b>{units.duration(seconds)}</b>, {hours} GPU-hours, "
         f"{units.dollars(cost(seconds, n, setting.price))}. "
-        f"At an MFU of {units.share(UTILIZATIONS[0])} to {units.share(UTILIZATIONS[2])}, as 13 "
-        f"of 14 published runs had, it would be {least} to {greatest}."
+        f"At an MFU of {units.share(UTILIZATIONS[0])} to {units.share(UTILIZATIONS[2])}, like 13 "
+        f"of 14 published runs, it would be {least} to {greatest}."
     )
 
 
@@ -170,16 +170,15 @@ def _utilization(setting: Setting) -> str:
     mfu = 100 * mfu_of_hfu(setting.percent / 100, setting.recompute)
     text = f" Your {setting.percent:g} % is an MFU."
     if setting.recompute == "full":
-        text = f" Your {setting.percent:g} % is an HFU, recomputed work counted"
-        text += "."
+        text = f" Your {setting.percent:g} % is an HFU, which includes recomputed work."
     shares = shares_of_runs().values()
     if mfu > 100 * UTILIZATIONS[2]:
         place = f"over {units.share(UTILIZATIONS[2])}"
     elif mfu < 100 * min(shares):
-        place = f"out below {units.share(min(shares))}"
+        place = f"below {units.share(min(shares))}"
     else:
         return text
-    return f"{text} <b>Look again</b>: none of {len(shares)} published runs came {place}."
+    return f"{text} <b>Look again</b>: none of {len(shares)} published runs was {place}."
 
 
 def _table(setting: Setting) -> str:
@@ -236,7 +235,7 @@ _GPUS = tuple(sorted((*controls.doublings(32, 16384), 2400)))
     ),
     run=controls.choice(
         "Run",
-        "A run whose GPU-hours are published, but not on how many GPUs.",
+        "A run that published its GPU-hours, but not its number of GPUs.",
         ["Llama 2 70B", "Llama 2 7B", "LLaMA-1 7B"],
     ),
     book=({}, {"num_gpus": 4096}),
@@ -249,7 +248,7 @@ def gpus_and_days(num_gpus: int = 1024, run: str = "Llama 2 70B", previous: Any 
     caption = (
         f"{run} on {units.plural(num_gpus, 'GPU')}: <b>{units.duration(you.days * units.DAY)}</b>, "
         f"{units.count(hours)} GPU-hours, {units.dollars(cost(hours * units.HOUR, 1, PRICE))} at "
-        f"{PRICE} dollars an hour.{' <b>Within a month.</b>' if you.days <= 30 else ''}"
+        f"{PRICE} dollars per hour.{' <b>Within a month.</b>' if you.days <= 30 else ''}"
     )
     return days_against_gpus(you, published_runs(), previous=began), caption
 
@@ -262,10 +261,10 @@ RATES: dict[str, Recompute] = {"HFU": "full", "MFU": "none"}
 @handle(
     "Eight or six?",
     work=controls.choice(
-        "The work counts", "Six operations for a parameter and token, or eight.", WORKS
+        "The work counts", "Six operations per parameter and token, or eight.", WORKS
     ),
     rate=controls.choice(
-        "The rate is an", "The work that is done again is in an HFU, and not in an MFU.", RATES
+        "The rate is an", "An HFU includes the work that's done again, and an MFU doesn't.", RATES
     ),
     book=({}, {"work": "8TP"}),
 )
@@ -283,9 +282,9 @@ def eight_or_six(work: str = "6TP", rate: str = "HFU") -> Shown:
     days = float(training_seconds(T, P, n, rates[by], counted)) / units.DAY
     flops = units.flops(flops_per_parameter(counted) * T * P)
     over, under = Count(work, flops, counted == "full"), rates[by] * n
-    caption = "Both count the pass that is computed again. <b>The counts agree.</b>"
+    caption = "Both count the recomputed pass. <b>The counts agree.</b>"
     if counted == by == "none":
-        caption = "Neither counts the pass that is computed again. <b>The counts agree.</b>"
+        caption = "Neither counts the recomputed pass. <b>The counts agree.</b>"
     elif counted != by:
         more, less = ("work", "rate") if counted == "full" else ("rate", "work")
         caption = f"The {more} counts a pass that the {less} leaves out: "
@@ -346,7 +345,7 @@ def shares_of_runs() -> dict[str, float]:
     "Who would have kept this promise?",
     percent=slider(
         "You promise",
-        "The share of its peak that you promise of each GPU, over the whole run.",
+        "The share of its peak that you promise for each GPU, over the whole run.",
         (10, 15, 20, 22, *range(25, 56, 5)),
         unit="%",
         least=5,
@@ -365,8 +364,8 @@ def promise(percent: int = 35, previous: Any = None) -> Shown:
     late = sum(share < promised for share in shares.values())
     slower = f"{late} of {len(shares)} runs {'was' if late == 1 else 'were'} slower"
     caption = (
-        f"<b>{slower if late else 'No run was slower'}.</b> Eight A100 would read "
-        f"{units.count(tokens, 2)} tokens in 30 days, for a model of 8B."
+        f"<b>{slower if late else 'No run was slower'}.</b> Eight A100s would train an 8B "
+        f"model on {units.count(tokens, 2)} tokens in 30 days."
     )
     return drawings.promise(shares, promised, doubtful, was), caption
 
@@ -388,7 +387,7 @@ def _planned(size: str) -> Plan:
 
 @handle(
     "One second of a GPU",
-    model=controls.choice("Model", "Which of three Llamas trains on 64 H100.", MODELS),
+    model=controls.choice("Model", "Which of three Llamas trains on 64 H100s.", MODELS),
     book=({}, {"model": "70B"}),
 )
 def one_second(model: str = "8B") -> Shown:

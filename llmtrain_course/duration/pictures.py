@@ -35,7 +35,7 @@ class RunDays(NamedTuple):
 SPANS = {1: "1 day", 7: "1 week", 30.44: "1 month", 365.25: "1 year", 3652.5: "10 years"}
 """The lines across the picture."""
 
-_BAND = "at an MFU of {:.0f} to {:.0f} %, as 13 of 14 published runs".format(
+_BAND = "at an MFU of {:.0f} to {:.0f} %, like 13 of 14 published runs".format(
     *(100 * u for u in UTILIZATIONS[::2])
 )
 
@@ -146,20 +146,20 @@ def eight_or_six(work: Count, rate: Count, days: float, right: float, calendar: 
     took = Span(0, calendar, GREY, title="days that it took")
     lanes = [
         Lane(work.name, [*_passes(work)], work.size, "the work", bold=True),
-        Lane(f"÷ {rate.name}", [*_passes(rate)], rate.size, "a second of all GPUs", bold=True),
+        Lane(f"÷ {rate.name}", [*_passes(rate)], rate.size, "all GPUs per second", bold=True),
         Lane("= days", [result], f"{units.digits(days)} days", verdict, bold=True, color=ink),
-        Lane("it took", [took], f"{units.digits(calendar)} days", "overhead included"),
+        Lane("it took", [took], f"{units.digits(calendar)} days", "including overhead"),
     ]
     words = (
         f"The work, {work.size}, {_with(work)}, over {rate.size} of all GPUs, {_with(rate)}: "
         f"{units.digits(days)} days, {verdict[2:]}. On the calendar it took "
-        f"{units.digits(calendar)} days, overhead included."
+        f"{units.digits(calendar)} days, including overhead."
     )
     return Bars(Scale(0, _LONGEST), lanes, words, lane=40, gap=16, axis=False, keyed=False)
 
 
 def _with(count: Count) -> str:
-    return f"{'with' if count.repeats else 'without'} what is computed again"
+    return f"{'with' if count.repeats else 'without'} the recomputed pass"
 
 
 def _passes(count: Count) -> Iterator[Span]:

@@ -139,7 +139,7 @@ _CONTROLS = {
     ),
     "attention": controls.choice(
         "Pairs of tokens counted",
-        "All, as most papers do; those before a token; or of these the ones in its window.",
+        "All of them, as in most papers; those before a token; or only those in its window.",
         [ALL, BACK, SEEN],
         more=True,
     ),
@@ -157,7 +157,7 @@ def render(
     pictures = "".join(picture.drawing(width).inline_svg() for picture in described)
     if rate > peak:
         return _answer_past_peak(setting, pictures)
-    parts = common.table(["part", "FLOP a step", "share"], common.shares(work, units.flops))
+    parts = common.table(["part", "FLOP per step", "share"], common.shares(work, units.flops))
     return "".join(
         [
             common.sentence(_sentence(setting)),
@@ -171,15 +171,15 @@ def render(
 def _answer_past_peak(setting: Setting, pictures: str) -> common.Answer:
     """Answer a rate above the peak: the bar past it, and what each usual slip would explain."""
     mistakes = [*_mistakes(setting)]
-    advice = "None of the usual slips is enough to explain this: look at the seconds first."
+    advice = "None of the usual mistakes explains this, so look at the seconds first."
     if mistakes:
-        advice = "The usual slips, and what HFU would be without each, stand below; "
-        advice += "look up which it was."
+        advice = "The usual mistakes are below, with the HFU that you'd have without each. "
+        advice += "Which one was it?"
     reason = (
         f"In {setting.seconds:g} s each GPU would have to work at "
         f"{units.percent(setting.shares[1])} of its peak of "
         f"{units.flops_per_second(setting.peak)}: "
-        f"an input is not as it was in the run. {advice}"
+        f"an input isn't what it was in the run. {advice}"
     )
     offers = (*_seconds_of_presets(setting), *mistakes)
     return common.Answer(common.warning(reason) + pictures, offers=offers)
@@ -222,16 +222,16 @@ def _sentence(setting: Setting) -> str:
     if setting.work.recomputed:
         result += f", and another {units.percent(hfu - mfu)} of the peak for work done twice."
     else:
-        result += ": nothing is recomputed, so HFU is the same."
+        result += ". Nothing is recomputed, so HFU is the same."
     if hfu > highest_hfu():
         result += (
-            " <b>Look again</b>: of the published steps on more than one node, none "
-            f"came above an HFU of {units.percent(highest_hfu())} (llm-foundry's 70B on 64 "
-            "A100)."
+            " <b>Look again</b>: no published step on more than one node "
+            f"was above an HFU of {units.percent(highest_hfu())} (llm-foundry's 70B on 64 "
+            "A100s)."
         )
     if setting.attention == ALL and _has_windows(setting.model):
         result += (
-            " All pairs of tokens are counted here, though in some layers a token sees only "
+            " We've counted all pairs of tokens, although in some layers a token only sees "
             "a window."
         )
     return result
@@ -281,15 +281,15 @@ PANEL = common.Panel(
 # --- handles
 
 _TEXTS = (
-    "Two tokens wait in front of 12 weights.",
+    "Two tokens are waiting in front of 12 weights.",
     "Forward, first column: <b>{column} = {y}</b>. Each weight multiplies once and adds once.",
-    "The second token meets the same weights. First column: {column} = {y}.",
+    "The second token meets the same weights, and its first column is {column} = {y}.",
     "Backward, first row: <b>{row} = {dx}</b>. The first token's gradient is passed on.",
-    "And that of the second, {row} = {dx}. Now the layer before knows its gradients.",
-    "To learn, first weight: a number of the token times a gradient, <b>{learnt}</b>. It is "
+    "So is the second token's, {row} = {dx}. Now the layer before knows its gradients.",
+    "To learn, first weight: a number of the token times a gradient, <b>{learnt}</b>. It's "
     "added to 0, which counts as well.",
-    "The second token's part is <b>added</b>: {learnt}. Six products of 24: 2 FLOP forward "
-    "and 4 backward, for each weight and token.",
+    "The second token's part is <b>added</b>: {learnt}. That makes six products of 24, so "
+    "2 FLOP forward and 4 backward per weight and token.",
 )
 
 
@@ -314,7 +314,7 @@ def _text(step: int) -> str:
     "Two tokens meet a matrix",
     step=slider(
         "Products",
-        "How many products are done: two tokens, three times.",
+        "How many of the products are done: two tokens, three times.",
         tuple(range(len(_TEXTS))),
         play=True,
     ),
@@ -326,8 +326,8 @@ def two_tokens(step: int = 0) -> Shown:
 
 
 _ROW = (
-    "Each token has a key, and the one that looks has a query: four numbers each.",
-    "A score is query times key, number by number, added up: 4 products and 4 sums, 8 FLOP.",
+    "Each token has a key, and the one that looks back has a query. Both are four numbers.",
+    "A score is query times key, number by number, added up: 4 products and 4 sums, so 8 FLOP.",
     "Over √4 and through a softmax, the scores become shares that add up to 1.",
     "The shares mix the values. Here a value has 2 numbers, which takes 4 FLOP per token.",
 )
@@ -358,7 +358,7 @@ _TOKENS = (4, 6, 8, 12, 16, 20, 24, 28, 32)
     tokens=slider("Tokens", "How many tokens the sequence has.", _TOKENS),
     window=slider(
         "Window",
-        "How many tokens back a token looks, itself included; 0 is all of them.",
+        "How many tokens back a token looks, including itself; 0 means all of them.",
         (0, 1, 2, 3, 5, *_TOKENS),
         zero="none",
         applies=lambda setting: setting.causal,
@@ -376,7 +376,7 @@ def attention_square(causal: bool = False, tokens: int = 16, window: int = 0) ->
         return picture, f"{many}: every token with every token, as most papers count."
     text = f"{many} are multiplied: {units.share(pairs.share)}."
     if 0 < window < tokens:
-        return picture, f"{text} A token sees {units.plural(window, 'token')} at the most."
+        return picture, f"{text} A token sees up to {units.plural(window, 'token')}."
     return picture, f"{text} A token sees itself and those before it."
 
 
@@ -399,7 +399,7 @@ def gpt3_step(sequence_length: int, recompute: EveryRecompute) -> FlopCount:
     "The work of a step of GPT-3",
     sequence_length=slider(
         "Sequence",
-        "Tokens in each sequence; the step's tokens stay as many.",
+        "Tokens in each sequence; the step always has the same number.",
         controls.doublings(2048, LONGEST),
         unit="tokens",
     ),
@@ -414,12 +414,12 @@ def step_work(
     old = gpt3_step(previous.sequence_length, previous.recompute) if previous else None
     picture = work_by_pass(work, 2 * gpt3_step(LONGEST, "none").model / 3, old)
     parameters = run("GPT-3 175B")["active_parameters"]
-    again = "" if recompute == "none" else ", what is computed again included"
+    again = "" if recompute == "none" else ", including what's recomputed"
     text = (
         f"{units.plural(STEP_TOKENS // sequence_length, 'sequence')} of "
         f"{units.exact(sequence_length)} tokens. The scores are "
         f"{units.percent(work.scores / work.model)} of the model's own work. "
-        f"<b>{units.digits(work.total / (STEP_TOKENS * parameters))} FLOP for each parameter "
+        f"<b>{units.digits(work.total / (STEP_TOKENS * parameters))} FLOP per parameter "
         f"and token{again}.</b>"
     )
     return picture, text
@@ -443,5 +443,5 @@ def achieved(seconds: float = 32.09) -> Shown:
     picture = share_of_peak(setting.work, setting.rate, setting.peak, moves="seconds")
     rate = f"{units.flops_per_second(setting.rate)} on each GPU"
     if hfu > 1:
-        return picture, f"{rate}: <b>past the peak</b>. No chip does that."
+        return picture, f"{rate}, which is <b>past the peak</b>. No chip does that."
     return picture, f"{rate}. <b>MFU {units.percent(mfu)}, HFU {units.percent(hfu)}.</b>"

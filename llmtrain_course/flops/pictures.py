@@ -352,7 +352,7 @@ def share_of_peak(
             f"work claimed would take {units.percent(hfu)} of it. No chip does that."
         )
     else:
-        done = "all that the GPUs did" if counted.recomputed else "nothing is done twice"
+        done = "everything the GPUs did" if counted.recomputed else "nothing is done twice"
         words = (
             f"A bar as long as the peak, {peak}, filled by the "
             f"model's own work to {units.percent(mfu)} (MFU) and with the recomputed "

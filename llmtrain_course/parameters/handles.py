@@ -146,7 +146,7 @@ _VOCABULARIES += [200_000, 256_000, 512_000]
 
 _LLAMA_SIZE = common.Control(
     "Attention heads",
-    "Pieces of attention.",
+    "How many heads attention has.",
     most=1000,
     more=True,
     applies=lambda setting: setting.llama,
@@ -156,7 +156,7 @@ _LLAMA_FLAG = replace(_LLAMA_SIZE, kind="flag", most=1e12)
 _CONTROLS = {
     "model": controls.choice(
         "Or from a file",
-        "Shaped by hand, or read from a config.json: pasted, or a real one.",
+        "Shape it by hand, or read a config.json: one that you paste, or a real one.",
         [BY_HAND, PASTED, *names("configs")],
         lead=True,
     ),
@@ -177,14 +177,14 @@ _CONTROLS = {
     ),
     "hidden_size": common.Control(
         "Hidden size",
-        "How many numbers stand for one token.",
+        "How many numbers represent a token.",
         most=1e6,
         stops=tuple(_WIDTHS),
         applies=lambda setting: setting.by_hand,
     ),
     "vocab_size": common.Control(
         "Vocabulary",
-        "How many different tokens.",
+        "How many different tokens there are.",
         unit="tokens",
         most=1e7,
         stops=tuple(_VOCABULARIES),
@@ -199,7 +199,7 @@ _CONTROLS = {
     ),
     "num_heads": replace(
         _LLAMA_SIZE,
-        help="Pieces of attention. A GPT's count does not depend on them.",
+        help="How many heads attention has. A GPT's count doesn't depend on them.",
         applies=lambda setting: setting.by_hand,
     ),
     "num_kv_heads": replace(_LLAMA_SIZE, label="Key-value heads", help="Heads of keys and values."),
@@ -210,7 +210,7 @@ _CONTROLS = {
         _LLAMA_SIZE, label="MLP size", help="How wide the MLP is inside.", most=1e6
     ),
     "num_experts": replace(
-        _LLAMA_SIZE, label="Experts", help="MLPs in a layer; 0: a single one.", least=0
+        _LLAMA_SIZE, label="Experts", help="MLPs in a layer; 0 means a single one.", least=0
     ),
     "experts_per_token": replace(
         _LLAMA_SIZE,
@@ -249,8 +249,8 @@ def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -
     else:
         name = setting.model
         if count.prediction:
-            result += f" Beside them: {units.count(count.prediction)} to predict further tokens, "
-            result += "which the total leaves out."
+            result += f" Another {units.count(count.prediction)} predict further tokens, "
+            result += "and the total leaves them out."
         picture = stack(model, "" if name == PASTED else name, previous)
         below = _source(name)
         reading = 'read_config("config.json")' if name == PASTED else f"config_model({name!r})"
@@ -276,7 +276,7 @@ def _note_on_sizes(setting: Setting, before: Setting | None) -> str:
     sizes = [(x.num_heads, x.head_dim, x.intermediate_size) for x in (before, setting)]
     if sizes[0] != sizes[1] or before.hidden_size == setting.hidden_size:
         return ""
-    return " Heads and MLP kept their sizes: change them too, under <i>More</i>."
+    return " Heads and MLP have kept their sizes. Change them, too, under <i>More</i>."
 
 
 def _shape_in_code(setting: Setting) -> str:
@@ -298,7 +298,7 @@ def _note_on_formula(model: Transformer, count: ParameterCount) -> str:
     verdict = f"{units.percent(abs(off))} too {'many' if off > 0 else 'few'}"
     if formula == count.total - norm_parameters(model):
         verdict = "all but the last norm"
-    return f"<p>The formula for a GPT gives {units.exact(int(formula))}: {verdict}.</p>"
+    return f"<p>The formula for a GPT gives {units.exact(int(formula))}, which is {verdict}.</p>"
 
 
 # --- a model from a file
@@ -316,14 +316,14 @@ def read_model(name: str, config: str) -> Transformer:
     if name != PASTED:
         return config_model(name)
     if not config.strip():
-        raise common.WordedError("Paste the text of a config.json: there is none yet.")
+        raise common.WordedError("Paste the text of a config.json. There isn't one yet.")
     try:
         model = parse_config(config)
     except ValueError as error:
         raise common.WordedError(_refusal(config, str(error))) from None
     if model.num_layers > MOST_LAYERS:
         layers = f"The file has {units.exact(model.num_layers)} layers"
-        raise common.WordedError(f"{layers}: at most {MOST_LAYERS:,} can be drawn.")
+        raise common.WordedError(f"{layers}, but we can draw {MOST_LAYERS:,} at most.")
     return model
 
 
@@ -341,7 +341,7 @@ def _defaults(config: str) -> str:
         return ""
     sizes = {key: units.exact(finite(key, size)) for key, size in defaults.items()}
     words = ", ".join(f"{key} = {size}" for key, size in sizes.items())
-    what = "so the defaults of its family are counted"
+    what = "so we count the defaults of its family"
     return f"<p><b>Not in the text</b>, {what}: {escape(words)}.</p>"
 
 
@@ -369,7 +369,7 @@ def _table(count: ParameterCount) -> str:
         share = units.percent(count.active / count.total)
         rows.append(["of these, met by a token", units.exact(count.active), share])
     if count.prediction:
-        rows.append(["beside them, for further tokens", units.exact(count.prediction), ""])
+        rows.append(["plus, for further tokens", units.exact(count.prediction), ""])
     return common.table(["part", "parameters", "share"], rows)
 
 
@@ -404,14 +404,15 @@ PANEL = common.Panel(
 
 _ON_THE_WAY = (
     "A word is looked up: <b>its row of the embedding</b> is where the stream begins.",
-    "Attention reads the stream. Three matrices make <b>a query, a key and a value</b> of it.",
+    "Attention reads the stream, and three matrices turn it into <b>a query, a key and a "
+    "value</b>.",
     "The query of “sat” meets the keys so far. The better a key fits, <b>the more of that "
     "token's value</b> comes along.",
-    "One more matrix brings the mixture back to the stream, and it is <b>added</b>.",
-    "The MLP reads the stream, where attention's part is already in it. One matrix makes "
+    "One more matrix brings the mixture back to the stream, where it's <b>added</b>.",
+    "The MLP reads the stream, which already includes attention's part. One matrix makes "
     "<b>four times as many numbers</b>.",
-    "A second matrix makes as many as before of them. They are <b>added</b> too.",
-    "All other layers do the same, each with <b>matrices of its own</b>.",
+    "A second matrix brings them back to the old number, and they're <b>added</b>, too.",
+    "All other layers do the same, each with <b>its own matrices</b>.",
     "At the top the stream is compared with the embedding again: <b>a score for each token</b>.",
 )
 
@@ -440,7 +441,7 @@ def gpt2(hidden_size: int, num_layers: int) -> ParameterCount:
     "A wider GPT, or a deeper one",
     hidden_size=slider(
         "Hidden size",
-        "How many numbers stand for one token: the side of each square.",
+        "How many numbers represent a token: the side of each square.",
         (384, 768, 1152, 1536),
     ),
     num_layers=slider("Layers", "How many bricks are stacked.", (6, 12, 18, 24)),
@@ -456,8 +457,8 @@ def wider_or_deeper(hidden_size: int = 768, num_layers: int = 12, previous: Any 
         return drawings.bricks(now, shape), text
     old = gpt2(*start)
     layers = _times((now.attention + now.mlp) / (old.attention + old.mlp))
-    text = f"Parameters, beside the start: in the layers <b>{layers}</b>, in the tables "
-    text += f"{_times(now.embedding / old.embedding)}."
+    text = f"Parameters compared with the start: <b>{layers}</b> in the layers, "
+    text += f"{_times(now.embedding / old.embedding)} in the tables."
     return drawings.bricks(now, shape, start), text
 
 

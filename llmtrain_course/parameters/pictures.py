@@ -409,7 +409,7 @@ def experts(model: Transformer, token: int, most: float = 92e9) -> Picture:
 
     def lane(name: str, size: float) -> Lane:
         blue, orange, seen = COLORS["attention"], COLORS["MLP"], "experts that it meets"
-        unseen = "experts that it does not meet"
+        unseen = "experts that it doesn't meet"
         spans = [
             Span(0, rest, blue, title="attention and tables", name="attention, tables"),
             Span(rest, active, orange, title=seen, name=seen),
@@ -417,7 +417,7 @@ def experts(model: Transformer, token: int, most: float = 92e9) -> Picture:
         ]
         return Lane(name, spans, units.count(size))
 
-    lanes = lane("must lie in memory", float(counted.total)), lane("a token meets", active)
+    lanes = lane("must be in memory", float(counted.total)), lane("a token meets", active)
     bars = Bars(Scale(0, most), lanes, axis=False, longest_total="91.8 billion")
     words = (
         f"A layer with {units.plural(count, 'expert')}: the token “{_SENTENCE[token]}” meets "

@@ -261,11 +261,11 @@ def _row(
     if any(type(mixer) in _MIXERS for mixer in mixers):
         swatches.append(patch(blue, "a recurrence", slants="white"))
     if model.num_experts:
-        swatches.append(patch(orange, "experts that a token does not meet", _IDLE))
+        swatches.append(patch(orange, "experts that a token doesn't meet", _IDLE))
     drawn, y = key(swatches, left, y + CELL + 12, width)
     notes = [_prediction_note(model)] if extra else []
     if len(layer_kinds) > MOST:
-        notes.append(f"Of {len(layer_kinds)} kinds {MOST} are described.")
+        notes.append(f"We describe {MOST} of {len(layer_kinds)} kinds.")
     for note in notes:
         svg, (drawn, y) = svg + drawn, paragraph(left, y, note, width)
     return svg + drawn, y

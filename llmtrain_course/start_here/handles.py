@@ -57,7 +57,7 @@ _CONTROLS = {
     "num_gpus": replace(controls.GPUS, most=10**6),
     "days": common.Control(
         "Days",
-        "How long you may use them.",
+        "How long you can use them.",
         least=0.01,
         most=3650,
         whole=False,
@@ -81,9 +81,9 @@ def _machine(setting: Setting, before: Setting | None, enough: bool) -> Picture:
     P, tokens = setting.parameters, setting.tokens
     gpt3, llama, chinchilla = map(run, ("GPT-3 175B", "Llama 3.1 405B", "Chinchilla 70B"))
     each = chinchilla["tokens"] / chinchilla["active_parameters"]
-    targets = {"GPT-3 read": gpt3["tokens"]}
+    targets = {"GPT-3:": gpt3["tokens"]}
     if enough:
-        targets[f"{units.digits(each, 2)} for each parameter:"] = each * P
+        targets[f"{units.digits(each, 2)} per parameter:"] = each * P
     return drawings.machine(
         setting.num_gpus,
         setting.days,
@@ -100,8 +100,8 @@ def _machine(setting: Setting, before: Setting | None, enough: bool) -> Picture:
 def _result(setting: Setting) -> str:
     tokens, P = setting.tokens, setting.parameters
     return (
-        f"<b>{units.count(tokens, 2)} tokens</b> for a model of {units.short(P)} "
-        f"parameters: {units.digits(tokens / P, 2)} for each parameter."
+        f"<b>{units.count(tokens, 2)} tokens</b> for a model with {units.short(P)} "
+        f"parameters, which is {units.digits(tokens / P, 2)} per parameter."
     )
 
 
@@ -112,9 +112,9 @@ def draw(setting: Setting, before: Setting | None = None, width: int = PAGE) -> 
     work = seconds * n * rate
     rows = [
         ["each GPU does", units.flops_per_second(rate)],
-        ["all together, over the days", units.flops(work)],
-        ["for each token", units.flops(work / tokens)],
-        ["tokens for each parameter", units.digits(tokens / P)],
+        ["all of them, over the days", units.flops(work)],
+        ["per token", units.flops(work / tokens)],
+        ["tokens per parameter", units.digits(tokens / P)],
         ["GPU-hours", units.count(gpu_hours(seconds, n))],
     ]
     code = (
@@ -158,8 +158,8 @@ def machine(
     gpt3 = run("GPT-3 175B")["tokens"]
     text = _result(setting)
     if setting.tokens >= gpt3:
-        text += f" GPT-3 read {units.count(gpt3, 2)}. "
-        text += f"{units.plural(setting.gpus_for(gpt3), 'GPU')} would do for that."
+        text += f" GPT-3 was trained on {units.count(gpt3, 2)}, and "
+        text += f"{units.plural(setting.gpus_for(gpt3), 'GPU')} would be enough for that."
     return _machine(setting, before, False), text
 
 
@@ -181,18 +181,17 @@ def one_token(step: int = 0) -> Shown:
     if not step:
         text = "A token waits below the layers of a model with 8 billion parameters."
     elif step < layers:
-        text = "Forward: each parameter multiplies once and adds once. That is 2 operations."
+        text = "Forward: each parameter multiplies once and adds once, which is 2 operations."
     elif step == layers:
-        text = "At the top the model guesses the next token. Now its error is known."
+        text = "At the top the model guesses the next token, and now its error is known."
     elif step < 2 * layers:
         text = (
-            "Backward: the error goes back down. Each parameter passes it on, 2 operations, "
-            "and learns how it should change, 2 more."
+            "Backward: the error goes back down. Each parameter passes it on (2 operations) "
+            "and learns how it should change (2 more)."
         )
     else:
         text = (
-            f"<b>6 operations for each parameter: {units.count(whole, 2)} operations for "
-            "one token.</b>"
+            f"<b>6 operations per parameter: {units.count(whole, 2)} operations for one token.</b>"
         )
     return ByHand(partial(drawings.one_token, step, P, done, whole)), text
 
@@ -220,5 +219,6 @@ def five_runs(percent: int = 35) -> Shown:
         caption += f"The slowest would have needed {days} days for the month that you promised."
     else:
         days = units.digits(30 * promised / max(shares.values()), 2)
-        caption = f"<b>All five would have kept it.</b> The fastest was done after {days} days."
+        caption = "<b>All five would have kept it.</b> The fastest would have finished after "
+        caption += f"{days} days."
     return drawings.real_runs(shares, promised), caption

@@ -97,7 +97,7 @@ def machine(
     product = (
         ("", partial(_squares, num_gpus, "GPU", 8)),
         ("×", partial(_squares, ceil(days), "day", 10)),
-        ("=", partial(_box, QUIET, work, "operations", f"each GPU does {rate} a second")),
+        ("=", partial(_box, QUIET, work, "operations", f"each GPU does {rate} per second")),
         ("÷", partial(_box, MODEL, each, f"a token: 6 × {size}", "")),
     )
     spent = Span(FIRST, tokens, TOKENS, title="tokens")
@@ -114,7 +114,7 @@ def machine(
     )
     words = (
         f"{units.plural(num_gpus, 'GPU')} × {units.digits(days)} days = {work} operations, each "
-        f"GPU {rate} a second; ÷ {each} for a token (6 × {size} parameters) = "
+        f"GPU {rate} per second; ÷ {each} per token (6 × {size} parameters) = "
         f"{units.count(tokens, 2)} tokens, as blocks of {units.count(BLOCK, 1)}. "
         f"Marked among them: {wanted}; on a scale in powers of ten: {others}."
     )

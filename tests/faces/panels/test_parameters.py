@@ -26,7 +26,7 @@ def test_the_panel_shows_sentence_picture_table_and_call() -> None:
     assert "174,604,259,328" in html
     assert "all but the last norm" in html
     llama = PANEL.answer(PANEL.presets["Llama-3.1-8B"]).html
-    assert "6,977,880,064: 13.1 % too few" in llama
+    assert "6,977,880,064, which is 13.1 % too few" in llama
 
 
 BY_HAND = [
@@ -154,7 +154,7 @@ def test_sizes_that_a_pasted_file_leaves_out_are_named() -> None:
     assert "Not in the text" not in PANEL.answer(FILE).html
     fewer = re.sub(r'\s*"num_hidden_layers": 24,', "", FILE["config"])
     html = PANEL.answer({**FILE, "config": fewer}).html
-    assert "family are counted: num_hidden_layers = 36." in html
+    assert "count the defaults of its family: num_hidden_layers = 36." in html
 
 
 HOSTILE = {
@@ -167,7 +167,7 @@ HOSTILE = {
     '{"model_type": "<script>"}': "model_type='<script>' is unknown",
     '{"model_type": "llama", "hidden_size": NaN}': "hidden_size=nan is not a finite",
     '{"model_type": "llama", "vocab_size": 1, "vocab_size": 2}': "contradicts",
-    '{"model_type": "llama", "num_hidden_layers": 100000}': "at most 1,000 can be",
+    '{"model_type": "llama", "num_hidden_layers": 100000}': "we can draw 1,000 at most",
     '{"model_type": "gemma3", "text_config": {}}': "model_type=None in text_config is unknown",
     '{"model_type": "gemma3_text", "num_hidden_layers": 1' + "0" * 400 + "}": "finite",
     "\ud800": "holds no JSON",

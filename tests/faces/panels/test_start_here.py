@@ -36,10 +36,10 @@ def _rate(html: str) -> float:
 def test_the_picture_says_how_many_gpus_reach_gpt_3_once_they_do() -> None:
     machine, tokens = HANDLES["machine"], run("GPT-3 175B")["tokens"]
     assert Setting(num_gpus=51).tokens >= tokens > Setting(num_gpus=50).tokens
-    assert "GPT-3 read 300 billion. " not in machine.render(**{**machine.default, "num_gpus": 50})
+    assert "GPT-3 was trained on" not in machine.render(**{**machine.default, "num_gpus": 50})
     for num_gpus in (51, 64, 512):
         html = machine.render(**{**machine.default, "num_gpus": num_gpus})
-        assert "GPT-3 read 300 billion. 51 GPUs would do for that." in html
+        assert "GPT-3 was trained on 300 billion, and 51 GPUs would be enough for that." in html
     assert "51" not in cell("00_start_here", "machine-seen")
 
 
@@ -48,7 +48,7 @@ def test_the_tasks_come_out_as_the_page_says() -> None:
 
     def each(**changes: float) -> tuple[float, float]:
         html = PANEL.render(**{**default, **changes})
-        match = re.search(r"tokens for each parameter</td><td[^>]*>([\d.]+)", html)
+        match = re.search(r"tokens per parameter</td><td[^>]*>([\d.]+)", html)
         assert match
         size = changes.get("parameters", default["parameters"])
         return float(match[1]), float(match[1]) * size
