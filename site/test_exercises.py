@@ -82,7 +82,7 @@ def test_a_choice_stays_on_the_page_and_after_a_wrong_one_the_next_question_coun
     [question] = CHOICES[id].followups
     expect(second).to_contain_text(question.text[1:])
     first.locator(f"input[value='{right}']").check()
-    assert not answered("right this time")
+    assert not answered("Right this time")
     second.locator("input").fill("9e30")
     assert not answered("too high")
     expect(second).to_contain_text(question.text[1:])

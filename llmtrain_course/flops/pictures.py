@@ -399,7 +399,10 @@ def _filled(
 _MOST = 32
 """The longest sequence that has room: the scale is fixed."""
 
-_KNOB: Style = {"stroke": "currentColor", "stroke_width": 1.5}
+
+def knob(moves: str) -> Style:
+    """How a dot looks that somebody drags, and the control that it moves."""
+    return {"stroke": "currentColor", "stroke_width": 1.5, "data_moves": moves}
 
 
 def square_of_pairs(pairs: AttentionPairs, width: int) -> Drawing:
@@ -427,10 +430,10 @@ def square_of_pairs(pairs: AttentionPairs, width: int) -> Drawing:
     if cells[False]:
         svg += f'<path d="{cells[False]}" fill="none" stroke="{GREY}"/>'
     corner = left + pair * s, top + pair * s
-    svg += circle(*corner, 7, CARD, "the last pair", **_KNOB, data_moves="tokens")
+    svg += circle(*corner, 7, CARD, "the last pair", **knob("tokens"))
     if pairs.counted < pairs.dense:
         first = left + pair * pairs.keys[-1][0], top + pair * (s - 0.5)
-        svg += circle(*first, 7, CARD, "the window's end", **_KNOB, data_moves="window")
+        svg += circle(*first, 7, CARD, "the window's end", **knob("window"))
     counted, dense = units.exact(pairs.counted), units.exact(pairs.dense)
     share = units.share(pairs.share)
     if narrow:  # below the square

@@ -230,7 +230,7 @@ def _verdict_on_first(id: str, answer: Answer, exercise: Exercise, turn: int) ->
     if own_grade is None:
         return None
     right, text = own_grade[0], _with_hint(own_grade[1], "").strip()
-    reply = f"right this time: {re.sub('^right[:,.]? ', '', text)}" if right else text
+    reply = f"Right this time: {re.sub('^[Rr]ight[:,.]? ', '', text)}" if right else text
     asked = exercise.followups[turn - 1].text
     return Verdict(id, False if right is False else None, f"{reply} {_NOW} {asked}", turn=turn)
 

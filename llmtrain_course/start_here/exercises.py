@@ -196,7 +196,7 @@ EXERCISES: dict[str, Exercise] = {
         options={
             "A": "No. What the GPUs deliver is a rate, so many operations per second, and "
             f"64 times 350 TFLOP/s is {units.flops_per_second(64 * RATE_H100)}.",
-            "B": "Right. What they do in a day is a number of operations, however long "
+            "B": "Right: what is done in a day is a number of operations, however long "
             f"it takes, so it's a count: {units.flops(64 * RATE_H100 * units.DAY)}.",
             "C": "No. What one token takes is a number of operations, and FLOP is the "
             f"unit for that: 6 for each of 8 billion parameters, {units.flops(6 * 8e9)}.",

@@ -532,7 +532,7 @@ def test_a_number_in_two_digits_is_no_slip_that_lies_there() -> None:
 def test_entries_of_a_design_are_read_with_their_units_and_said_back() -> None:
     run = {"model": "Llama-3.1-8B", "days": "720 hours", "chip": "A100", "gpus": "40 GPUs"}
     reply = check("duration-d", run).text
-    assert reply.startswith("days: you wrote 720 hours, that is 30 days. right: at 25 %")
+    assert reply.startswith("days: you wrote 720 hours, that is 30 days. Right. At 25 %")
     reply = check("duration-d", run | {"days": "30 GB"}).text
     assert reply == "days='30 GB': these are GB; days are asked."
 
@@ -616,7 +616,7 @@ def test_a_wrong_choice_comes_back_as_another_question() -> None:
         assert verdict.text == f"{EXERCISES['start_here-b'].grade(option)[1]} {stands}"
     verdict = check("start_here-b", "B")  # the right one, but it may have been tried
     assert verdict.ok is None
-    assert verdict.text.startswith("right this time: what is done in a day")
+    assert verdict.text.startswith("Right this time: what is done in a day")
     assert verdict.text.endswith(f"The second question still stands: {question}")
     assert check("start_here-b", "E").text.endswith(f"The second question still stands: {question}")
     assert check("start_here-b", None).text.endswith(
@@ -624,7 +624,7 @@ def test_a_wrong_choice_comes_back_as_another_question() -> None:
     )
     assert (
         check("start_here-b", 1e19).text
-        == "too low. A count is a rate times the seconds that it lasts."
+        == "too low. Multiply the rate by the seconds that it lasts, and you get a count."
     )
     assert "in solutions/00_start_here.ipynb" in check("start_here-b", 1e19).text
     assert "stands" not in check("start_here-b", 32 * 350e12).text
