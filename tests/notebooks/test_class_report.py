@@ -120,7 +120,7 @@ def test_what_a_class_did_stands_in_the_table(tmp_path: Path) -> None:
         ["passed", "0", "0", "1", "0", "0", "2", "0", "3"],
     ]
     [worst] = hardest(room)
-    assert worst.startswith("duration-a: 2 of 3 who tried it. 2 × “this has 8TP: an MFU")
+    assert worst.startswith("duration-a: 2 of 3 who tried it. 2 × “You've used 8TP, but an MFU")
 
 
 def test_a_table_is_no_wider_than_asked_and_loses_nothing(tmp_path: Path) -> None:
