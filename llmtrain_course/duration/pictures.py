@@ -286,7 +286,7 @@ def more_gpus(num_gpus: float, ways: Sequence[str]) -> Chart:
     words = f"175 billion parameters on more GPUs. With {'; with '.join(listed)}."
     x = Scale(320, 1800, "GPUs", ticks=[run["num_gpus"] for run in measured], log=True, grid=True)
     y = Scale(16, 110, "days", ticks=(20, 40, 80), log=True, grid=True)
-    return Chart(x, y, marks, words, height=260)
+    return Chart(x, y, marks, words)
 
 
 # --- one second of a GPU

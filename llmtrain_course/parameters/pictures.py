@@ -100,7 +100,7 @@ class Places:
         frame = self.back + 8
         self.norm, gap = frame + 6, 0.06 * (self.right - frame)
         self.matrices = self.norm + NORM + gap  # queries, keys and values; up
-        self.names = self.matrices + SIDE + 5
+        self.names = self.matrices + SIDE + 9
         self.middle = self.right - 6 - SIDE / 2  # of attention's output
         self.pitch = min((self.middle - 58 - self.names) / len(_TOKENS), 64)
         self.tokens = self.middle - 6 - len(_TOKENS) * self.pitch
