@@ -230,9 +230,7 @@ _GPUS = tuple(sorted((*controls.doublings(32, 16384), 2400)))
 
 @handle(
     "Days against GPUs",
-    num_gpus=replace(
-        controls.GPUS, most=100_000, stops=tuple(sorted((*controls.doublings(32, 16384), 2400)))
-    ),
+    num_gpus=replace(controls.GPUS, most=100_000, stops=_GPUS),
     run=controls.choice(
         "Run",
         "A run that published its GPU-hours, but not its number of GPUs.",
