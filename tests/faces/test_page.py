@@ -423,7 +423,7 @@ def test_hints_and_the_question_that_is_asked_now_are_kept() -> None:
     kept = json.dumps(cells.kept())
     restart()
     cells.restore(kept)
-    assert "right this time" in json.loads(chosen("start_here-b", "B"))["html"]
+    assert "Right this time" in json.loads(chosen("start_here-b", "B"))["html"]
     assert EXERCISES["duration-a"].hints()[1].casefold() in check("duration-a", 12).text.casefold()
 
 
