@@ -1,4 +1,4 @@
-"""Figures of chapter 12: times of this machine, so that no number is in their words."""
+"""Figures of chapter 12's evidence: times of this machine, so their words have no number."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from llmtrain_course.kit.figures import (
     styled,
 )
 from llmtrain_course.measure import PHASES, DataParallel, StepProfile
-from llmtrain_course.measure.clock import Times
-from llmtrain_helpers.units import digits
 
 
 @styled
@@ -44,31 +42,6 @@ def operators(profile: StepProfile) -> Figure:
     axes.text(0.6, 0.98, "▨ the rest", color=VERMILION, **top)
     axes.grid(visible=False, axis="y")
     figure.set_size_inches(9, 3.4)
-    return figure
-
-
-@styled
-def prediction(predicted: float, measured: Times) -> Figure:
-    """The seconds that FLOPs over a peak promise, and those of the shortest step; all live."""
-    figure, axes = new_figure("A step on this machine", "times the prediction", "")
-    shortest = min(measured.seconds)  # what else the machine does lengthens the others
-    ratio = shortest / predicted
-    axes.broken_barh([(0, 1)], (1, 0.5), color=BLUE)
-    axes.broken_barh([(0, 1)], (0, 0.5), color=BLUE)
-    rest: Any = {"facecolor": VERMILION, "hatch": HATCHES[VERMILION], "linewidth": 0}
-    axes.broken_barh([(1, max(ratio - 1, 0))], (0, 0.5), **rest)
-    axes.text(0, 1.56, "predicted")
-    axes.text(0, 0.56, "measured")
-    wide = max(2.0, 1.1 * ratio)
-    axes.text(0.15 * wide, 1.56, f"{digits(1e3 * predicted)} ms", gid=LIVE)
-    label = f"{digits(1e3 * shortest)} ms at best, {digits(ratio, 2)} times as long"
-    axes.text(0.15 * wide, 0.56, label, gid=LIVE)
-    axes.set_xlim(0, wide)
-    axes.locator_params(axis="x", integer=True, nbins=4)
-    axes.set_ylim(-0.2, 2)
-    axes.set_yticks([])
-    axes.grid(visible=False)
-    figure.set_size_inches(9, 3.2)
     return figure
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from llmtrain_course.kit.chart import Chart, Column, Dot, Mark, Note, Path
-from llmtrain_course.kit.drawing import COLORS, GREY
+from llmtrain_course.kit.drawing import COLORS, GREY, LiveDrawing
 from llmtrain_course.kit.lanes import Bars, Lane, Limit, Point, Span, Timeline, bar
 from llmtrain_course.kit.layout import Below, Picture
 from llmtrain_course.kit.scale import Scale
 from llmtrain_course.measure.clock import StepClock, Times
-from llmtrain_course.measure.recorded import WIDTHS, StepSpent, recorded_memory
+from llmtrain_course.measure.recorded import WIDTHS, StepSpent, recorded_memory, recorded_step
 from llmtrain_course.measure.trace import Trace
 from llmtrain_helpers import units
 
@@ -86,6 +86,42 @@ def predicted_step(step: StepSpent, measured: bool) -> Picture:
         words = f"Predicted {_ms(step.ideal)}, measured {_ms(step.total)}: {listed}."
     x = Scale(0, 4, "times the prediction", grid=True)
     return Bars(x, lanes, words, lane=34, longest_total="1,000 ms")
+
+
+# --- a step, predicted and measured where the cell runs
+
+
+def step_here(predicted: float, measured: Times) -> LiveDrawing:
+    """Draw a step's predicted seconds and its shortest run, below those that were recorded.
+
+    The shortest, because whatever else the machine does lengthens the others. Lengths are in
+    units of each prediction. The words don't have the times of this machine.
+    """
+    recorded = recorded_step(256)
+    shortest = min(measured.seconds)
+    lanes = [
+        *_predicted_and_measured("recorded, on one thread", recorded.ideal, recorded.total),
+        *_predicted_and_measured("where this cell ran", predicted, shortest),
+    ]
+    words = (
+        f"A step and its prediction. Recorded: predicted {_ms(recorded.ideal)}, measured "
+        f"{_ms(recorded.total)}, {format_ratio(recorded.ratio)} as long. Where this cell ran: "
+        "predicted and measured."
+    )
+    most = max(2, 1.1 * shortest / predicted)
+    x = Scale(0, most, "times the prediction", "{:g}".format, grid=True)
+    return LiveDrawing.of(Bars(x, lanes, words, lane=26, gap=8).drawing())
+
+
+def _predicted_and_measured(group: str, predicted: float, measured: float) -> list[Lane]:
+    """Two lanes in units of the prediction, with what goes beyond it hatched."""
+    ratio, grey = measured / predicted, COLORS["memory"]
+    beyond = Span(1, max(ratio, 1), COLORS["norms"], name="beyond the prediction", slants="white")
+    total = f"{_ms(measured)}, {format_ratio(ratio)}"
+    return [
+        Lane("predicted", [Span(0, 1, grey)], _ms(predicted), group=group),
+        Lane("measured", [Span(0, min(ratio, 1), grey), beyond], total, group=group),
+    ]
 
 
 # --- the same step, thirty times

@@ -1,8 +1,12 @@
 """Chapter 12's pictures: a prediction and what was measured are on one scale."""
 
+import re
+from configparser import ConfigParser
+from pathlib import Path
+
 import pytest
 
-from llmtrain_course.kit.chart import Column, Path
+from llmtrain_course.kit.chart import Column, Path as Line
 from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.kit.lanes import Span
 from llmtrain_course.measure.clock import StepClock, times
@@ -13,6 +17,7 @@ from llmtrain_course.measure.pictures import (
     predicted_step,
     step_by_the_clock,
     step_bytes,
+    step_here,
     timed_steps,
 )
 from llmtrain_course.measure.recorded import WIDTHS, product_rates, recorded_memory, recorded_step
@@ -40,6 +45,34 @@ def test_a_prediction_is_one_unit_long_whatever_the_width(width: int) -> None:
     assert drawn(covered).texts.count("?") == 4  # products, others, update, all
 
 
+@pytest.mark.parametrize("seconds", [0.2, 0.9, 9.0])
+def test_a_step_where_the_cell_ran_stands_below_the_recorded_one(seconds: float) -> None:
+    recorded, here = recorded_step(256), step_here(0.4, times([seconds, seconds * 1.1]))
+    assert here.words == step_here(0.5, times([1.0, 2.0])).words
+    assert f"{units.digits(recorded.ratio, 2)} times as long" in here.words
+    for ratio, milliseconds in (
+        (recorded.ratio, recorded.total * 1e3),
+        (seconds / 0.4, seconds * 1e3),
+    ):
+        written = f"{units.digits(milliseconds)} ms, {units.digits(ratio, 2)} times"
+        assert written in drawn(here).texts
+    unit, *_, whole, beyond = [x.width for x in drawn(here).of_kind("rect") if x.height == 26]
+    assert whole + beyond == pytest.approx(unit * seconds / 0.4, rel=0.005)
+
+
+def test_a_live_drawing_is_told_apart_where_tests_compare_pictures() -> None:
+    here = step_here(0.4, times([0.5, 0.6]))
+    config = ConfigParser(interpolation=None)
+    config.read(Path(__file__).parents[2] / "nbval_sanitize.cfg")
+    saved = [x.saved() for x in (here, step_here(0.4, times([0.7, 0.8])))]
+    one, two = (re.sub(config["live"]["regex"], "", html) for html in saved)
+    assert one == two != saved[0]
+    assert (
+        re.sub(config["live"]["regex"], "", step_bytes().drawing().saved())
+        == step_bytes().drawing().saved()
+    )
+
+
 def test_memory_is_drawn_to_one_scale() -> None:
     picture = step_bytes()
     texts = drawn(picture).texts
@@ -60,7 +93,7 @@ def test_a_product_is_as_high_as_its_rate() -> None:
 def test_a_median_is_a_line_at_its_value_over_the_steps_that_are_timed() -> None:
     series = recorded_series("first")
     timing = times(series[:20], 5)
-    [median] = marks(timed_steps(series, timing), Path)
+    [median] = marks(timed_steps(series, timing), Line)
     assert [*median.points] == [(5.5, timing.median), (20.5, timing.median)]
 
 

@@ -10,8 +10,7 @@ from llmtrain_course.batch.figures import published_batches
 from llmtrain_course.duration.figures import days_by_gpus
 from llmtrain_course.flops.figures import flops_per_parameter
 from llmtrain_course.kit.figures import describe
-from llmtrain_course.measure.clock import times
-from llmtrain_course.measure.figures import operators, prediction, throughputs
+from llmtrain_course.measure.figures import operators, throughputs
 from llmtrain_course.parallelism.figures import by_tensor, layouts
 from llmtrain_course.parameters.figures import formula_errors, shares_by_size
 from llmtrain_course.precision.figures import bit_layouts, losses, ranges, spacings
@@ -108,11 +107,4 @@ def test_figures_of_times_have_words_without_numbers() -> None:
     description = describe(operators(measure.StepProfile(tuple(steps))))
     assert description.startswith("Figure: A training step on this machine")
     description += describe(throughputs([1, 2], {"here": [0.1, 0.1], "record": [0.2, 0.3]}))
-    assert not re.search(r"\d", description)
-
-
-@pytest.mark.parametrize("seconds", [0.1, 1.0, 9.0])
-def test_the_words_of_a_prediction_are_the_same_on_every_machine(seconds: float) -> None:
-    description = describe(prediction(0.5, times([seconds] * 5)))
-    assert "written: predicted, measured" in description
     assert not re.search(r"\d", description)

@@ -24,7 +24,6 @@ from llmtrain_course.duration import figures as duration
 from llmtrain_course.flops import figures as flops
 from llmtrain_course.kit.figures import LIVE, describe, new_figure, show_in_notebooks
 from llmtrain_course.measure import figures as measured
-from llmtrain_course.measure.clock import times
 from llmtrain_course.parallelism import figures as parallelism
 from llmtrain_course.parameters import figures as parameters
 from llmtrain_course.precision import figures as precision
@@ -162,7 +161,6 @@ FIGURES: dict[str, Any] = {
     "memory": lambda: activations.memory_bars({"1B": {"a": PARTS, "b": PARTS}}),
     "operators": lambda: measured.operators(measure.StepProfile(tuple(OPERATORS))),
     "times": lambda: measured.throughputs([1, 2], {"a": [1, 2], "b": [2, 3]}),
-    "prediction": lambda: measured.prediction(0.7, times([1.0, 1.1] * 3)),
     "exchange": lambda: measured.exchange(measure.DataParallel(2, 8, 0.0, 1.0, 2.0)),
 }
 
