@@ -17,7 +17,6 @@ from llmtrain_course.activations import pictures as activations
 from llmtrain_course.budget import pictures as budget
 from llmtrain_course.calendar import pictures as calendar
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
-from llmtrain_course.finetune import pictures as finetune
 from llmtrain_course.kit import ids
 from llmtrain_course.kit.cards import memory_of
 from llmtrain_course.kit.drawing import Drawing
@@ -85,7 +84,7 @@ DRAWINGS: dict[str, dict[str, Callable[[], Drawing | Picture]]] = {
         "laws": laws,
     },
     "measure": {"memory": measure.step_bytes},
-    "finetune": {"ways": ways, "speeds": finetune.measured_speeds},
+    "finetune": {"ways": ways},
 }
 """Pictures that no panel shows, by chapter."""
 

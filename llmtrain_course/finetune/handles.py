@@ -8,10 +8,12 @@ from typing import Any
 
 from llmtrain_course.finetune.formulas import packed_rows, saved_inputs, tuned_states
 from llmtrain_course.finetune.pictures import (
+    PAIRS,
     WORDS,
     bytes_of_ways,
     layer_kept,
     parts_of,
+    speeds_of_pairs,
     step_phases,
     texts_in_rows,
     ways_on_a_card,
@@ -33,7 +35,7 @@ from llmtrain_helpers.finetune import (
 from llmtrain_helpers.memory import Memory
 from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.tuning import Tuning, sites
-from research.finetunes import times_as_long_in_4_bits
+from research.finetunes import speed_ratios, times_as_long_in_4_bits
 from research.memory import litgpt_held
 
 FULL, ADAPTERS, IN_4_BITS = "all weights", "adapters", "adapters, 4 bits"
@@ -486,6 +488,47 @@ def loss_spike(
         return picture, f"{text} The step goes beyond the card's {size}."
     text += f" The step leaves {units.gigabytes(card - peak)} of the card's {size} free, where "
     return picture, f"{text}{units.gigabytes(RESERVE)} should stay so."
+
+
+# --- how much faster
+
+NO_PAIRS = "none yet"
+"""What the handle shows first, so that the guess comes before the answer."""
+
+_LINES = (
+    *(0.5, 0.6, 0.7, 0.8, 0.86),
+    *(round(0.92 + 0.03 * k, 2) for k in range(12)),
+    *(1.3, 1.4, 1.5, 1.75, 2.0, 2.5, 3.0),
+)
+"""Where the line stops: close together where most pairs are."""
+
+
+@handle(
+    "The middle of the measured speeds",
+    line=slider("Your line", "Where you expect the middle.", _LINES, unit="times as fast"),
+    pairs=controls.choice(
+        "Pairs", "Published runs that differ in nothing else.", (NO_PAIRS, *PAIRS)
+    ),
+    book=({"pairs": "adapters or all weights", "line": 1.13}, {"pairs": "4 bits or 16"}),
+)
+def measured_speeds(line: float = 2.0, pairs: str = NO_PAIRS) -> Shown:
+    """Show the pairs of published runs around a line that the reader moves to their middle."""
+    picture = speeds_of_pairs(pairs, line)
+    if pairs == NO_PAIRS:
+        return picture, "Drag the line to where you expect the middle, then show the pairs."
+    method, other, *_ = PAIRS[pairs]
+    times = [ratio.times for ratio in speed_ratios(method, other)]
+    above = sum(ratio > line for ratio in times)
+    below = len(times) - above
+    if above == below:
+        return picture, (
+            f"{above} pairs are above your line and {below} below, so <b>it's in the middle, "
+            f"at {line:g} times as fast</b>."
+        )
+    side = "higher" if above > below else "lower"
+    return picture, (
+        f"{above} of the {len(times)} pairs are above your line, so <b>the middle is {side}</b>."
+    )
 
 
 # --- texts in rows

@@ -15,11 +15,15 @@ from llmtrain_course.kit.lanes import Bars, Lane, Limit, Span, bar
 from llmtrain_course.kit.layout import Below, Picture, Swatch, patch
 from llmtrain_course.kit.scale import Scale
 from llmtrain_helpers import units
+from llmtrain_helpers.finetune import TunedRecompute
 from llmtrain_helpers.memory import Memory
 from research.finetunes import speed_ratios
 
 WORDS = {"optimizer": "Adam's averages", "mlp": "MLP", "transient": "for this moment"}
 """The words of parts whose names are identifiers."""
+
+MOVED = COLORS["saving"]
+"""The colour of what moved last: a text, or the reader's own line."""
 
 _COLORS = {
     **COLORS,
@@ -29,13 +33,10 @@ _COLORS = {
 }
 
 
-def _bar(name: str, parts: Mapping[str, float], most: float, **options: Any) -> Lane:
-    """A bar of bytes, part by part; an arrow where it goes on beyond the most of its scale."""
+def _bar(name: str, parts: Mapping[str, float], **options: Any) -> Lane:
+    """Describe a bar of bytes, part by part, with a cut where it's longer than its scale."""
     lane = bar(name, parts, _COLORS, units.gigabytes, words=WORDS, labels=False, **options)
-    ink = "white" if options.get("opacity", 1) == 1 else "currentColor"
-    beyond = sum(parts.values()) > most
-    arrow = Span(0.88 * most, most, "none", "→", hidden=not beyond, bold=True, ink=ink)
-    return replace(lane, items=[*lane.items, arrow])
+    return replace(lane, cuts=True)
 
 
 def _key(*names: str) -> list[Swatch]:
@@ -58,7 +59,7 @@ def bytes_of_ways(
 ) -> Picture:
     """A weight's bytes as squares, and a model's as a bar, for ways to adapt it.
 
-    The scale of the bars is the same for all models; what is longer is cut.
+    The scale of the bars is the same for all models, so a longer bar has a cut.
     """
     squares = [Span(k, k + 1, "none", title="a byte", outline=True, opacity=0.5) for k in range(16)]
     weights = [
@@ -74,7 +75,7 @@ def bytes_of_ways(
     )
     model_bars = Bars(
         Scale(0, _MOST_STATES),
-        [_bar(way, parts, _MOST_STATES) for way, parts in whole.items()],
+        [_bar(way, parts) for way, parts in whole.items()],
         limits=[Limit(memory, card, "5 4") for card, memory in cards.items()],
         heading=f"all of {model}",
         axis=False,
@@ -133,16 +134,35 @@ def layer_kept(
     bars = {"all weights learn": full, "now": kept}
     layers = Bars(
         Scale(0, _MOST_KEPT),
-        [_bar(word, parts, _MOST_KEPT) for word, parts in bars.items()],
+        [_kept_bar(word, parts) for word, parts in bars.items()],
         heading="all 32 layers",
         axis=False,
-        extra=_key("norms", "attention", "mlp", "adapters"),
+        extra=[patch(color, WORDS.get(x, x), shade) for x, (color, shade) in _KEPT.items()],
         longest_total="88.8 GB",
     )
     listed = ", ".join(f"{name} {state.what}" for name, state in matrices.items())
     totals = " and ".join(units.gigabytes(sum(x.values())) for x in (full, kept))
     words = f"What a layer's matrices keep: {listed}. All layers, all learning and now: {totals}."
     return Below([each, layers], words)
+
+
+_KEPT = {
+    "norms": (COLORS["activations"], 1.0),
+    "attention": (COLORS["activations"], 0.7),
+    "mlp": (COLORS["activations"], 0.45),
+    "adapters": (COLORS["context"], 1.0),
+}
+"""The colour of what each part keeps, and how dark it is: activations have one colour."""
+
+
+def _kept_bar(name: str, parts: Mapping[str, float]) -> Lane:
+    """Describe a bar of what the layers keep, part by part."""
+    lane, looks = _bar(name, parts), [_KEPT[part] for part in parts]
+    spans = [
+        replace(span, color=color, opacity=shade, name="", edge=True)
+        for (color, shade), span in zip(looks, lane.spans, strict=True)
+    ]
+    return replace(lane, items=spans)
 
 
 def _matrix(x: float, y: float, color: str = "none") -> str:
@@ -215,47 +235,54 @@ def step_phases(phases: Sequence[Memory], began: float, card: float, reserve: fl
 
 # --- speed
 
-_COMPARED = {
-    "adapters, compared with all weights": ("lora", "full", COLORS["optimizer"], "dot"),
-    "4 bits, compared with 16": ("qlora", "lora", COLORS["gradients"], "diamond"),
+PAIRS = {
+    "adapters or all weights": ("lora", "full", COLORS["context"], "dot"),
+    "4 bits or 16": ("qlora", "lora", COLORS["weights"], "diamond"),
 }
 """Pairs of methods, the first compared with the second; a pair's colour and shape."""
+
+_EXPECTED: dict[TunedRecompute, str] = {"none": "by FLOPs alone", "full": "with recomputation"}
+"""What FLOPs let you expect of adapters, by what is recomputed."""
 
 _FEW = "peft MetaMathQA benchmark"
 """A publication whose steps have few short texts, so that the update takes most of them."""
 
 
-def measured_speeds() -> Picture:
-    """How many times as fast runs are as others, against the tokens that a GPU has at once.
+def speeds_of_pairs(chosen: str, line: float) -> Picture:
+    """Draw how many times as fast runs are as others, against the tokens a GPU has at once.
 
     Each dot is a pair that differs in one thing: adapters or all weights, 4 bits or 16. Dots
-    with the same tokens stand side by side. Dashed lines are what FLOPs let one expect of
-    adapters.
+    with the same tokens stand side by side, and only the `chosen` pairs are drawn. Dashed lines
+    are what FLOPs let you expect of adapters, and the reader moves the solid `line`.
     """
     marks: list[Mark] = [
-        Rule(1, "y", width=2),
-        Rule(flops_ratio("none"), "y", "by FLOPs alone", dash="5 4"),
-        Rule(flops_ratio("full"), "y", "with recomputation", dash="5 4"),
+        Rule(line, "y", color=MOVED, width=3, name="your line", moves="line"),
+        Rule(1, "y", color=GREY),
+        *(
+            Rule(flops_ratio(recompute), "y", label, dash="5 4", hidden=chosen == "4 bits or 16")
+            for recompute, label in _EXPECTED.items()
+        ),
     ]
-    spans = []
-    for side, (name, (method, other, color, shape)) in enumerate(_COMPARED.items()):
+    words = f"Your line is at {line:g} times. No pairs are shown yet."
+    for name, (method, other, color, shape) in PAIRS.items():
         ratios = sorted(speed_ratios(method, other), key=attrgetter("tokens", "times"))
         for i, ratio in enumerate(ratios):
-            octaves = (side - 0.5) / 3 + (i % 3 - 1) / 16
             title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f} times"
             few = ratio.publication == _FEW and ratios[i - 1].publication != _FEW
             label = "few short texts in a step" if few else ""
-            at = ratio.tokens * 2**octaves, ratio.times
+            at = ratio.tokens * 2 ** ((i % 3 - 1) / 8), ratio.times
             size = 5 if shape == "dot" else 4
-            marks.append(Dot(*at, color, size, shape, label, title, name=name))
-        times = [ratio.times for ratio in ratios]
-        spans.append(
-            f"{len(times)} pairs of {name}: {min(times):.2f} to {max(times):.2f} times as fast, "
-            f"the middle one {median(times):.2f}."
-        )
+            dot = Dot(*at, color, size, shape, label, title, name=name, hidden=name != chosen)
+            marks.append(dot)
+        if name == chosen:
+            times = [ratio.times for ratio in ratios]
+            words = (
+                f"{len(times)} pairs of {name}: {min(times):.2f} to {max(times):.2f} times as "
+                f"fast, the middle one {median(times):.2f}. Your line is at {line:g} times."
+            )
     x = Scale(400, 43_000, "tokens that a GPU has at once", ticks=_LENGTHS, log=True)
     y = Scale(0.44, 3.4, "times as fast", "{:g}".format, (0.5, 0.7, 1, 1.5, 2, 3), True, True)
-    return Chart(x, y, marks, f"Measured speeds. {' '.join(spans)}", height=300)
+    return Chart(x, y, marks, words, height=280)
 
 
 _LENGTHS = (512, 2048, 8192, 32_768)
@@ -274,8 +301,9 @@ def texts_in_rows(lengths: Sequence[int], places: Sequence[Placement], row_lengt
     starts = [place.start for place in places] + [0] * (len(lengths) - len(places))
     empty = Span(0, row_length, title="a row that is saved", previous=True)
     rows: list[list[Span]] = [[] for _ in lengths]
+    last = len(places) - 1
     for i, (row, start, tokens) in enumerate(zip(at, starts, lengths, strict=True)):
-        title, color = f"text {i + 1}: {tokens:,} tokens", _TEXTS[i % len(_TEXTS)]
+        title, color = f"text {i + 1}: {tokens:,} tokens", MOVED if i == last else COLORS["memory"]
         rows[row].append(Span(start, start + tokens, color, f"{tokens:,}", title, outline=True))
     pads = [Span(row[-1].end, row_length, title="pads", hatch=True) for row in rows if row]
     lanes = [Lane("", [*row, pads.pop(0)] if row else [empty]) for row in rows]
@@ -287,14 +315,12 @@ def texts_in_rows(lengths: Sequence[int], places: Sequence[Placement], row_lengt
         f"{len(lengths)} texts in rows of {row_length:,} tokens, {len(places)} of them packed: "
         f"{size} go through the model, of which {share}."
     )
-    key = [
+    key = [patch(COLORS["memory"], "a text"), patch(MOVED, "the text that moved last")]
+    key += [
         replace(it, name=it.title).swatch() for it in (empty, Span(0, 0, title="pads", hatch=True))
     ]
     x = Scale(0, row_length)
     return Bars(x, lanes, words, (), size, share, lane=22, gap=4, axis=False, extra=key)
-
-
-_TEXTS = [COLORS[name] for name in ("weights", "activations", "optimizer", "output head")]
 
 
 # --- three ways beside a card
@@ -311,7 +337,7 @@ def ways_on_a_card(
     """The peak of each way to adapt a model, part by part, under the memory of a card.
 
     What a plan keeps free is hatched; `began` is the chosen way's peak at the start. The
-    scale ends at one and a half cards.
+    scale ends at one and a half cards, and a longer bar has a cut.
     """
     most, lanes = 1.5 * memory, []
     free = Span(memory - reserve, memory, hatch=True)
@@ -319,9 +345,9 @@ def ways_on_a_card(
         own = way == chosen
         moved = own and began and abs(began / peak.total - 1) > 0.002
         lane = _bar(
-            f"{way}: the peak is at the {peak.moment}",
+            way,
             parts_of(peak),
-            most,
+            note=f"peak at the {peak.moment}",
             previous=began if moved else None,
             bold=own,
             opacity=1 if own else 0.5,
@@ -335,4 +361,6 @@ def ways_on_a_card(
     key = _key("weights", "gradients", "optimizer", "activations", "transient")
     key.append(replace(free, name="to stay free").swatch())
     limit = Limit(memory, card, "5 4", bold=True)
-    return Bars(Scale(0, most), lanes, words, [limit], axis=False, extra=key)
+    return Bars(
+        Scale(0, most), lanes, words, [limit], axis=False, extra=key, longest_total="88.8 GB"
+    )

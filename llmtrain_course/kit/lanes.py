@@ -474,7 +474,8 @@ class Lanes(Picture):
                 svg += "" if over else label
                 crossed += [label] if over else []
                 last = max(last, x + item.size + 6 + text_width(item.label, SMALL, item.bold))
-        svg += _cut(at(self.x.high), middle, height) if cut else ""
+        pale = any(span.opacity < 1 for span in lane.spans)
+        svg += _cut(at(self.x.high), middle, height, INK if pale else "white") if cut else ""
         if lane.piled:
             points = [it for it in lane.items if isinstance(it, Point) and not it.hidden]
             svg += _pile(points, [at(point.at) for point in points], y + height, left, right)
@@ -509,13 +510,13 @@ _CUT = 48
 """Pixels from a cut to the end of a bar that goes on."""
 
 
-def _cut(right: float, middle: float, height: float) -> str:
+def _cut(right: float, middle: float, height: float, ink: str) -> str:
     """A cut through a bar that goes on beyond its scale, and an arrow at its end."""
     up, low = middle - height / 2 - 4, middle + height / 2 + 4
     svg = "".join(
         line(x, low, x + 10, up, stroke_width=3) for x in (right - _CUT, right - _CUT + 8)
     )
-    return svg + text(right - 6, middle + 6, "→", 18, "end", "white", font_weight=700)
+    return svg + text(right - 6, middle + 6, "→", 18, "end", ink, font_weight=700)
 
 
 def _beside_point(

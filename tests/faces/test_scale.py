@@ -169,7 +169,7 @@ def cases() -> Iterator[tuple[str, Case]]:
         yield "12", (timed, title, [(Axis("down", {"0": 0, "80": 80}), 1e3 * taken)])
 
     ratios = speed_ratios("lora", "full")
-    speeds = finetune.measured_speeds()
+    speeds = finetune.speeds_of_pairs("adapters or all weights", 2)
     faster = Axis("down", {"0.5": 0.5, "3": 3}, log)
     for ratio in ratios[::7]:
         title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f} times"

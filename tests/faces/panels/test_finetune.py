@@ -1,12 +1,15 @@
 """Chapter 13's panel and handles: what each control changes, and what the page says of them."""
 
+from statistics import median
 from typing import Any
 
 import pytest
 
+from llmtrain_course.finetune.pictures import PAIRS
 from llmtrain_course.panels import HANDLES, PANELS
 from llmtrain_helpers import Tuning, tuned_memory
 from llmtrain_helpers.published import architecture
+from research.finetunes import speed_ratios
 from tests.faces.svg import pictures
 from tests.panel_code import sentence_of
 
@@ -107,3 +110,27 @@ def test_packing_leaves_every_text_and_saves_rows() -> None:
     for k in packing.controls["packed"].stops:
         [picture] = pictures(packing.render(packed=int(k)))
         assert len(picture.titled("text ")) == 12
+
+
+@pytest.mark.parametrize(
+    ("pairs", "above", "middle", "below"),
+    [("adapters or all weights", 1.1, 1.13, 1.16), ("4 bits or 16", 0.86, 0.92, 0.95)],
+)
+def test_a_line_finds_the_middle_of_the_speeds(
+    pairs: str, above: float, middle: float, below: float
+) -> None:
+    handle = HANDLES["measured_speeds"]
+    answers = [handle.answer({"pairs": pairs, "line": line}).html for line in (above, below)]
+    assert "the middle is higher" in answers[0]
+    assert "the middle is lower" in answers[1]
+    reply = handle.answer({"pairs": pairs, "line": middle}).html
+    assert f"it's in the middle, at {middle:g} times as fast" in reply.replace("&#x27;", "'")
+    times = [ratio.times for ratio in speed_ratios(*PAIRS[pairs][:2])]
+    assert middle == pytest.approx(median(times), abs=0.01)
+
+
+def test_nothing_of_the_speeds_is_given_away_before_a_guess() -> None:
+    html = HANDLES["measured_speeds"].render()
+    assert "then show the pairs" in html
+    assert "1.13" not in html
+    assert "few short texts" not in html
