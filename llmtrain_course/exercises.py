@@ -85,7 +85,7 @@ def check(id: str, answer: Answer) -> Verdict:
     ValueError.
 
     >>> check("parameters-b", None)
-    ○ parameters-b: no answer yet. Put in yours and run the cell again.
+    ○ parameters-b: No answer yet. Put in yours and run the cell again.
     """
     id = _of(EXERCISES, id)
     exercise = EXERCISES[id]
@@ -105,7 +105,7 @@ def predict(id: str, guess: Answer) -> Verdict:
     The first guess counts: a later one is answered too, and told what the first one was.
 
     >>> predict("start_here-guess", None)
-    ○ start_here-guess: no guess yet. Put in yours, run the cell, and see how near it comes.
+    ○ start_here-guess: No guess yet. Put in yours, run the cell, and see how close you are.
     """
     id = _of(PREDICTIONS, id)
     prediction = PREDICTIONS[id]
@@ -115,7 +115,7 @@ def predict(id: str, guess: Answer) -> Verdict:
     try:
         sentence = prediction.reveal(guess)
         if first != guess:
-            sentence = f"first {prediction.echo(first)}, now {sentence}"
+            sentence = f"First {prediction.echo(first)}, now {sentence[0].lower()}{sentence[1:]}"
     except KeyboardInterrupt:  # somebody stops it
         raise
     except BaseException as error:  # as in `grade`: a guess may be anything at all
@@ -130,14 +130,14 @@ class Progress:
     def __repr__(self) -> str:
         touched = {ids.chapter_of(id) for id in [*_TRIES, *_GUESSES]}
         lines = [_line(chapter) for chapter in ids.CHAPTERS if chapter in touched]
-        return "\n".join(lines) or "○ nothing answered yet in this notebook"
+        return "\n".join(lines) or "○ Nothing answered yet in this notebook"
 
 
 def progress() -> Progress:
     """The exercises and predictions done so far, for learner and teacher.
 
     >>> progress()
-    ○ nothing answered yet in this notebook
+    ○ Nothing answered yet in this notebook
     """
     return Progress()
 

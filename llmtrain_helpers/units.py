@@ -294,7 +294,7 @@ def read_as(text: object, unit: str = "") -> Written:
     >>> read_as("22.4 days", "days").number, read_as("16 GiB", "bytes").number
     (22.4, 17179869184)
     >>> read_as("538 hours", "days").message
-    'you wrote 538 hours, that is 22.4 days'
+    "you wrote 538 hours, that's 22.4 days"
     >>> read_as("22.4 days", "bytes")
     Traceback (most recent call last):
     ...
@@ -333,7 +333,7 @@ def read_as(text: object, unit: str = "") -> Written:
     if name in ("", unit) or UNITS[name] not in ("time", "memory"):  # TFLOP say it themselves
         return Written(number, name)
     formatted = count(number) if abs(number) >= 10**6 else digits(number)
-    message = f"you wrote {written}, that is {_without_zeros(formatted)} {_in_words(unit)}"
+    message = f"you wrote {written}, that's {_without_zeros(formatted)} {_in_words(unit)}"
     return Written(number, name, message)
 
 

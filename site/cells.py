@@ -338,8 +338,8 @@ def exercise(id: str, at: int, source: str, before: Tag) -> str:
     asked = [turn(id, 0, f"Exercise {id}", described(before, options))]
     for at_turn, question in enumerate(task.followups, 1):
         further = {one: escape(one) for one in getattr(question.exercise, "options", {})}
-        text = question.text[0].upper() + question.text[1:]
-        asked.append(turn(id, at_turn, f"A second question: {escape(text)}", further))
+        text = f"Here's a different question instead: {escape(question.text)}"
+        asked.append(turn(id, at_turn, text, further))
     cell = _cell(id, source, "Code: put in your answer")
     code = (
         f'<details class="live-code"><summary>code</summary>{cell}<p>'

@@ -100,8 +100,8 @@ def test_a_guess_is_answered_at_once_and_counts_when_python_comes(page: Page, ad
         ("", "Nothing is written yet."),
         ("soon", "a guess is a number here"),
         ("-3", "a guess is more than 0, and this is -3."),
-        ("3.5", "you said 3.5; it is 26 years: 7.5 times too little."),
-        ("40", "first you said 3.5, now you said 40; it is 26 years: 52 % too much."),
+        ("3.5", "You said 3.5. It's 26 years, so you're 7.5× too low."),
+        ("40", "First you said 3.5, now you said 40. It's 26 years, so you're 52 % too high."),
     ):
         form.locator("input").fill(written)
         form.locator("input").press("Enter")
@@ -110,11 +110,11 @@ def test_a_guess_is_answered_at_once_and_counts_when_python_comes(page: Page, ad
     assert not [url for url in page.asked if "pyodide" in url]
     page.reload()
     expect(form.locator("input")).to_have_value("40")
-    expect(verdict).to_contain_text("first you said 3.5, now you said 40")
+    expect(verdict).to_contain_text("First you said 3.5, now you said 40")
     page.asked.clear()
     form.locator("input").fill("480 months")  # Python says it the same way
     form.locator("button").click()
-    expect(verdict).to_contain_text("first you said 3.5, now you wrote 480 months")
+    expect(verdict).to_contain_text("First you said 3.5, now you wrote 480 months")
     assert any("pyodide" in url for url in page.asked)
     kept = json.loads(page.evaluate("localStorage.llmtrain"))
     assert (kept["guesses"], kept["done"]) == (
@@ -134,12 +134,12 @@ def test_what_python_refuses_takes_no_guess_out_of_the_saved_notebook(
     page.goto(f"{address}/notebooks/{CHAPTERS[0]}.html")
     judge_here(page)
     form = page.locator('form[data-id="start_here-guess"]')
-    for written, answer in (("3", "→ you said 3; "), ("7 bananas", "○ ")):
+    for written, answer in (("3", "→ You said 3. "), ("7 bananas", "○ ")):
         form.locator("input").fill(written)
         form.locator("button").click()
         expect(form.locator(".live-verdict")).to_contain_text(answer)
     kept = json.loads(page.evaluate("localStorage.llmtrain"))["cells"]["start_here-guess"]
-    assert (kept["written"], kept["told"][:12]) == ("3", "→ you said 3")
+    assert (kept["written"], kept["told"][:12]) == ("3", "→ You said 3")
     page.close()
 
 
@@ -152,7 +152,7 @@ def test_python_keeps_a_guess_that_was_answered_beside_it(page: Page, address: s
     guess = page.locator('form[data-id="precision-half"]')
     guess.locator("input").first.check()
     guess.locator("button").click()
-    expect(guess.locator(".live-verdict")).to_contain_text("you said 'half'")
+    expect(guess.locator(".live-verdict")).to_contain_text("You said 'half'")
     form.locator("button").first.click()
     expect(form.locator(".live-verdict")).to_contain_text("yet")
     assert json.loads(page.evaluate("localStorage.llmtrain"))["guesses"] == {
@@ -166,12 +166,12 @@ def test_answers_kept_under_ids_with_a_number_are_still_there(page: Page, addres
     form = page.locator('form[data-id="start_here-guess"]')
     form.locator("input").fill("3")
     page.keyboard.press("Enter")
-    expect(form.locator(".live-verdict")).to_contain_text("you said 3")
+    expect(form.locator(".live-verdict")).to_contain_text("You said 3")
     kept = page.evaluate("localStorage.llmtrain")
     page.evaluate("text => localStorage.llmtrain = text", kept.replace("start_here-", "00-"))
     page.goto(url)
     expect(form.locator("input")).to_have_value("3")
-    expect(form.locator(".live-verdict")).to_contain_text("you said 3")
+    expect(form.locator(".live-verdict")).to_contain_text("You said 3")
     page.goto(f"{address}/index.html")
     expect(page.locator(".cards small").first).to_have_text(re.compile("1 of"))
     ids = "data.exercises, data.numbered, data.renamed"

@@ -69,10 +69,10 @@ def _cheapest() -> str:
 
 
 _BELIEFS = {
-    "quarter": "It is the cheapest to use, but its training costs more than it saves.",
-    "half": "A quarter more to train, and half as much each time it answers.",
-    "best": "It is the cheapest to train, and training is not what costs most here.",
-    "twice": "Dearer to train and twice as dear to use, for the same loss.",
+    "quarter": "It's the cheapest to use, but its training costs more than that saves.",
+    "half": "It costs a quarter more to train, and half as much each time it answers.",
+    "best": "It's the cheapest to train, but training isn't what costs most here.",
+    "twice": "It costs more to train and twice as much to use, for the same loss.",
 }
 
 
@@ -80,7 +80,7 @@ def _sentence_on_size(name: str) -> str:
     """What a size takes to train and to use, and the belief behind it."""
     training, use = life_of(name)
     return (
-        f"{'right' if name == _cheapest() else 'no'}: {units.flops(training)} to train and "
+        f"{'Right' if name == _cheapest() else 'No'}, {units.flops(training)} to train and "
         f"{units.flops(use)} to use, {units.flops(training + use)} in all. {_BELIEFS[name]}"
     )
 
@@ -118,7 +118,7 @@ class OwnRun(Exercise):
     def grade(self, answer: Answer) -> Grade:
         """The answer judged: the first thing that is wrong, or what the run is worth."""
         if not isinstance(answer, Mapping) or set(answer) != set(_ENTRIES):
-            return False, f"give a dictionary with {', '.join(_ENTRIES)}."
+            return False, f"Give a dictionary with {', '.join(_ENTRIES)}."
         if answer["model"] is None or answer["tokens"] is None:
             return NOT_YET
         name = str(answer["model"])
@@ -133,15 +133,15 @@ class OwnRun(Exercise):
             holds = units.gigabytes(plan.memory.total)
             room = units.gigabytes(plan.free_memory + plan.memory.total - plan.reserve)
             return False, (
-                f"{name} does not fit: at best {holds} on each GPU, of {room} that the "
-                "reserve leaves."
+                f"{name} doesn't fit. It needs at least {holds} per GPU, and the reserve "
+                f"leaves {room}."
             )
         taken = days * T / float(plan.first_run_tokens(days))
-        summary = f"they take {units.digits(taken)} days at the slow end, and you have {days:g}."
+        summary = f"They take {units.digits(taken)} days at the slow end, and you have {days:g}."
         if taken > ROUNDED * days:
-            return False, f"too many tokens: {summary}"
+            return False, f"You have too many tokens. {summary}"
         if taken < USED_AT_LEAST * days:
-            return False, f"you leave time: {summary}"
+            return False, f"You have time left. {summary}"
         return _compare_with_best(name, float(plan.parameters.active), T)
 
 
@@ -161,7 +161,7 @@ def _neighbour(name: str) -> str:
         near = nearest_shape(units.read(name), shelf())
     except ValueError:
         return ""
-    return f"no shape on the shelf has {name}: the nearest is {near}."
+    return f"No shape on the shelf has {name}. The nearest is {near}."
 
 
 def _compare_with_best(name: str, N: float, T: float) -> tuple[bool, str]:
@@ -170,22 +170,22 @@ def _compare_with_best(name: str, N: float, T: float) -> tuple[bool, str]:
     share = N / float(best.parameters)
     reached, least = float(loss(N, T)), float(loss(best.parameters, best.tokens))
     size = f"{units.digits(float(best.parameters) / 1e9, 2)}B"
-    summary = f"{name} gets {units.digits(T / N, 2)} tokens a parameter and ends at {reached:.2f}"
+    summary = f"{name} gets {units.digits(T / N, 2)} tokens per parameter and ends at {reached:.2f}"
     if share < SMALLEST or (share > LARGEST and reached - least > NEAR):
         limit = "more than three times" if share > 1 else "less than a quarter of"
         return False, (
-            f"too {'large' if share > 1 else 'small'}: {summary}, {reached - least:.3f} "
-            f"above what this work could reach; {limit} the best size for it, {size}."
+            f"It's too {'large' if share > 1 else 'small'}. {summary}, {reached - least:.3f} "
+            f"above what this work could reach. It has {limit} the best size for it, {size}."
         )
-    use = "near it (half of it is cheaper to use, for a quarter more work)"
+    use = "near it (half of it would be cheaper to use, for a quarter more work)"
     if not 0.8 <= share <= 1.6:
-        use = f"{'cheaper' if share < 1 else 'dearer'} to use than that"
+        use = f"{'cheaper' if share < 1 else 'more expensive'} to use than that"
     work = float(times_the_least(N, T))
     price = (
         f", and {units.digits(work, 2)} times the least work for its loss" if work > 1.05 else ""
     )
     return True, (
-        f"right: {summary}, {reached - least:.3f} above the law's best for this work, {size}; "
+        f"Right, {summary}, {reached - least:.3f} above the law's best for this work, {size}. It's "
         f"{use}{price}."
     )
 
@@ -196,11 +196,13 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda number: f"{units.count(number)} tokens",
         hint="What does one token cost, with N parameters?",
         common_mistakes={
-            "this has one FLOP for each parameter and token: there are 6.": lambda: BUDGET / 3e9,
-            "this multiplies by 6: the work is divided by what a token costs.": lambda: (
+            "You've used one FLOP per parameter and token, but there are 6.": lambda: BUDGET / 3e9,
+            "You've multiplied by 6. Divide the work by what a token costs.": lambda: (
                 6 * BUDGET / 3e9
             ),
-            "this is forward only: backward takes 4 of the 6 FLOPs.": lambda: BUDGET / 6e9,
+            "You've only counted the forward pass. Backward is 4 of the 6 FLOPs.": lambda: (
+                BUDGET / 6e9
+            ),
         },
     ),
     "budget-a": Numeric(
@@ -208,22 +210,24 @@ EXERCISES: dict[str, Exercise] = {
         asked="parameters",
         unit=lambda number: f"{units.count(number)} parameters",
         hint=(
-            "first GPU-hours, then the work, then how it is divided.",
-            "C is GPU-hours times 3600 times 40 % of the peak; and C = 6ND.",
+            "Compute the GPU-hours first, then the work, then how it's divided.",
+            "C is GPU-hours times 3600 times 40 % of the peak, and C = 6ND.",
         ),
         common_mistakes={
-            "each * key": "these are the tokens: the parameters are a fortieth.",
-            "sqrt(C / (6 * 20))": "this has 20 tokens for each parameter: here it is 40.",
-            "sqrt(C / (6 * 80))": "this has 80 tokens for each parameter: here it is 40.",
-            "sqrt(C / each)": "this has C = 40N²: a token costs 6 FLOPs a parameter.",
-            "sqrt(C / 6)": "this has C = 6N²: each parameter is to get 40 tokens.",
-            "sqrt(C / 0.4 / (6 * each))": "this has the whole peak: the GPUs reach 40 % of it.",
-            "sqrt(C * 3 / (6 * each))": "this takes dollars for hours: an hour costs 3.",
-            "sqrt(C * 3 * 3 / (6 * each))": "this multiplies by the price: dollars over price are "
-            "hours.",
-            "sqrt(C / (8 * each))": "this has C = 8ND: nothing is recomputed here.",
-            "key / 1e9": 'too little by a factor of a billion: give the number itself, or "3.2B".',
-            "sqrt(C / 3600 / (6 * each))": "this takes the hours for seconds: an hour has 3600.",
+            "each * key": "Those are the tokens. The parameters are a fortieth.",
+            "sqrt(C / (6 * 20))": "You've used 20 tokens per parameter, but here it's 40.",
+            "sqrt(C / (6 * 80))": "You've used 80 tokens per parameter, but here it's 40.",
+            "sqrt(C / each)": "You've used C = 40N², but a token costs 6 FLOPs per parameter.",
+            "sqrt(C / 6)": "You've used C = 6N², but each parameter should get 40 tokens.",
+            "sqrt(C / 0.4 / (6 * each))": "You've used the whole peak, but the GPUs reach 40 % "
+            "of it.",
+            "sqrt(C * 3 / (6 * each))": "You've used dollars as hours, but an hour costs 3.",
+            "sqrt(C * 3 * 3 / (6 * each))": "You've multiplied by the price. Dollars divided by "
+            "the "
+            "price are hours.",
+            "sqrt(C / (8 * each))": "You've used C = 8ND, but nothing is recomputed here.",
+            "key / 1e9": 'Too low by a factor of a billion. Give the number itself, or "3.2B".',
+            "sqrt(C / 3600 / (6 * each))": "You've used hours as seconds, but an hour has 3600.",
         },
         values={"C": WORK, "each": EACH},
     ),
@@ -234,14 +238,14 @@ EXERCISES: dict[str, Exercise] = {
         key=_readings,
         unit=lambda number: f"{units.digits(number, 3)} readings",
         hint=(
-            "the first reading is worth all of it, each later one less.",
-            "set U times the bracket equal to 250 billion, and solve for R.",
+            "The first reading counts in full, and each later one counts less.",
+            "Set U times the bracket equal to 250 billion, and solve for R.",
         ),
         common_mistakes={
-            TIMES: "this takes every reading for fresh text, as the colleague does.",
-            _readings() - 1: "these are the repeats: the first reading comes on top.",
-            float(effective_tokens(1, TIMES)): "this is what ten readings are worth.",
-            -REPEATS * log(1 - TIMES / REPEATS): "the first reading is worth 1 in full: "
+            TIMES: "You've counted every reading as fresh text, as your colleague does.",
+            _readings() - 1: "Those are the repeats. The first reading comes on top.",
+            float(effective_tokens(1, TIMES)): "That's what ten readings are worth.",
+            -REPEATS * log(1 - TIMES / REPEATS): "The first reading counts as 1, so "
             "only nine are left for the repeats.",
         },
     ),
@@ -253,7 +257,7 @@ PREDICTIONS: dict[str, Prediction] = {
         truth=lambda: float(over_training(0.5)),
         unit=lambda times: f"{times:.2f} times the work",
         asked="times",
-        why="Near the bottom of the curve the loss hardly changes, so half the size is "
-        "bought back with two and a half times the tokens, which costs a quarter more.",
+        why="Near the bottom of the curve the loss barely changes, so two and a half times "
+        "the tokens make up for half the size, and that costs a quarter more.",
     )
 }

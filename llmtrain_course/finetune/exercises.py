@@ -20,6 +20,7 @@ from llmtrain_course.kit.exercise import (
     entry,
 )
 from llmtrain_course.kit.kinds import FillIn
+from llmtrain_course.kit.own_panel import TEXT_TOKENS
 from llmtrain_course.kit.own_run import own_run
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import choice, count
@@ -70,14 +71,14 @@ _ROOM = units.gigabytes(capacity_of("RTX 4090"))
 """What the reserve leaves of the card."""
 
 _CHANGES = {
-    "rank 8": f"no: it is still {_peak(rank=8)}, of {_ROOM} that a step may fill. Adapters are "
+    "rank 8": f"No. It still needs {_peak(rank=8)}, and a step can fill {_ROOM}. Adapters are "
     "less than a gigabyte of it.",
-    "no dropout": f"no: it is still {_peak(dropout=0)}. With recomputation only one layer "
+    "no dropout": f"No. It still needs {_peak(dropout=0)}. With recomputation, only one layer "
     "at a time keeps its copies and masks.",
-    "4 bits": f"no: it fits, with {_peak(bits=4)}, but with 4,096 tokens at once 4 bits may "
-    "cost speed. There is a change that costs none.",
-    "loss piece by piece": f"right: {_peak(loss_kernel='fused')}, of {_ROOM} that a step may fill. "
-    "The peak was at the loss, and the logits are never whole now.",
+    "4 bits": f"No. It fits, with {_peak(bits=4)}, but with 4,096 tokens at once 4 bits may "
+    "be slower. One of the other changes costs no speed.",
+    "loss piece by piece": f"Right, {_peak(loss_kernel='fused')}, and a step can fill {_ROOM}. "
+    "The peak was at the loss, and now the logits are never whole.",
 }
 
 
@@ -107,7 +108,7 @@ WAYS = {
 }
 """The three ways, as PEFT's users call them."""
 
-HOURS, SHORTEST, OWN_EACH, OWN_EPOCHS, OWN_ROWS = 8, 2048, 800, 3, 16
+HOURS, SHORTEST, OWN_EACH, OWN_EPOCHS, OWN_ROWS = 8, 2048, TEXT_TOKENS, 3, 16
 """The hours that there are, the shortest row, what a text of one's own is like, and the rows
 of a step on each GPU."""
 
@@ -136,7 +137,7 @@ class OwnTuning(Exercise):
     def grade(self, answer: Answer) -> Grade:
         """The first thing that is wrong, or what it takes."""
         if not isinstance(answer, Mapping) or set(answer) != set(_ENTRIES):
-            return False, f"give a dictionary with {', '.join(_ENTRIES)}."
+            return False, f"Give a dictionary with {', '.join(_ENTRIES)}."
         if any(answer[name] is None for name in _ENTRIES):
             return NOT_YET
         way = choice("way", answer["way"], WAYS)
@@ -145,23 +146,26 @@ class OwnTuning(Exercise):
         )
         run = own_run()
         if gpus > run.gpus:
-            return False, f"you have {units.plural(run.gpus, 'GPU')}, and not {gpus}."
+            return False, f"You have {units.plural(run.gpus, 'GPU')}, not {gpus}."
         node = known_accelerator(run.chip).gpus_per_node
         if gpus > node:
             return False, (
-                f"{gpus} GPUs are more than the {node} of one machine, and this page adapts on "
-                f"one: take at most {node} of yours."
+                f"{gpus} GPUs are more than the {node} of one machine, and this page only uses "
+                f"one, so use at most {node} of yours."
             )
         if length < SHORTEST:
-            return False, f"rows of {length:,} tokens are too short: {SHORTEST:,} are asked."
+            return False, f"Rows of {length:,} tokens are too short. Use at least {SHORTEST:,}."
         positions = known_model(run.model).num_positions
         if positions and length > positions:
-            return False, f"{run.model} has positions for {positions:,} tokens: shorter rows."
+            return (
+                False,
+                f"{run.model} has positions for {positions:,} tokens, so use shorter rows.",
+            )
         rows = int(tuning_tokens(texts, OWN_EACH, OWN_EPOCHS)) // length
         if rows < OWN_ROWS * gpus:
             return False, (
                 f"{texts:,} texts fill {units.plural(rows, 'row')} of {length:,} tokens, and one "
-                f"step has {OWN_ROWS * gpus}: more texts, or shorter rows."
+                f"step has {OWN_ROWS * gpus}. Use more texts, or shorter rows."
             )
         plan = adaptation_plan(way, gpus, length, texts)
         peak, capacity = plan.memory.total, plan.card - plan.reserve
@@ -169,19 +173,19 @@ class OwnTuning(Exercise):
         if not plan.fits:
             free = units.gigabytes(float(capacity))
             return False, (
-                f"it does not fit: {holds}, of {free} that the reserve leaves. Shorter rows, "
+                f"It doesn't fit: {holds}, and the reserve leaves {free}. Shorter rows, "
                 "more GPUs or fewer bits need less."
             )
         slower = times_as_long_in_4_bits(length) if way == "qlora" else 1
         seconds = slower * float(plan.seconds.greatest)
-        summary = f"they may take {units.duration(seconds, 2)} of your {HOURS} hours."
+        summary = f"They may take {units.duration(seconds, 2)} of your {HOURS} hours."
         if seconds > 1.015 * HOURS * units.HOUR:
-            return False, f"too many texts: {summary}"
+            return False, f"You have too many texts. {summary}"
         if seconds < HOURS * units.HOUR / 2:
-            return False, f"you leave time: {summary}"
+            return False, f"You have time left. {summary}"
         assert plan.cost is not None
         return True, (
-            f"right: {holds}, and {texts:,} texts in {units.duration(seconds, 2)} at the slow "
+            f"Right, {holds}, and {texts:,} texts in {units.duration(seconds, 2)} at the slow "
             f"end, for {units.dollars(float(plan.cost.greatest), 2)}."
         )
 
@@ -191,16 +195,19 @@ EXERCISES: dict[str, Exercise] = {
         key=_adapter_parameters,
         unit=lambda number: f"{number:,} parameters",
         tolerance=0,
-        hint="One matrix has r columns as tall as the rows, the other r rows.",
+        hint="One matrix has as many rows and r columns, the other has r rows.",
         common_mistakes={
-            "this is the matrix itself, which stays frozen.": lambda: ROWS * COLUMNS,
-            "m times n is as large as the matrix: the two thin ones have r(m + n).": lambda: (
-                RANK * ROWS * COLUMNS
+            "That's the matrix itself, which stays frozen.": lambda: ROWS * COLUMNS,
+            "You've multiplied rows and columns, as in the matrix. The two thin ones have r(m + "
+            "n).": lambda: RANK * ROWS * COLUMNS,
+            "That's one of the two matrices. Both learn.": lambda: RANK * ROWS,
+            "That's one of the two matrices. The other one learns, too.": lambda: RANK * COLUMNS,
+            "You've counted each of the two thin matrices twice.": lambda: (
+                2 * RANK * (ROWS + COLUMNS)
             ),
-            "this is one of the two matrices: both learn.": lambda: RANK * ROWS,
-            "this is one of the two matrices; the other one learns too.": lambda: RANK * COLUMNS,
-            "this has each of the two thin matrices twice.": lambda: 2 * RANK * (ROWS + COLUMNS),
-            "the rank is missing: each thin matrix has r of them.": lambda: ROWS + COLUMNS,
+            "You've left out the rank. Each thin matrix has r rows or columns.": lambda: (
+                ROWS + COLUMNS
+            ),
         },
     ),
     "finetune-a": Numeric(
@@ -208,19 +215,23 @@ EXERCISES: dict[str, Exercise] = {
         asked="hours",
         unit=lambda hours: f"{units.digits(hours)} hours",
         hint=(
-            "First the tokens, then the work for each of them.",
-            "A frozen weight takes 4 FLOPs a token: forward, and to pass the gradient on.",
+            "Compute the tokens first, then the work per token.",
+            "A frozen weight needs 4 FLOPs per token: 2 forward, and 2 to pass the gradient on.",
         ),
         common_mistakes={
-            "6 * P * texts * each * epochs / X / 3600": "this has 6 FLOPs a weight: frozen ones "
-            "take no gradient of their own.",
-            "2 * P * texts * each * epochs / X / 3600": "this is forward alone: the gradient has "
-            "to pass through every layer.",
-            "4 * P * texts * each / X / 3600": "this reads the texts once: there are three epochs.",
-            "4 * P * texts * 2048 * epochs / X / 3600": "these rows are padded: packed ones are "
+            "6 * P * texts * each * epochs / X / 3600": "You've used 6 FLOPs per weight, but "
+            "frozen "
+            "weights don't need their own gradients.",
+            "2 * P * texts * each * epochs / X / 3600": "You've only counted the forward pass, "
+            "but the "
+            "gradient still has to pass through every layer.",
+            "4 * P * texts * each / X / 3600": "You've read the texts once, but there are three "
+            "epochs.",
+            "4 * P * texts * 2048 * epochs / X / 3600": "You've padded the rows, but packed ones "
+            "are "
             "full of text.",
-            "4 * P * texts * each * epochs / X / 60": "these are minutes: give hours.",
-            "4 * P * texts * each * epochs / X": "these are seconds: give hours.",
+            "4 * P * texts * each * epochs / X / 60": "Those are minutes. Give hours.",
+            "4 * P * texts * each * epochs / X": "Those are seconds. Give hours.",
         },
         values={"P": 8e9, "texts": TEXTS, "each": EACH, "epochs": EPOCHS, "X": RATE},
     ),
@@ -229,15 +240,20 @@ EXERCISES: dict[str, Exercise] = {
         options=_CHANGES,
         followups=[
             Question(
-                "how many GB do the logits take with 6,144 tokens at once, with 14 bytes each?",
+                "How many GB do the logits need with 6,144 tokens at once, at 14 bytes each?",
                 Numeric(
                     key=lambda: LOSS_KERNELS["transformers"] * 6144 * 128_256 / 1e9,
                     asked="GB",
                     unit=lambda size: f"{units.digits(size)} GB",
-                    hint="A token has as many logits as the vocabulary has words: 128,256.",
+                    hint="Each token has as many logits as the vocabulary has words, which is "
+                    "128,256.",
                     common_mistakes={
-                        14 * 4096 * 128_256 / 1e9: "these are those of 4,096 tokens.",
-                        4 * 6144 * 128_256 / 1e9: "this is one tensor in 32 bits: 14 bytes each.",
+                        14 * 4096 * 128_256 / 1e9: "You've used 4,096 tokens.",
+                        4
+                        * 6144
+                        * 128_256
+                        / 1e9: "That's one tensor in 32 bits. Together they need 14 bytes per "
+                        "logit.",
                     },
                 ),
             )
@@ -248,19 +264,19 @@ EXERCISES: dict[str, Exercise] = {
         asked="GB",
         unit=lambda size: f"{units.digits(size)} GB",
         hint=(
-            "Which weights are not in 4 bits?",
-            "Embedding and head have V rows of h numbers each, and stay in 16 bits.",
+            "Which weights aren't in 4 bits?",
+            "Embedding and head each have V rows of h numbers, and they stay in 16 bits.",
         ),
         common_mistakes={
-            _HALF * (_MATRICES + _ENDS): "this is the colleague's own number: embedding and head "
-            "stay wide.",
-            _HALF * _MATRICES: "embedding and head are missing: they take memory too.",
-            0.5 * _MATRICES + 2 * _ENDS: "the scales are missing: a weight has 0.516 bytes.",
-            _HALF * (_MATRICES + _ENDS / 2) + _ENDS: "embedding and head are two tables: both "
-            "stay wide.",
-            _HALF * _MATRICES + 4 * _ENDS: "this has embedding and head in 32 bits: they are in "
-            "16 here.",
-            2 * (_MATRICES + _ENDS): "this has all weights in 16 bits.",
+            _HALF * (_MATRICES + _ENDS): "That's your colleague's own number, but embedding and "
+            "head stay in 16 bits.",
+            _HALF * _MATRICES: "You've left out embedding and head, which need memory, too.",
+            0.5 * _MATRICES + 2 * _ENDS: "You've left out the scales. A weight needs 0.516 bytes.",
+            _HALF * (_MATRICES + _ENDS / 2) + _ENDS: "Embedding and head are two tables, and both "
+            "stay in 16 bits.",
+            _HALF * _MATRICES + 4 * _ENDS: "You've put embedding and head in 32 bits, but they're "
+            "in 16 here.",
+            2 * (_MATRICES + _ENDS): "You've put all weights in 16 bits.",
         },
     ),
     "finetune-d": OwnTuning(),
@@ -281,17 +297,18 @@ PREDICTIONS: dict[str, Prediction] = {
         options={
             "a tenth": "What learns is less than a hundredth, but the gradient still has to "
             "pass through every layer.",
-            "half": "A frozen matrix needs no input, but what lies between the matrices stays.",
-            "the same": "Frozen matrices keep less, and their adapters keep more than that.",
-            "more": "Each adapter keeps a copy of what it reads, and which values it dropped.",
+            "half": "A frozen matrix doesn't need its input, but what lies between the matrices "
+            "stays.",
+            "the same": "Frozen matrices keep less, but their adapters keep more than that saves.",
+            "more": "Each adapter keeps a copy of its input, and a mask of the values it dropped.",
         },
-        why=f"With an adapter on every matrix it is {dropout_ratio():.2f} times as much. "
+        why=f"With an adapter on every matrix it's {dropout_ratio():.2f} times as much. "
         "The picture shows where.",
     ),
     "finetune-speed": Prediction(
         truth=lambda: median(ratio.times for ratio in speed_ratios("lora", "full")),
         unit=lambda times: f"{units.digits(times)} times as fast",
         asked="times",
-        why="That is the middle of 22 pairs of runs that differ in nothing else.",
+        why="That's the middle of 22 pairs of runs that differ in nothing else.",
     ),
 }

@@ -4,7 +4,7 @@ An `Exercise` grades a learner's answer. If it's wrong, we look it up among the 
 that people often make there, so that the verdict can name the mistake instead of only
 saying no. A mistake is one line: a wrong answer, and the reply to it.
 
-    common_mistakes={**TENFOLD, 24: "these are hours: divide by 24."}
+    common_mistakes={**TENFOLD, 24: "Those are hours, so divide by 24."}
 
 If no mistake explains a wrong answer, the reply says which way it's off and gives a hint:
 the first one, then a plainer one, and in the end where the worked answer is. A mistake
@@ -45,8 +45,8 @@ Grade: TypeAlias = tuple[bool | None, str]
 HINT = "<hint>"
 """A placeholder in a grade's sentence for the exercise's next hint."""
 
-UNANSWERED = "no answer yet. Put in yours and run the cell again."
-UNGUESSED = "no guess yet. Put in yours, run the cell, and see how near it comes."
+UNANSWERED = "No answer yet. Put in yours and run the cell again."
+UNGUESSED = "No guess yet. Put in yours, run the cell, and see how close you are."
 
 NOT_YET: Grade = (None, UNANSWERED)
 """The grade of an answer that still has a None in it."""
@@ -54,36 +54,38 @@ NOT_YET: Grade = (None, UNANSWERED)
 # --- mistakes that many exercises share
 
 TENFOLD: Mistakes = {
-    "10 * key": "ten times too much: 10e9 is ten billion, one billion is 1e9.",
-    "key / 10": "ten times too little: 10e12 is ten trillion, one trillion is 1e12.",
+    "10 * key": "That's 10 times too high: 10e9 is ten billion, one billion is 1e9.",
+    "key / 10": "That's 10 times too low: 10e12 is ten trillion, one trillion is 1e12.",
 }
 """Mistakes with what is computed from billions and trillions."""
 
 PREFIXES: Mistakes = {
     **TENFOLD,
-    "1e3 * key": "1,000 times too much: look at the unit prefixes (SI base units, please).",
-    "key / 1e3": "1,000 times too little: look at the unit prefixes (SI base units, please).",
-    "1e6 * key": "a million times too much: is a unit prefix counted twice?",
-    "key / 1e6": "a million times too little: this wants the number itself, not millions.",
-    "1e9 * key": "a billion times too much: is a unit prefix counted twice?",
-    "key / 1e9": "a billion times too little: this wants the number itself, not billions.",
-    "key / 1e12": "10¹² times too little: give the number itself, not trillions or tera.",
+    "1e3 * key": "That's 1,000 times too high. Check the unit prefixes: we use SI base units.",
+    "key / 1e3": "That's 1,000 times too low. Check the unit prefixes: we use SI base units.",
+    "1e6 * key": "That's a million times too high. Did you count a unit prefix twice?",
+    "key / 1e6": "That's a million times too low. Give the number itself, not millions.",
+    "1e9 * key": "That's a billion times too high. Did you count a unit prefix twice?",
+    "key / 1e9": "That's a billion times too low. Give the number itself, not billions.",
+    "key / 1e12": "That's 10¹² times too low. Give the number itself, not trillions or tera.",
 }
 """Mistakes with large counts and rates."""
 
 TWICE: Mistakes = {
-    "2 * key": "twice too much: is something counted twice?",
-    "key / 2": "half of it: a multiply-add is 2 FLOPs.",
+    "2 * key": "That's double the answer. Did you count something twice?",
+    "key / 2": "That's half the answer. A multiply-add is 2 FLOPs.",
 }
 """Mistakes with FLOPs."""
 
 GIBI: Mistakes = {
-    "key * 1e9 / 2**30": "7 % too little: GB (10⁹ bytes) where GiB (2³⁰ bytes) is meant.",
-    "key * 2**30 / 1e9": "7 % too much: GiB (2³⁰ bytes) where GB (10⁹ bytes) is meant.",
+    "key * 1e9 / 2**30": "That's 7 % too low. Did you use GB (10⁹ bytes) where GiB (2³⁰ bytes) "
+    "is meant?",
+    "key * 2**30 / 1e9": "That's 7 % too high. Did you use GiB (2³⁰ bytes) where GB (10⁹ bytes) "
+    "is meant?",
 }
 """Mistakes with bytes."""
 
-PERCENT: Mistakes = {"100 * key": "this is in per cent: give the share, between 0 and 1."}
+PERCENT: Mistakes = {"100 * key": "That's a percentage. Give the share, between 0 and 1."}
 """Mistakes with shares."""
 
 NEAR = 0.001
@@ -133,7 +135,9 @@ class Verdict:
             link = f'<a href="{escape(solution(self.id))}">the solutions</a>'
             text = text.replace(path, link)
         for lead in (_NEXT, _NOW):
-            text = text.replace(lead, f"<br><b>{lead}</b>")
+            before, found, question = text.partition(lead)
+            if found:
+                text = f'{before}<span class="asked"><br><b>{lead}</b>{question}</span>'
         return f'<p style="{style}">{badge} {self.id}: {text}</p>'
 
 
@@ -211,7 +215,7 @@ def grade(
     return Verdict(id, ok, text, exercise.mark if ok else "", hinted, turn)
 
 
-_NEXT, _NOW = "A second question, in place of the first:", "The second question still stands:"
+_NEXT, _NOW = "Here's a different question instead:", "The new question still stands:"
 
 
 def _grade_of(answer: Answer, exercise: Exercise) -> Grade | None:
@@ -273,7 +277,7 @@ def problem_of(error: BaseException) -> str:
     except Exception:
         problem = ""
     if not problem:
-        return f"it raised {type(error).__name__}"
+        return f"Your answer raised {type(error).__name__}"
     if len(problem) <= 150:
         return problem.rstrip(".?")
     return problem[:150].rpartition(" ")[0].rstrip(",;:. ") + " …"
@@ -351,14 +355,14 @@ class Numeric(Exercise):
     def grade(self, answer: Answer) -> Grade:
         """Grade a number: right, rounded, a common mistake, or too high or low, with a hint."""
         if is_array(answer):
-            return False, "this is an array: give one number."
+            return False, "That's an array. Give one number."
         written = read_written(answer, self.asked)
         number = quantity("answer", written.number)
         if written.unit not in ("", self.asked) and not self.converts:
-            problem = f"these are {written.unit}; {self.asked} are asked"
-            return False, f"{problem}, as a number without a unit."
+            problem = f"You've given {written.unit}. Give {self.asked}, without a unit."
+            return False, problem
         ok, text = self.grade_number(number)
-        return ok, f"{written.message}: {text}" if written.message else text
+        return ok, f"{capital(written.message)}. {text}" if written.message else text
 
     def grade_number(self, number: float) -> Grade:
         """Grade a number in the unit that was asked for, by the first rule that it meets."""
@@ -368,18 +372,18 @@ class Numeric(Exercise):
         """The rules in their order: right, rounded, a mistake, nearly, or off."""
         off = abs(number - key) / key
         if self._is(number, key, self.tolerance):
-            yield True, f"right, {self.unit(key)}."
+            yield True, f"Right, {self.unit(key)}."
         if is_rounded(number, key) and off <= NEAR:
-            yield True, f"right, and rounded: exactly it is {self.unit(key)}."
+            yield True, f"Right, and rounded: the exact value is {self.unit(key)}."
         if is_rounded(number, key):  # in three digits or more, too few for this tolerance
-            yield False, "nearly: this is rounded; please give at least one digit more."
+            yield False, "Nearly. You've rounded it, so give at least one more digit."
         yield from self._mistake(number, key, self._near)
         if self.tolerance and is_rounded(number, key, digits=2):
-            yield False, "nearly: this is rounded; please give one digit more."
+            yield False, "Nearly. You've rounded it, so give one more digit."
         yield from self._mistake(number, key, is_rounded)
         if off < 0.005:
-            yield False, f"nearly: is it rounded, or is a small part missing? {HINT}"
-        yield False, f"too {'high' if number > key else 'low'}. {HINT}"
+            yield False, f"Nearly. Did you round it, or leave out a small part? {HINT}"
+        yield False, f"Too {'high' if number > key else 'low'}. {HINT}"
 
     def wrong_answers(self) -> list[tuple[float, str]]:
         """Return each common mistake as the number that it gives, with its reply."""
@@ -414,7 +418,7 @@ def read_written(answer: Answer, asked: str) -> units.Written:
         return units.read_as(answer, asked)
     except ValueError as error:
         if kind := other_kind(answer):
-            raise ValueError(f"This is {kind}: give one number, such as 3 or 2.5") from None
+            raise ValueError(f"That's {kind}. Give one number, such as 3 or 2.5") from None
         name = "" if isinstance(answer, str) else "answer="
         raise ValueError(str(error).replace("text=", name, 1)) from None
 
@@ -457,7 +461,7 @@ class Function(Exercise):
     def grade(self, answer: Answer) -> Grade:
         """The first case that goes wrong, or that all are right."""
         if not callable(answer):
-            return False, f"{show(answer)} is no function: leave out the parentheses."
+            return False, f"{show(answer)} isn't a function. Leave out the parentheses."
         results = []
         for case in self.cases:
             try:
@@ -467,7 +471,7 @@ class Function(Exercise):
             except KeyboardInterrupt:  # somebody stops it
                 raise
             except BaseException as error:  # see `grade`
-                return False, f"with {_arguments(case)} it raised {_raised(error)}"
+                return False, f"With {_arguments(case)} it raised {_raised(error)}"
             if result is None:
                 return NOT_YET
             results.append(result)
@@ -476,9 +480,9 @@ class Function(Exercise):
             if not _agree(result, key):
                 cause = self._mistake(results)
                 result_text = f"{result:,}" if type(result) is int else show(result)
-                problem = f"with {_arguments(case)} it returned {result_text}, {_side(result, key)}"
+                problem = f"With {_arguments(case)} it returned {result_text}, {_side(result, key)}"
                 return False, cause or f"{problem}. {HINT}"
-        return True, f"right, in all {len(self.cases)} cases."
+        return True, f"Right, in all {len(self.cases)} cases."
 
     def _mistake(self, results: Sequence[Number]) -> str:
         """Return the reply to the mistake that gives the same results in every case."""
@@ -511,7 +515,7 @@ def _called(function: Callable[..., Any], case: Mapping[str, int]) -> Any:
     own = needed if len(needed) == len(others) else own[: len(others)]
     if not len(needed) <= len(own) == len(others):
         takes = ", ".join(params) or "nothing"
-        raise _ArgumentsError(f"it takes {takes}; it should take {', '.join(case)}.")
+        raise _ArgumentsError(f"It takes {takes}, but it should take {', '.join(case)}.")
     values = {name: case[name] for name in case if name in plain}
     values |= {x: case[y] for x, y in zip(own, others, strict=True)}
     first = [x for x in plain if plain[x].kind is Parameter.POSITIONAL_ONLY and x in values]
@@ -533,8 +537,8 @@ def _side(result: Number, key: Number) -> str:
     """Which way a result is off its key."""
     number = quantity("what it returned", result)
     if is_array(number):
-        return "one number is wanted"
-    return f"too {'much' if number > key else 'little'}"
+        return "and it should be one number"
+    return f"which is too {'much' if number > key else 'little'}"
 
 
 def _agree(result: Number, key: Number) -> bool:
@@ -559,7 +563,7 @@ def design_of(answer: Answer, names: Sequence[str], example: str) -> Design:
     `example` shows the first entries, as in "model=…, gpus=…".
     """
     if not isinstance(answer, Mapping):
-        refuse("answer", answer, f"is no dict({example}, …)")
+        refuse("answer", answer, f"isn't a dict({example}, …)")
     missing = [name for name in names if name not in answer]
     if missing:
         refuse("answer", answer, f"leaves out {', '.join(missing)}")
@@ -588,7 +592,7 @@ def read_as(name: str, written: Answer, unit: str = "") -> Result:
         return units.read_as(written, unit or UNITS.get(name, "")).number
     except ValueError as error:
         if kind := other_kind(written):
-            refuse(name, written, f"is {kind}: give one number, such as 3 or 2.5")
+            refuse(name, written, f"is {kind}, but give one number, such as 3 or 2.5")
         raise ValueError(str(error).replace("text=", f"{name}=", 1)) from None
 
 
@@ -615,10 +619,10 @@ class Prediction:
         truth, echo = self.truth(), self.echo(guess)
         if isinstance(truth, str):
             chosen = _option(guess, self.options)
-            outcome = "and so it is" if chosen == truth else f"it is {truth!r}"
-            return f"{echo}, {outcome}. {self.options[chosen]} {self.why}"
+            outcome = "and that's right" if chosen == truth else f"but it's {truth!r}"
+            return f"{capital(echo)}, {outcome}. {self.options[chosen]} {self.why}"
         number = self._read(guess).number
-        return f"{echo}; it is {self.unit(truth)}{_gap(number, truth)}. {self.why}"
+        return f"{capital(echo)}. It's {self.unit(truth)}{_gap(number, truth)}. {self.why}"
 
     def echo(self, guess: Answer) -> str:
         """Repeat a guess as it was understood: "you said 3"."""
@@ -631,11 +635,11 @@ class Prediction:
     def _read(self, guess: Answer) -> units.Written:
         """Read a guess as a number, or say in plain words that it isn't one."""
         if isinstance(guess, str) and not re.search("[0-9]", guess):
-            raise ValueError("a guess is a number here, such as 3 or 2.5")
+            raise ValueError("Your guess has to be a number, such as 3 or 2.5")
         written = read_written(guess, self.asked)
         if written.number <= 0:
             text = guess.strip() if isinstance(guess, str) else guess
-            raise ValueError(f"a guess is more than 0, and this is {text}")
+            raise ValueError(f"Your guess has to be more than 0, and this is {text}")
         return replace(written, number=quantity("guess", written.number))
 
 
@@ -645,11 +649,11 @@ def _gap(guess: float, truth: float) -> str:
         return ""
     ratio = max(guess / truth, truth / guess)
     if ratio < 1.02:
-        return ": as good as exact"
-    side = "too much" if guess > truth else "too little"
+        return ", and that's as good as exact"
+    side = "too high" if guess > truth else "too low"
     if ratio < 2:
-        return f": {units.digits(100 * abs(guess / truth - 1), 2)} % {side}"
-    return f": {units.digits(ratio, 2)} times {side}"
+        return f", so you're {units.digits(100 * abs(guess / truth - 1), 2)} % {side}"
+    return f", so you're {units.digits(ratio, 2)}× {side}"
 
 
 # --- options of a choice
@@ -665,7 +669,7 @@ def _option(answer: Answer, options: Collection[str]) -> str:
     if isinstance(chosen, str) and chosen in options:
         return chosen
     choices = ", ".join(f'"{option}"' for option in options)
-    raise ValueError(f"{show(answer)} is none of the choices: {choices}")
+    raise ValueError(f"{show(answer)} isn't one of the choices: {choices}")
 
 
 SYNONYMS = {
@@ -683,6 +687,11 @@ SYNONYMS = {
     "thesame": "same",
 }
 """Other ways to say what many predictions ask for, without spaces and signs."""
+
+
+def capital(sentence: str) -> str:
+    """Begin a sentence with a capital letter."""
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _letters(words: str) -> str:

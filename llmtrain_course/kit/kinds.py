@@ -11,7 +11,7 @@ from llmtrain_course.kit.exercise import HINT, Answer, Exercise, Grade, is_round
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import is_array, quantity, show
 
-NOTHING_YET = "nothing is here yet. Write the line, and run the cell again."
+NOTHING_YET = "Nothing is here yet. Write the line and run the cell again."
 """The stub of a line to fill in."""
 
 
@@ -36,30 +36,33 @@ class FillIn(Exercise):
         """Whether a line agrees with the helper, or which mistake it has."""
         if is_array(answer) or isinstance(answer, str) or other_kind(answer):
             kind = other_kind(answer) or show(answer)
-            return False, f"this is {kind}: the line should give one number."
+            return False, f"That's {kind}, but the line should give one number."
         number, key = quantity("this", answer), self.key()
         if _same(number, key):
-            return True, f"right, {self.unit(key)}."
+            return True, f"Right, {self.unit(key)}."
         rounded = is_rounded(number, key)
         if rounded and not self.tolerance:
-            return False, "Right to three digits. You need the exact count: let Python compute it."
+            return (
+                False,
+                "Right to three digits. You need the exact count, so let Python compute it.",
+            )
         for cause, wrong in () if rounded else self.common_mistakes.items():
             if _same(number, wrong()) or is_rounded(number, wrong()):
                 return False, cause
         if rounded or abs(number - key) <= self.tolerance * key:
             return True, f"Right, {self.unit(key)}. You can let Python compute the other digits."
-        return False, f"this gives {_off(number, key)}. {HINT}"
+        return False, f"Your line gives {_off(number, key)}. {HINT}"
 
 
 def _off(number: float, key: float) -> str:
-    """How far a line's number is off, as people say it."""
+    """Say how far a line's number is off."""
     if number <= 0 < key:
         return units.digits(number)
     side = "too much" if number > key else "too little"
     ratio = max(number / key, key / number)
     if ratio < 2:
         return f"{units.digits(100 * abs(number / key - 1), 2)} % {side}"
-    return f"{units.count(ratio, 2)} times {side}"
+    return f"{units.count(ratio, 2)}× {side}"
 
 
 def _same(number: float, other: float) -> bool:

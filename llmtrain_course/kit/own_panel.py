@@ -19,6 +19,9 @@ from llmtrain_helpers.model.tables import names
 YOURS = "your own run"
 """The name of the preset."""
 
+TEXT_TOKENS = 800
+"""Tokens of each text that your own run is fine-tuned on."""
+
 
 def own_values(run: OwnRun) -> dict[str, dict[str, Value]]:
     """What each chapter's panel takes from a run, by the chapter's word and the control.
@@ -77,7 +80,7 @@ def own_values(run: OwnRun) -> dict[str, dict[str, Value]]:
         },
         "finetune": machines
         | {"model": run.model, "num_gpus": node, "price": run.price}
-        | {"sequence_length": run.sequence, "tokens_each": 800},
+        | {"sequence_length": run.sequence, "tokens_each": TEXT_TOKENS},
     }
     if not published:
         values["parameters"] |= {"config": Path(run.model).read_text("utf-8")}

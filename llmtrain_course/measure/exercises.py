@@ -62,14 +62,14 @@ def _gain(experiment: str) -> str:
 
 
 _FIRST = {
-    "the loader": f"no: with the same data again it is {_gain('same data')} the "
-    "throughput, so a loader that takes no time at all gains no more.",
-    "the link": f"right: alone it makes {_gain('alone')} as many, so it waits for "
-    f"others; and four passes before an exchange make {_gain('four passes')} as many. "
-    "What is paid once a step is the exchange: hide it, or pay it less often.",
-    "a neighbour": "no: a slow neighbour falls behind with every pass, so four passes "
-    f"would gain next to nothing; they gain {_gain('four passes')}.",
-    "our GPU": "no: a faster GPU would wait longer; alone, the same GPU makes "
+    "the loader": f"No. With the same data again you get {_gain('same data')} the "
+    "throughput, so even a loader that takes no time wouldn't gain more.",
+    "the link": f"Right. Alone, the GPU processes {_gain('alone')} as many, so it waits for "
+    f"others, and four passes per exchange give {_gain('four passes')} as many. "
+    "You pay for the exchange once per step, so hide it or do it less often.",
+    "a neighbour": "No. A slow neighbour falls behind in every pass, so four passes "
+    f"would gain next to nothing, but they gain {_gain('four passes')}.",
+    "our GPU": "No. A faster GPU would only wait longer. Alone, the same GPU processes "
     f"{_gain('alone')} as many.",
 }
 
@@ -95,23 +95,26 @@ def _gain_with_step(seconds: float) -> float:
 
 
 _MISTAKEN_GAINS: Mistakes = {
-    _rate(_PASSES): "these are the sequences a second: over those of a single pass, please.",
-    1.0: "as many as before: are update and exchange in there eight times? They come once a step.",
-    _PASSES: "a step has eight times the sequences, but it takes longer too.",
-    _PASSES / _gain_of_accumulation(): "this is how much longer a step takes: it has eight "
-    "times the sequences.",
-    _gain_with_step(8 * 0.15): "update and exchange are still there, once a step.",
-    1 / _gain_of_accumulation(): "this is before over after: turn it over.",
-    _gain_of_accumulation() - 1: "this is what is added: asked is how many times.",
-    _gain_of_accumulation() / _PASSES: "a step has the sequences of all its passes.",
-    _gain_of_accumulation(replace(_CLOCK, update=1e-12)): "the update is missing.",
-    _gain_with_step(8 * 0.15 + 0.35): "the update is missing.",
-    _gain_with_step(8 * 0.15 + 8 * 0.10 + 0.35): "the update comes once a step.",
-    _gain_with_step(8 * 0.15 + 0.10 + 8 * 0.35): "this sends gradients after each pass, as "
-    "without `no_sync()`: here they travel once a step.",
-    _gain_of_accumulation(replace(_CLOCK, exchange=0)): "the exchange is missing.",
+    _rate(_PASSES): "That's the sequences per second. Divide them by those with a single pass.",
+    1.0: "That's no gain. Did you count update and exchange eight times? They come once per step.",
+    _PASSES: "A step has eight times the sequences, but it also takes longer.",
+    _PASSES / _gain_of_accumulation(): "That's how much longer a step takes, but it also "
+    "has eight times the sequences.",
+    _gain_with_step(
+        8 * 0.15
+    ): "You've left out update and exchange, which still come once per step.",
+    1 / _gain_of_accumulation(): "You've divided before by after. Turn it over.",
+    _gain_of_accumulation() - 1: "That's only what's added. Give how many times as many.",
+    _gain_of_accumulation()
+    / _PASSES: "You've counted one pass, but a step has the sequences of all its passes.",
+    _gain_of_accumulation(replace(_CLOCK, update=1e-12)): "You've left out the update.",
+    _gain_with_step(8 * 0.15 + 0.35): "You've left out the update.",
+    _gain_with_step(8 * 0.15 + 8 * 0.10 + 0.35): "The update only comes once per step.",
+    _gain_with_step(8 * 0.15 + 0.10 + 8 * 0.35): "You've sent the gradients after each pass, as "
+    "without `no_sync()`. Here they're sent once per step.",
+    _gain_of_accumulation(replace(_CLOCK, exchange=0)): "You've left out the exchange.",
 }
-"""What one gets who leaves a part of the step out, or counts it in each pass."""
+"""The gains you get if you leave out a part of the step, or count it in each pass."""
 
 # --- measure-d: a test of one's own run
 
@@ -127,9 +130,9 @@ class OwnTest(Exercise):
     """A design: a cut of a model that fits one GPU, and steps enough for a median."""
 
     hint = (
-        "What is in memory at the loss, and which entry makes it larger?",
-        "Layers and micro-batch: 14 bytes a parameter, what is kept, the logits.",
-        "`step_timeline` of page 06 adds them up: give it your piece, and ask for its peak.",
+        "What's in memory at the loss, and which entry makes it larger?",
+        "Layers and micro-batch decide: 14 bytes per parameter, the activations, the logits.",
+        "`step_timeline` from page 06 adds them up if you give it your piece. Look at its peak.",
     )
 
     def grade(self, answer: Answer) -> Grade:
@@ -145,27 +148,27 @@ class OwnTest(Exercise):
         claim = float(entry(design, "peak"))
         if not 2 <= layers <= model.num_layers:
             return False, (
-                f"layers={layers}: take 2 at the least, so that embedding and head do not "
-                f"rule, and at most the model's {model.num_layers}."
+                f"layers={layers}: use at least 2, so that embedding and head don't "
+                f"dominate, and at most the model's {model.num_layers}."
             )
         if warm_up < 2:
-            return False, "the first step makes Adam's state: leave out two or more."
+            return False, "The first step creates Adam's state, so leave out at least two."
         if repeats < 5:
-            return False, f"{repeats} timed: too few for a spread to speak of."
+            return False, f"You've timed {repeats}, which is too few to see how they spread."
         if len(model.layers) > 1:
-            return False, f"{design['model']} has layers of several kinds: take another model."
+            return False, f"{design['model']} has several kinds of layers, so use another model."
         limit = capacity_of(GPU)
         least = _peak(replace(model, layers=((2, model.layers[0][1]),)), 1)
         if least > limit:
             return False, (
-                f"two layers of {design['model']} already take {units.gigabytes(least)}, where "
-                f"{units.gigabytes(limit)} may be used: take a smaller model."
+                f"Two layers of {design['model']} already need {units.gigabytes(least)}, and you "
+                f"can use {units.gigabytes(limit)}. Choose a smaller model."
             )
         cut = replace(model, layers=((layers, model.layers[0][1]),))
         right, sentence = _sentence_on_size(cut, micro, warm_up + repeats, claim)
         problem = _problem_with_peak(claim, cut, micro)
         if problem:
-            rest = "Your layers and micro fit; only the peak is off. " if right else ""
+            rest = "Your layers and micro fit, so only the peak is off. " if right else ""
             return False, f"{problem} {rest}{HINT}"
         return right, sentence
 
@@ -179,21 +182,21 @@ def _sentence_on_size(cut: Transformer, micro: int, steps: int, claim: float) ->
     """Check whether a cut fills the GPU as it should, and its steps end in time."""
     chip = published.accelerator(GPU)
     memory, peak = memory_of(GPU), _peak(cut, micro)
-    summary = f"its peak is {units.gigabytes(peak)} of {units.gigabytes(memory)}"
+    summary = f"Its peak is {units.gigabytes(peak)} of {units.gigabytes(memory)}"
     if claim > 1.05 * peak / 1e9:
         with_gradients = peak + 4 * float(count_parameters(cut).total)
         summary += f" ({units.gigabytes(with_gradients)} with gradients, as yours)"
     if peak > capacity_of(GPU):
-        return False, f"{summary}: {units.gigabytes(RESERVE)} should stay free. {HINT}"
+        return False, f"{summary}, but {units.gigabytes(RESERVE)} should stay free. {HINT}"
     if peak < LEAST * memory:
-        return False, f"{summary}: more fits, of layers or of sequences at once."
+        return False, f"{summary}. You can fit more layers, or more sequences at once."
     seconds = count_flops(cut, micro, "none").total / (SHARE * chip.peak("bf16"))
     if steps * seconds > 600:
-        return False, f"{steps} steps take {units.duration(steps * seconds)}: time fewer."
+        return False, f"{steps} steps take {units.duration(steps * seconds)}, so time fewer."
     return True, (
-        f"right: {cut.num_layers} layers; {summary}, and a step takes "
-        f"{units.duration(seconds)} at 40 % of the peak rate. Write both down, and "
-        "then measure."
+        f"Right, {cut.num_layers} layers. {summary}, and a step takes "
+        f"{units.duration(seconds)} at 40 % of the peak rate. (With {_RECIPE}, gradients are in "
+        "32 bits, as in Megatron's bf16.) Write both down, then measure."
     )
 
 
@@ -210,15 +213,17 @@ def _problem_with_peak(claim: float, cut: Transformer, micro: int) -> str:
     if _is_near(claim, right, 0.05):
         return ""
     if _is_near(claim * units.GiB / units.GB, right, 0.005):
-        return f"peak={claim:g} looks like GiB: give it in GB, 10⁹ bytes."
+        return f"peak={claim:g} looks like GiB. Give it in GB, 10⁹ bytes."
     if claim > 1e6:
-        return "this looks like bytes: give the peak in GB, 10⁹ bytes."
+        return "That looks like bytes. Give the peak in GB, 10⁹ bytes."
     mistakes = {
-        "these are the states alone: what is kept, and the logits, come on top.": (14 * P, 18 * P),
-        "two tensors of logits are missing, 4 bytes each for every token and word of "
-        "the vocabulary.": (14 * P + activations, 18 * P + activations),
-        "one of the two tensors of logits is missing.": (peak - logits,),
-        "this is what a pass keeps; weights and Adam are there as well.": (activations,),
+        "You've only counted the states. Activations and logits come on top.": (14 * P, 18 * P),
+        "You've left out two tensors of logits, 4 bytes per token and word of the vocabulary "
+        "in each.": (14 * P + activations, 18 * P + activations),
+        "You've left out one of the two tensors of logits.": (peak - logits,),
+        "That's only what a pass keeps. Weights and Adam's states are there as well.": (
+            activations,
+        ),
     }
     for cause, values in mistakes.items():
         if _is_near(claim, values, 0.02):
@@ -235,18 +240,20 @@ EXERCISES: dict[str, Exercise] = {
     "measure-seconds": FillIn(
         key=lambda: recorded_step(256).ideal,
         unit=units.duration,
-        hint=("FLOPs over FLOPs a second leave seconds.",),
+        hint=("FLOPs divided by FLOP/s give seconds.",),
         common_mistakes={
-            "this is one over the seconds: divide the work by the rate.": lambda: (
+            "That's one over the seconds. Divide the work by the rate.": lambda: (
                 1 / recorded_step(256).ideal
             ),
-            "work times rate is no time: divide.": lambda: (
+            "Work times rate isn't a time. Divide.": lambda: (
                 recorded_step(256).ideal * recorded_peak() ** 2
             ),
-            "this is forward alone: the count has backward in it already.": lambda: (
+            "That's only the forward pass. The count includes backward already.": lambda: (
                 recorded_step(256).ideal / 3
             ),
-            "the count has forward and backward already.": lambda: 3 * recorded_step(256).ideal,
+            "You've tripled it, but the count includes forward and backward already.": lambda: (
+                3 * recorded_step(256).ideal
+            ),
         },
     ),
     "measure-a": Numeric(
@@ -254,21 +261,22 @@ EXERCISES: dict[str, Exercise] = {
         asked="FLOP",
         unit=units.flops,
         hint=(
-            "Which products are done, and is each of them needed?",
-            "Backward has a product for each input that wants a gradient.",
-            "2·m·k·n each. Going back: who wants a gradient before W₁, and before W₂?",
+            "Which products are there, and is each of them needed?",
+            "Backward has one product for each input that needs a gradient.",
+            "2·m·k·n each. In backward, what needs a gradient before W₁, and before W₂?",
         ),
         common_mistakes={
             **PREFIXES,
             **TWICE,
-            "2 * one": "the forward pass only: going back, weights want gradients.",
-            "3 * one": "three products, forward and backward together, are too few: going "
-            "back, each matrix wants a gradient, and one more product passes it on.",
-            "6 * one": "going back, which of the four gradients does nobody want?",
-            "7 * one": "the two forward products stand in the sum already.",
-            "4 * one": "the second matrix has two products going back: one for itself, one to "
+            "2 * one": "You've only counted the forward pass. In backward, the weights need "
+            "gradients.",
+            "3 * one": "Three products, forward and backward together, aren't enough. In "
+            "backward each matrix needs a gradient, and one more product passes it on.",
+            "6 * one": "In backward, which of the four gradients does nobody need?",
+            "7 * one": "You've counted the two forward products again. They're in the sum already.",
+            "4 * one": "The second matrix has two products in backward: one for itself, one to "
             "pass on.",
-            "one": "this is one product: count them.",
+            "one": "That's a single product. Count them all.",
         },
         values={"one": 2 * TOKENS * HIDDEN * INNER},
     ),
@@ -277,17 +285,17 @@ EXERCISES: dict[str, Exercise] = {
         options=_FIRST,
         followups=[
             Question(
-                "for how many seconds of its step does each GPU wait for the link?",
+                "For how many seconds of its step does each GPU wait for the link?",
                 Numeric(
                     key=lambda: 0.90 - 0.52,
                     asked="s",
                     unit=units.duration,
                     tolerance=0.005,
-                    hint="Alone, a step has everything but that wait.",
+                    hint="A step on one GPU has everything except that wait.",
                     common_mistakes={
-                        0.52: "this is the step without the wait.",
-                        0.90: "this is the whole step.",
-                        0.90 - 0.88: "this is what the loader takes.",
+                        0.52: "That's the step without the wait.",
+                        0.90: "That's the whole step.",
+                        0.90 - 0.88: "That's what the loader takes.",
                     },
                 ),
             )
@@ -299,9 +307,9 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda gain: f"{units.digits(gain)} times as many",
         tolerance=0.005,
         hint=(
-            "Sequences a second before, and after: of a whole step each time.",
+            "Compare the sequences per second before and after, for a whole step each time.",
             "Eight passes, but how many updates and exchanges?",
-            "What is paid in each pass, and what once a step? The cell shows k = 1.",
+            "What do you pay in each pass, and what once per step? The cell shows k = 1.",
         ),
         common_mistakes=_MISTAKEN_GAINS,
     ),
@@ -317,6 +325,6 @@ PREDICTIONS: dict[str, Prediction] = {
         truth=lambda: recorded_step(256).ratio,
         unit=lambda ratio: f"{units.digits(ratio, 2)} times",
         asked="times",
-        why="Open the measured step below, part by part, and see what took the time.",
+        why="Show the measured step below, and see what took the time.",
     )
 }

@@ -164,7 +164,9 @@ export class AnswerForm {
     const cells = { ...Progress.all().cells };
     const question = this.source.previousElementSibling?.textContent.trim();
     const date = new Date().toISOString().slice(0, 10);
-    cells[this.key] = { told: this.verdict.innerText, written, question, date, source: this.cell?.defaultValue };
+    const asked = this.verdict.querySelector(".asked")?.innerText ?? ""; // the form asks it
+    const told = this.verdict.innerText.replace(asked, "").trim();
+    cells[this.key] = { told, written, question, date, source: this.cell?.defaultValue };
     Progress.keep({ ...kept, cells });
     Progress.show();
     this.#askNext();

@@ -20,10 +20,10 @@ function digits(number) {
 /** How far off a guess was, as people say it. */
 function gap(guess, truth) {
   const ratio = Math.max(guess / truth, truth / guess);
-  if (ratio < 1.02) return "as good as exact";
-  const side = guess > truth ? "too much" : "too little";
-  if (ratio < 2) return `${digits(100 * Math.abs(guess / truth - 1))} % ${side}`;
-  return `${digits(ratio)} times ${side}`;
+  if (ratio < 1.02) return "and that's as good as exact";
+  const side = guess > truth ? "too high" : "too low";
+  if (ratio < 2) return `so you're ${digits(100 * Math.abs(guess / truth - 1))} % ${side}`;
+  return `so you're ${digits(ratio)}× ${side}`;
 }
 
 /** The number that was written, alone or in the unit that is asked; undefined for any other. */
@@ -46,7 +46,7 @@ function judge({ options, truth, formatted, why, units, refusals }, written) {
   if (value === undefined) return undefined;
   if (value <= 0) return { problem: refusals.low.replace("{}", () => written) };
   const echo = `you said ${written}`;
-  return { echo, text: `${echo}; it is ${formatted}: ${gap(value, truth)}. ${why}` };
+  return { echo, text: `You said ${written}. It's ${formatted}, ${gap(value, truth)}. ${why}` };
 }
 
 /** The verdict on a guess, as text and as HTML, and whether it counts; undefined where Python
@@ -57,7 +57,7 @@ export function answerGuess(id, written, first = written) {
   const before = about && judge(about, first);
   if (!now || (!now.problem && !before?.echo)) return undefined;
   const { problem, text } = now;
-  const sentence = problem ?? (first === written ? text : `first ${before.echo}, now ${text}`);
+  const sentence = problem ?? (first === written ? text : `First ${before.echo}, now ${text[0].toLowerCase()}${text.slice(1)}`);
   const safe = create("p", { textContent: sentence }).innerHTML;
   return {
     counts: !problem,

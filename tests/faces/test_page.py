@@ -371,7 +371,7 @@ def test_what_is_done_is_kept_and_taken_up_again() -> None:
     restart()
     cells.restore(kept)
     assert cells.kept()["tries"] == {"start_here-b": [False]}
-    assert "first you said 30, now you said 31" in json.loads(cells.guess(id, "31"))["html"]
+    assert "First you said 30, now you said 31" in json.loads(cells.guess(id, "31"))["html"]
 
 
 @pytest.mark.usefixtures("nothing_done")
@@ -399,7 +399,7 @@ def test_what_a_browser_has_kept_wrongly_is_left_out(stored: str) -> None:
 
 def test_an_empty_guess_says_so() -> None:
     id = next(iter(PREDICTIONS))
-    assert "no guess yet" in json.loads(cells.guess(id, "  "))["html"]
+    assert "No guess yet" in json.loads(cells.guess(id, "  "))["html"]
     assert set(EXERCISES) & {"start_here-a", "measure-d"}
 
 
@@ -452,5 +452,5 @@ def test_a_turn_that_an_exercise_does_not_have_is_its_last() -> None:
     cells.restore(
         json.dumps({"tries": {}, "guesses": {}, "turns": {"start_here-b": 9, "start_here-a": 5}})
     )
-    assert "The second question still stands:" in check("start_here-b", "B").text
+    assert "The new question still stands:" in check("start_here-b", "B").text
     assert check("start_here-a", "22.6 days").ok

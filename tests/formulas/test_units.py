@@ -249,9 +249,9 @@ def test_a_unit_is_read_and_another_of_its_kind_converted(
 
 
 def test_what_was_understood_is_said_only_where_it_was_converted() -> None:
-    assert units.read_as("538 hours", "days").message == "you wrote 538 hours, that is 22.4 days"
-    assert units.read_as("41.2 GiB", "GB").message == "you wrote 41.2 GiB, that is 44.2 GB"
-    assert units.read_as("60 s", "minutes").message == "you wrote 60 s, that is 1 minutes"
+    assert units.read_as("538 hours", "days").message == "you wrote 538 hours, that's 22.4 days"
+    assert units.read_as("41.2 GiB", "GB").message == "you wrote 41.2 GiB, that's 44.2 GB"
+    assert units.read_as("60 s", "minutes").message == "you wrote 60 s, that's 1 minutes"
     assert units.read_as("24 GiB", "bytes").message.endswith("that is 25.8 billion bytes")
     for text, unit in (
         ("22.4 days", "days"),

@@ -38,5 +38,5 @@ def test_a_batch_is_held_against_models_of_like_size() -> None:
 @pytest.mark.parametrize("guess", [1, "2", 4, "8"])
 def test_of_blooms_micro_batches_four_was_the_fastest(guess: int | str) -> None:
     reply = PREDICTIONS["batch-bloom"].reveal(guess)
-    assert ("and so it is" in reply) == (guess == 4)
+    assert ("and that's right" in reply) == (guess == 4)
     assert " s with" not in reply  # the picture below shows it

@@ -111,10 +111,10 @@ def test_what_is_printed_of_the_right_number_is_right(id: str) -> None:
 
 
 def test_a_unit_that_looks_like_a_power_of_ten_is_no_wrong_answer() -> None:
-    assert check("activations-a", "185220464640 B").text == "right, 185 GB."
+    assert check("activations-a", "185220464640 B").text == "Right, 185 GB."
     assert (
         check("finetune-a", "208 m").text
-        == "you wrote 208 m, that is 3.47 hours: right, 3.47 hours."
+        == "You wrote 208 m, that's 3.47 hours. Right, 3.47 hours."
     )
     assert check("budget-a", "10.9B").ok
 
@@ -139,7 +139,7 @@ def test_each_slip_is_named_exactly_and_in_three_digits(id: str) -> None:
     for value, mistake in exercise.wrong_answers():
         assert verdict_on(id, value).text == mistake
         verdict = verdict_on(id, float(f"{value:.2e}"))
-        assert verdict.text == mistake or verdict.ok or verdict.text.startswith("nearly")
+        assert verdict.text == mistake or verdict.ok or verdict.text.startswith("Nearly")
 
 
 @pytest.mark.parametrize("id", NUMERIC)
@@ -170,7 +170,7 @@ def test_what_is_near_a_slip_is_not_taken_for_it(id: str) -> None:
 
 def test_where_two_slips_fit_none_is_asserted() -> None:
     exercise = Numeric(lambda: 100, str, "h.", common_mistakes={120: "one.", 120.1: "other."})
-    assert grade("x", 120.05, exercise, 0).text == "too high. h."
+    assert grade("x", 120.05, exercise, 0).text == "Too high. h."
     assert exercise.grade(119.9) == (False, "one.")
 
 
@@ -179,7 +179,7 @@ def test_gib_and_factors_of_two_are_named_only_where_they_make_sense(id: str) ->
     key = NUMERIC[id].key()
     gib = "GiB" in verdict_on(id, key * 1.073741824).text
     assert gib == (id == "activations-a")
-    twice = "counted twice?" in verdict_on(id, 2 * key).text
+    twice = "count something twice?" in verdict_on(id, 2 * key).text
     assert twice == (id == "measure-a")
 
 
@@ -232,28 +232,28 @@ def verdict_for(answer: object, exercise: object = EXACT, tries: int = 0):
 def test_an_exact_count_takes_what_rounds_to_it_and_a_rounding() -> None:
     key = EXACT.key()
     for answer in (key, 18437658624.000004, key + 0.4, np.float64(key)):
-        assert verdict_for(answer).text == "right, 18,437,658,624 parameters."
+        assert verdict_for(answer).text == "Right, 18,437,658,624 parameters."
     for rounded in (18.44e9, 18.438e9, 18_437_700_000, "18.44B", "18,437,658,624"):
         assert verdict_for(rounded).ok is True
     for wrong in (18.4e9, 18.43e9, key + 1, key * 1.0005):
         assert verdict_for(wrong).ok is False
-        assert verdict_for(wrong).text.startswith("nearly")
-    assert "rounded; please" in verdict_for(18.4e9).text
+        assert verdict_for(wrong).text.startswith("Nearly")
+    assert "You've rounded it" in verdict_for(18.4e9).text
     assert "18,437,658,624" not in verdict_for(18.4e9).text
     assert verdict_for(key + 2 * 6144).text == "this includes the last LayerNorm."
 
 
 def test_hints_come_in_steps() -> None:
-    assert verdict_for(20e9).text == "too high. Which part is off?"
-    assert verdict_for(20e9, tries=1).text == "too high. It is the tables."
-    assert verdict_for(20e9, tries=7).text == "too high. (V + s)h"
+    assert verdict_for(20e9).text == "Too high. Which part is off?"
+    assert verdict_for(20e9, tries=1).text == "Too high. It is the tables."
+    assert verdict_for(20e9, tries=7).text == "Too high. (V + s)h"
 
 
 @dataclass(frozen=True)
 class Wrong(Numeric):
     """A number that nobody gets right."""
 
-    text: str = "too low. <hint>"
+    text: str = "Too low. <hint>"
 
     def grade(self, answer: object) -> tuple[bool, str]:
         return False, self.text
@@ -262,13 +262,13 @@ class Wrong(Numeric):
 @pytest.mark.parametrize(
     ("text", "hint", "reply"),
     [
-        ("too low. <hint>", "first the work.", "too low. First the work."),
+        ("Too low. <hint>", "first the work.", "Too low. First the work."),
         ("a part missing? <hint>", "an MFU does.", "a part missing? An MFU does."),
-        ("too low. <hint>", "s = 1024, 300e9 tokens.", "too low. s = 1024, 300e9 tokens."),
-        ("too low. <hint>", "states / GPUs ≤ room", "too low. states / GPUs ≤ room"),
+        ("Too low. <hint>", "s = 1024, 300e9 tokens.", "Too low. s = 1024, 300e9 tokens."),
+        ("Too low. <hint>", "states / GPUs ≤ room", "Too low. states / GPUs ≤ room"),
         ("<hint>", "first the work.", "first the work."),
         ("said: <hint>", "first the work.", "said: first the work."),
-        ("too low. <hint>", "", "too low."),
+        ("Too low. <hint>", "", "Too low."),
         ("right.", "first the work.", "right."),
     ],
 )
@@ -280,8 +280,8 @@ def test_a_hint_after_a_full_stop_begins_with_a_capital(text, hint, reply) -> No
 def test_no_hint_begins_with_a_small_word_behind_a_full_stop(id: str) -> None:
     for tries, hint in enumerate(filter(None, EXERCISES[id].hints())):
         reply = grade(id, 1, Wrong(lambda: 2, str, EXERCISES[id].hints()), tries).text
-        assert reply.casefold() == f"too low. {hint}".casefold()
-        assert not re.match(r"too low\. [a-z]+ [a-z]", reply)
+        assert reply.casefold() == f"Too low. {hint}".casefold()
+        assert not re.match(r"Too low\. [a-z]+ [a-z]", reply)
 
 
 @pytest.mark.parametrize("id", NUMERIC)
@@ -304,14 +304,14 @@ class Hostile:
 def test_what_is_no_number_is_named_by_its_kind() -> None:
     for odd, kind in ((object(), "an object"), (print, "a function"), ([3], "a list")):
         assert check("start_here-a", odd).text.startswith(
-            f"This is {kind}: give one number, such as 3"
+            f"That's {kind}. Give one number, such as 3"
         )
         assert check("parameters-layer", odd).text.startswith(
-            f"this is {kind}: the line should give"
+            f"That's {kind}, but the line should give"
         )
         assert (
             predict("start_here-guess", odd).text
-            == f"This is {kind}: give one number, such as 3 or 2.5."
+            == f"That's {kind}. Give one number, such as 3 or 2.5."
         )
 
 
@@ -409,7 +409,7 @@ def test_a_choice_is_judged_by_its_option_in_any_case() -> None:
     rate = MultipleChoice(lambda: "rate", {"rate": "right.", "count": "a count has no time."})
     assert verdict_for(" Rate ", rate).ok is True
     assert verdict_for("count", rate).text == "a count has no time."
-    assert 'none of the choices: "rate", "count"' in verdict_for("speed", rate).text
+    assert 'isn\'t one of the choices: "rate", "count"' in verdict_for("speed", rate).text
     assert verdict_for(3, rate).ok is False
 
 
@@ -422,10 +422,10 @@ CHOSEN = Prediction(lambda: "same", "Why.", options={"same": "Yes.", "more": "No
 @pytest.mark.parametrize(
     ("guess", "reply"),
     [
-        (25, "you said 25; it is 2.5 days: 10 times too much. Why it is so."),
-        ("1", "you said 1; it is 2.5 days: 2.5 times too little. Why it is so."),
-        (3, "you said 3; it is 2.5 days: 20 % too much. Why it is so."),
-        (2.55, "you said 2.55; it is 2.5 days: 2.0 % too much. Why it is so."),
+        (25, "You said 25. It's 2.5 days, so you're 10× too high. Why it is so."),
+        ("1", "You said 1. It's 2.5 days, so you're 2.5× too low. Why it is so."),
+        (3, "You said 3. It's 2.5 days, so you're 20 % too high. Why it is so."),
+        (2.55, "You said 2.55. It's 2.5 days, so you're 2.0 % too high. Why it is so."),
     ],
 )
 def test_a_guess_is_told_its_gap(guess: object, reply: str) -> None:
@@ -435,26 +435,26 @@ def test_a_guess_is_told_its_gap(guess: object, reply: str) -> None:
 @pytest.mark.parametrize("id", [id for id, it in PREDICTIONS.items() if not it.options])
 @pytest.mark.parametrize("factor", [0.5, 0.87, 0.97, 1.03, 1.15, 1.9, 3])
 def test_a_gap_is_a_number_unless_a_guess_is_as_good_as_exact(id: str, factor: float) -> None:
-    """A lead of 1.3 isn't "very near" to one of 1.13: it's 15 % too much."""
+    """A lead of 1.3 isn't "very near" to one of 1.13: it's 15 % too high."""
     guess = PREDICTIONS[id]
     truth = guess.truth()
     assert isinstance(truth, float)
-    side = "too much" if factor > 1 else "too little"
-    assert re.search(rf": [\d.]+ (%|times) {side}\. ", guess.reveal(factor * truth))
+    side = "too high" if factor > 1 else "too low"
+    assert re.search(rf", so you're [\d.]+( %|×) {side}\. ", guess.reveal(factor * truth))
 
 
 def test_a_chosen_belief_is_named() -> None:
-    assert CHOSEN.reveal("MORE") == "you said 'more', it is 'same'. No. Why."
-    assert CHOSEN.reveal("same") == "you said 'same', and so it is. Yes. Why."
+    assert CHOSEN.reveal("MORE") == "You said 'more', but it's 'same'. No. Why."
+    assert CHOSEN.reveal("same") == "You said 'same', and that's right. Yes. Why."
 
 
 def test_nothing_is_told_before_a_guess_and_the_first_one_counts(monkeypatch) -> None:
     monkeypatch.setattr(exercises, "PREDICTIONS", {"start_here-x": GUESS})
     assert "2.5" not in repr(predict("start_here-x", None))
     assert predict("start_here-x", "nonsense").ok is None
-    assert "you said 25" in repr(predict("start_here-x", 25))
+    assert "You said 25" in repr(predict("start_here-x", 25))
     again = repr(predict("start_here-x", 2.5))
-    assert "first you said 25, now you said 2.5; it is 2.5 days" in again
+    assert "First you said 25, now you said 2.5. It's 2.5 days" in again
     with pytest.raises(ValueError, match="id='start_here-z' is unknown"):
         predict("start_here-z", 1)
 
@@ -467,7 +467,7 @@ def test_a_guess_may_be_anything_at_all(id: str) -> None:
 
 
 def test_progress_is_a_line_a_chapter() -> None:
-    assert "nothing answered yet" in repr(progress())
+    assert "Nothing answered yet" in repr(progress())
     check("precision-a", EXERCISES["precision-a"].key())
     check("precision-b", "nonsense")
     check("precision-c", None)
@@ -492,14 +492,14 @@ DAYS = Numeric(
 @pytest.mark.parametrize(
     ("answer", "reply"),
     [
-        ("22.4", "right, 22.4 days."),
-        ("22.4 days", "right, 22.4 days."),
-        ("538 hours", "you wrote 538 hours, that is 22.4 days: right, 22.4 days."),
-        ("600 h", "you wrote 600 h, that is 25 days: too high. h."),
+        ("22.4", "Right, 22.4 days."),
+        ("22.4 days", "Right, 22.4 days."),
+        ("538 hours", "You wrote 538 hours, that's 22.4 days. Right, 22.4 days."),
+        ("600 h", "You wrote 600 h, that's 25 days. Too high. h."),
         (537.6, "hours."),
         ("22.4 GB", "'22.4 GB': these are GB; days are asked."),
         ("22.4 bananas", "'22.4 bananas': 'bananas' is no unit known here; days are asked."),
-        ("112/5", "right, 22.4 days."),
+        ("112/5", "Right, 22.4 days."),
         ("2**10**9", "'2**10**9' is no number: write 7B, 300e9, 15T, 8k, 1,024 or 2.5."),
     ],
 )
@@ -519,20 +519,20 @@ def test_where_no_unit_is_asked_none_is_left_out_silently() -> None:
 def test_where_the_unit_is_the_question_nothing_is_converted() -> None:
     bytes_of_it = Numeric(lambda: 2**34, str, "h.", asked="bytes", converts=False)
     reply = verdict_for("16 GiB", bytes_of_it).text
-    assert reply == "these are GiB; bytes are asked, as a number without a unit."
+    assert reply == "You've given GiB. Give bytes, without a unit."
     assert verdict_for(f"{2**34} bytes", bytes_of_it).ok
 
 
 def test_a_number_in_two_digits_is_no_slip_that_lies_there() -> None:
     key = Numeric(lambda: 58.21, str, "h.", tolerance=3e-4, common_mistakes={57.96: "other."})
-    assert verdict_for(58, key).text == "nearly: this is rounded; please give one digit more."
+    assert verdict_for(58, key).text == "Nearly. You've rounded it, so give one more digit."
     assert verdict_for(57.96, key).text == "other."
 
 
 def test_entries_of_a_design_are_read_with_their_units_and_said_back() -> None:
     run = {"model": "Llama-3.1-8B", "days": "720 hours", "chip": "A100", "gpus": "40 GPUs"}
     reply = check("duration-d", run).text
-    assert reply.startswith("days: you wrote 720 hours, that is 30 days. Right. At 25 %")
+    assert reply.startswith("days: you wrote 720 hours, that's 30 days. Right. At 25 %")
     reply = check("duration-d", run | {"days": "30 GB"}).text
     assert reply == "days='30 GB': these are GB; days are asked."
 
@@ -540,13 +540,13 @@ def test_entries_of_a_design_are_read_with_their_units_and_said_back() -> None:
 def test_a_guess_has_its_unit() -> None:
     guess = Prediction(lambda: 26, "Why.", lambda years: f"{years:g} years", asked="years")
     assert guess.reveal("24 months").startswith(
-        "you wrote 24 months, that is 2 years; it is 26 years: 13 times too little"
+        "You wrote 24 months, that's 2 years. It's 26 years, so you're 13× too low"
     )
-    assert guess.reveal("2 years").startswith("you said 2 years; it is 26 years")
+    assert guess.reveal("2 years").startswith("You said 2 years. It's 26 years")
     with pytest.raises(ValueError, match="these are GB; years are asked"):
         guess.reveal("2 GB")
     per_cent = Prediction(lambda: 0.38, "Why.", asked="%")
-    assert ["2.00" in per_cent.reveal(x) or "too much" in per_cent.reveal(x) for x in (2, "2 %")]
+    assert ["2.00" in per_cent.reveal(x) or "too high" in per_cent.reveal(x) for x in (2, "2 %")]
 
 
 # --- hints, and where the worked answer is
@@ -559,7 +559,7 @@ def test_a_named_slip_uses_up_no_hint() -> None:
     first, second = EXERCISES["start_here-a"].hints()
     assert first in replies[0]
     assert second in replies[3]
-    assert replies[4] == "too high. The worked answer is in solutions/00_start_here.ipynb."
+    assert replies[4] == "Too high. The worked answer is in solutions/00_start_here.ipynb."
 
 
 @pytest.mark.parametrize("id", EXERCISES)
@@ -567,7 +567,7 @@ def test_the_last_hint_is_a_link_to_a_cell_that_there_is(id: str, monkeypatch, t
     verdict = grade(id, 1, Wrong(lambda: 2, str, ("one.", "two.")), 2)
     assert verdict.hinted
     solution = solution_of(id)
-    assert verdict.text == f"too low. The worked answer is in {solution}."
+    assert verdict.text == f"Too low. The worked answer is in {solution}."
     assert solution in repr(verdict)
     cells = json.loads((NOTEBOOKS / solution).read_text("utf-8"))["cells"]
     for folder, above in (("notebooks", ""), ("solutions", "../"), ("evidence", "../")):
@@ -606,13 +606,11 @@ def test_what_a_learner_wrote_is_no_markup_in_a_verdict() -> None:
 def test_a_wrong_choice_comes_back_as_another_question() -> None:
     first = check("start_here-b", "A")
     question = EXERCISES["start_here-b"].followups[0].text
-    assert first.text.endswith(
-        f"22.4 PFLOP/s. A second question, in place of the first: {question}"
-    )
+    assert first.text.endswith(f"22.4 PFLOP/s. Here's a different question instead: {question}")
     for option in "ACD":
         verdict = check("start_here-b", option)
         assert verdict.ok is False
-        stands = f"The second question still stands: {question}"
+        stands = f"The new question still stands: {question}"
         assert verdict.text == f"{EXERCISES['start_here-b'].grade(option)[1]} {stands}"
     verdict = check("start_here-b", "B")  # the right one, but it may have been tried
     assert verdict.ok is None
@@ -624,12 +622,12 @@ def test_a_wrong_choice_comes_back_as_another_question() -> None:
     )
     assert (
         check("start_here-b", 1e19).text
-        == "too low. Multiply the rate by the seconds that it lasts, and you get a count."
+        == "Too low. Multiply the rate by the seconds that it lasts, and you get a count."
     )
     assert "in solutions/00_start_here.ipynb" in check("start_here-b", 1e19).text
     assert "stands" not in check("start_here-b", 32 * 350e12).text
     assert "in a second" in check("start_here-b", 32 * 350e12).text
-    assert check("start_here-b", "40.3 EFLOP").text == "right, 40.3 EFLOP."
+    assert check("start_here-b", "40.3 EFLOP").text == "Right, 40.3 EFLOP."
     assert "✓ start_here-b" in re.sub("\x1b.*?m", "", repr(progress()))
 
 
@@ -674,10 +672,10 @@ def test_several_questions_come_one_after_the_other(monkeypatch) -> None:
     )
     monkeypatch.setattr(exercises, "EXERCISES", {"start_here-x": first})
     replies = [exercises.check("start_here-x", answer).text for answer in ("b", "y", "x", 4, 5)]
-    assert replies[0] == "no, b. A second question, in place of the first: X or y?"
-    assert replies[1] == "no, y. A second question, in place of the first: How many?"
-    assert replies[2].endswith("The second question still stands: How many?")
-    assert replies[3:] == ["too low. h.", "right, 5."]
+    assert replies[0] == "no, b. Here's a different question instead: X or y?"
+    assert replies[1] == "no, y. Here's a different question instead: How many?"
+    assert replies[2].endswith("The new question still stands: How many?")
+    assert replies[3:] == ["Too low. h.", "Right, 5."]
 
 
 # --- a function whose arguments have other names
@@ -695,8 +693,8 @@ def test_a_function_may_name_its_arguments_otherwise() -> None:
         lambda **each: each["n"] * each["days"] ** 2,
     ):
         assert verdict_for(right, price).ok, right
-    assert verdict_for(lambda n: 1, price).text == "it takes n; it should take n, days."
-    assert verdict_for(lambda: 1, price).text == "it takes nothing; it should take n, days."
+    assert verdict_for(lambda n: 1, price).text == "It takes n, but it should take n, days."
+    assert verdict_for(lambda: 1, price).text == "It takes nothing, but it should take n, days."
 
 
 def test_a_long_error_is_cut_between_words() -> None:
@@ -704,7 +702,7 @@ def test_a_long_error_is_cut_between_words() -> None:
         raise TypeError("a word " * 40)
 
     reply = verdict_for(answer, Function(key=lambda n: n, cases=[{"n": 8}], hint="")).text
-    assert reply.startswith("with n=8 it raised TypeError: a word a word")
+    assert reply.startswith("With n=8 it raised TypeError: a word a word")
     assert re.search(r" (a|word) …$", reply)
 
 

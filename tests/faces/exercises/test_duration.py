@@ -69,5 +69,7 @@ def test_a_run_of_ones_own_by_the_formula(run) -> None:
 
 def test_the_slowest_run_is_met_as_a_number_and_as_a_percentage() -> None:
     for guess in (22, "22 %", "22%"):
-        assert "it is 22 %: as good as exact" in PREDICTIONS["duration-guess"].reveal(guess)
-    assert "it is 22 %" in PREDICTIONS["duration-guess"].reveal(35)
+        assert "It's 22 %, and that's as good as exact" in PREDICTIONS["duration-guess"].reveal(
+            guess
+        )
+    assert "It's 22 %" in PREDICTIONS["duration-guess"].reveal(35)

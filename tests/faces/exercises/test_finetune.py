@@ -32,13 +32,13 @@ def test_no_more_gpus_than_a_machine_has(gpus: int) -> None:
     verdict = check("finetune-d", {"gpus": gpus, "way": "lora", "length": 2048, "texts": 1000})
     assert not verdict.ok
     assert verdict.text.startswith(f"{gpus} GPUs are more than the 8 of one machine")
-    assert "take at most 8 of yours" in verdict.text
+    assert "use at most 8 of yours" in verdict.text
 
 
 def test_rows_longer_than_the_models_positions_are_refused_in_its_name() -> None:
     own_run(model="GPT-3 175B")
     reply = check("finetune-d", {"gpus": 8, "way": "lora", "length": 4096, "texts": 10**6}).text
-    assert reply.startswith("GPT-3 175B has positions for 2,048 tokens: shorter rows.")
+    assert reply.startswith("GPT-3 175B has positions for 2,048 tokens, so use shorter rows.")
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -50,5 +50,5 @@ def test_the_plan_is_that_of_the_page(way: str) -> None:
 
 def test_what_a_guess_is_told() -> None:
     assert dropout_ratio() == pytest.approx(1.27, abs=0.005)
-    assert "it is 'more'" in predict("finetune-kept", "half").text
-    assert "1.13 times as fast: 32 % too much" in predict("finetune-speed", 1.5).text
+    assert "but it's 'more'" in predict("finetune-kept", "half").text
+    assert "1.13 times as fast, so you're 32 % too high" in predict("finetune-speed", 1.5).text

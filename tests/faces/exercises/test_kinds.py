@@ -30,12 +30,12 @@ def test_a_rounded_line_is_right_unless_an_exact_count_is_asked(id: str) -> None
         rounded = float(f"{key:.{digits - 1}e}")
         verdict = check(id, rounded)
         if rounded == key:
-            assert verdict.text.startswith("right, ")
+            assert verdict.text.startswith("Right, ")
         elif blank.tolerance:
             assert verdict.text.startswith(f"Right, {blank.unit(key)}. You can let Python")
         else:
             assert verdict.ok is False
-            assert "exact count: let Python compute it" in verdict.text
+            assert "exact count, so let Python compute it" in verdict.text
     assert bool(check(id, key * 1.009)) == bool(check(id, key * 0.993)) == bool(blank.tolerance)
     assert not check(id, key * 1.011)
 
@@ -62,7 +62,7 @@ def test_a_line_that_people_round_by_hand() -> None:
 
 def test_a_blank_agrees_with_the_helper_or_names_the_slip() -> None:
     h = 4096
-    assert verdict_for(4 * h * h + 2 * h * 4 * h, LAYER).text == "right, 201,326,592 weights."
+    assert verdict_for(4 * h * h + 2 * h * 4 * h, LAYER).text == "Right, 201,326,592 weights."
     assert verdict_for(12.0 * h**2 * (1 + 1e-10), LAYER).ok
     assert verdict_for(np.int64(12 * h**2), LAYER).ok
     for wrong in (12 * h**2 + 1, 12 * h**2 * (1 + 1e-8), 201e6):
@@ -70,13 +70,13 @@ def test_a_blank_agrees_with_the_helper_or_names_the_slip() -> None:
     assert verdict_for(4 * h**2, LAYER).text == "the MLP is missing: 8h² more."
     assert not verdict_for(4 * h**2, LAYER).hinted
     verdict = verdict_for(6 * h**2, LAYER)
-    assert verdict.text == ("this gives 2 times too little. Which matrices are there?")
+    assert verdict.text == ("Your line gives 2× too little. Which matrices are there?")
 
 
 def test_a_blank_is_empty_without_complaint() -> None:
     verdict = verdict_for(None, LAYER)
     assert verdict.ok is None
-    assert verdict.text == "nothing is here yet. Write the line, and run the cell again."
+    assert verdict.text == "Nothing is here yet. Write the line and run the cell again."
     for odd in ("201,326,592", np.ones(2), [], -1, float("nan"), lambda: 3):
         assert verdict_for(odd, LAYER).ok is False
         assert verdict_for(odd, LAYER).text.endswith(".")

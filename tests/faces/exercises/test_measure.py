@@ -17,7 +17,7 @@ def text_of(id: str, answer: object) -> str:
 
 
 def test_11_d_says_that_a_plan_fits_where_only_its_peak_is_off() -> None:
-    fits = "Your layers and micro fit; only the peak is off."
+    fits = "Your layers and micro fit, so only the peak is off."
     assert fits in text_of("measure-d", own({"peak": 20}))
     assert fits in text_of("measure-d", own({"layers": 2, "peak": 9}))
     assert fits not in text_of("measure-d", own({"layers": 16, "peak": 20}))
@@ -26,7 +26,7 @@ def test_11_d_says_that_a_plan_fits_where_only_its_peak_is_off() -> None:
 def test_11_d_says_what_it_predicts() -> None:
     shape = replace(published.architecture("Llama-3.1-8B", 8192), num_layers=4)
     peak = step_timeline(shape, 1, "bf16_fp32_grads", "none").peak.total
-    assert f"its peak is {peak / 1e9:.1f} GB of 85.5 GB" in check("measure-d", own({})).text
+    assert f"Its peak is {peak / 1e9:.1f} GB of 85.5 GB" in check("measure-d", own({})).text
 
 
 def test_the_peak_of_the_solution_adds_up_as_it_is_told() -> None:
@@ -45,7 +45,7 @@ def test_the_prediction_gives_nothing_away() -> None:
     prediction = PREDICTIONS["measure-step"]
     assert prediction.truth() == recorded_step(256).ratio
     assert "as good as exact" in prediction.reveal(recorded_step(256).ratio)
-    assert "too much" in prediction.reveal("4 times")
+    assert "× too high" in prediction.reveal("4 times")
 
 
 def test_who_chose_wrongly_is_asked_for_the_wait_itself() -> None:

@@ -75,7 +75,7 @@ def test_the_prediction_says_what_is_not_shared_out() -> None:
 
 def test_a_larger_model_reads_less_and_shares_it_among_more() -> None:
     reply = PREDICTIONS["plan-tokens"].reveal(11)
-    assert "it is 1.2 tokens per parameter: 9.2 times too much. The 70B is 8.8× as large" in reply
+    assert "It's 1.2 tokens per parameter, so you're 9.2× too high. The 70B is 8.8×" in reply
     large, small = map_plans(64)["Llama 3.1 70B"], map_plans(64)["Llama 3.1 8B"]
     slower = large.days.greatest / small.days.greatest
     assert slower == pytest.approx(large.parameters.total / small.parameters.total, rel=0.05)

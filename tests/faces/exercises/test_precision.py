@@ -58,7 +58,7 @@ def test_the_prediction_names_the_belief() -> None:
         reply = prediction.reveal(option)
         assert reply.endswith("Where do the updates go? Play the first ten below.")
         assert not re.search("alike|like the first|spacing|lost", reply)
-    assert "and so it is" in prediction.reveal("one")
+    assert "and that's right" in prediction.reveal("one")
 
 
 def test_mixed_precision_is_as_heavy_as_fp32() -> None:

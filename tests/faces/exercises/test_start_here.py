@@ -25,7 +25,7 @@ def test_a_guess_is_judged_by_the_formula_and_shows_nothing_before() -> None:
     assert PREDICTIONS["start_here-guess"].truth() == pytest.approx(years)
     assert not re.search(r"\d{2}", predict("start_here-guess", None).text)
     reply = predict("start_here-guess", 2).text
-    assert reply.startswith("you said 2; it is 26 years: 13 times too little")
+    assert reply.startswith("You said 2. It's 26 years, so you're 13× too low")
     months = years * units.YEAR / (30 * units.DAY)
     assert f"{units.digits(months, 2)} times as many" in reply
 

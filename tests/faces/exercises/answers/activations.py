@@ -44,7 +44,7 @@ ANSWERS = {
             (32, "left out the mask"),
             (30720, "per token"),
             (74, "all the bytes"),
-            (41, "this gives 2.5 % too much"),
+            (41, "Your line gives 2.5 % too much"),
         ],
     ),
     "activations-a": Answers(
@@ -71,8 +71,8 @@ ANSWERS = {
             (BYTES * (32 + 128 / 3), "without any dropout"),
             (BYTES * (34 + 2 * 64 * 2048), "as/h per hidden value"),
             (BYTES * (34 + 128 / 3) / 1.073741824, "GiB"),
-            (BYTES * (34 + 128 / 3) / 1e9, "billion times too little"),
-            (BYTES * 200, "too high"),
+            (BYTES * (34 + 128 / 3) / 1e9, "billion times too low"),
+            (BYTES * 200, "Too high"),
         ],
     ),
     "activations-b": Answers(
@@ -137,7 +137,7 @@ ANSWERS = {
                 ]
             ),
             ({"model": "gpt2"}, "leaves out gpus, chip"),
-            (64, "is no dict"),
+            (64, "isn't a dict"),
         ],
         unanswered=[MINE | {"micro": None}],
     ),

@@ -27,7 +27,7 @@ ANSWERS = {
             3145728.0,
             batch_tokens(global_batch_size(4, 32, data_parallel_size(96, 2, 4)), 2048),
         ],
-        replies=[(3.146e6, "exactly")],
+        replies=[(3.146e6, "the exact value")],
         common_mistakes=[
             (3_145_728 * 8, "every GPU as a replica"),
             (3_145_728 * 4, "pipeline's stages"),
@@ -77,7 +77,7 @@ ANSWERS = {
             ("4.0 s", "three digits"),
             ("4 GB", "these are GB; seconds are asked"),
             (11, "how many turns"),
-            (5.0, "too high"),
+            (5.0, "Too high"),
         ],
     ),
     "batch-d": Answers(
@@ -131,7 +131,7 @@ ANSWERS = {
             (MINE | {"gpus": 1}, "With 1 replica, you train on"),
             (MINE | {"model": "gpt2", "accumulation": 8, "sequence": 1024}, "tokens per step"),
             ({"model": "gpt2"}, "leaves out gpus, tensor"),
-            (64, "is no dict"),
+            (64, "isn't a dict"),
         ],
         unanswered=[MINE | {"accumulation": None}],
     ),

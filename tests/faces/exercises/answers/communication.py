@@ -15,7 +15,7 @@ ANSWERS = {
             (989.5e12 / 400e9 / 4, "drops out"),
             (4 * 989.5e12 / 400e9, "kept one 4"),
             (989.5e12 / 50e9, "a single card"),
-            (2500, "this gives 1.1 % too much"),
+            (2500, "Your line gives 1.1 % too much"),
         ],
     ),
     "communication-a": Answers(
@@ -39,7 +39,7 @@ ANSWERS = {
             (2 * 0.75 * 26e9 / 200e9, "there are 32"),
             (50.375e9, "Divide them"),
             (251.9, "milliseconds"),
-            (0.3, "too high"),
+            (0.3, "Too high"),
         ],
     ),
     "communication-f": Answers(
@@ -53,7 +53,7 @@ ANSWERS = {
             (0.045, "That's one message"),
             (0.0288, "in seconds"),
             (28800, "microseconds"),
-            (45, "too high"),
+            (45, "Too high"),
         ],
     ),
     "communication-g": Answers(
@@ -87,7 +87,7 @@ ANSWERS = {
             (MINE | {"tokens": 1040, "chip": "RTX 4090"}, "don't know the links of RTX 4090"),
             (MINE | {"tokens": 1040, "model": "Llama-9"}, "Llama-9"),
             ({"model": "gpt2"}, "leaves out"),
-            (1040, "is no dict"),
+            (1040, "isn't a dict"),
         ],
         unanswered=[MINE | {"tokens": None}],
     ),

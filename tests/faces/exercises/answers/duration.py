@@ -38,7 +38,7 @@ ANSWERS = {
             (DAYS_A * 384, "one GPU"),
             (DAYS_A * 86400, "seconds"),
             (DAYS_A * 24, "hours"),
-            (DAYS_A * 10, "ten times too much"),
+            (DAYS_A * 10, "10 times too high"),
             (12, "Compare what the work counts"),
             (DAYS_A / 100, "as a share that's 0.41"),
             (DAYS_A * 1e12, "Your X is in TFLOP/s"),
@@ -47,7 +47,7 @@ ANSWERS = {
     ),
     "duration-days": Answers(
         right=[DAYS_BY_STEPS, DAYS_BY_STEPS * (1 + 1e-12)],
-        replies=[(DAYS_BY_STEPS, "right, 213 days. The 208 days above leave out")],
+        replies=[(DAYS_BY_STEPS, "Right, 213 days. The 208 days above leave out")],
         common_mistakes=[
             (DAYS_BY_STEPS * 86400, "Those are seconds"),
             (DAYS_BY_STEPS * 24, "Those are hours"),
@@ -129,7 +129,7 @@ ANSWERS = {
     "duration-d": Answers(
         right=[own(40), own(40.0), own("40"), own(16, "H100 SXM"), own(96, "V100 32GB SXM2")],
         replies=[
-            (own("40 GPUs", days="720 hours"), "days: you wrote 720 hours, that is 30 days. Right")
+            (own("40 GPUs", days="720 hours"), "days: you wrote 720 hours, that's 30 days. Right")
         ],
         common_mistakes=[
             (own(32), "At 35 %, the likely share, it's 26 days, but that's no promise"),

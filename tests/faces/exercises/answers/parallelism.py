@@ -75,7 +75,7 @@ ANSWERS = {
                 ]
             ),
             ({"model": "gpt2"}, "leaves out chip"),
-            (64, "is no dict"),
+            (64, "isn't a dict"),
         ],
         unanswered=[MINE | {"zero": None}],
     ),

@@ -53,8 +53,8 @@ ANSWERS = {
             (61.547 / 128, "measured on all 128 GPUs"),
             (61.547 * 1024, "it has 1,024"),
             (61.547 * 4096, "each has 4,096"),
-            (615.47, "ten times too much"),
-            (50, "too low"),
+            (615.47, "10 times too high"),
+            (50, "Too low"),
         ],
     ),
     "plan-b": Answers(
@@ -67,12 +67,12 @@ ANSWERS = {
             (864, "p instead of p − 1"),
             (744, "one micro-batch less"),
             (108, "they all wait"),
-            (768, "too high"),
+            (768, "Too high"),
         ],
     ),
     "plan-c": Answers(
         right=["CP 4", "cp4"],
-        replies=[(10_709, "right, 10,709 tokens"), ("10.7k", "right, ")],
+        replies=[(10_709, "Right, 10,709 tokens"), ("10.7k", "Right, ")],
         common_mistakes=[
             ("recompute", "at +32 % GPU-hours. You save the activations"),
             ("128 GPUs", "each GPU needs 232 GB, which does not fit"),
@@ -124,7 +124,7 @@ ANSWERS = {
                 ]
             ),
             ({"model": "gpt2"}, "leaves out chip"),
-            (64, "is no dict"),
+            (64, "isn't a dict"),
         ],
         unanswered=[MINE | {"micro": None}],
     ),

@@ -18,7 +18,7 @@ ANSWERS = {
             (16 / 64, "That's stage 3"),
             (14 / 64, "only counted what's sharded"),
             (2 + 12 / 64, "left out the gradients"),
-            (3, "this gives 35 % too much"),
+            (3, "Your line gives 35 % too much"),
         ],
         unanswered=[None],
     ),
@@ -39,7 +39,7 @@ ANSWERS = {
             (3, "only the exponent"),
             (15.0, "Your exponent is right. The last place is 2 ** -m, and m is 4."),
             (15.75, "m is 4, not 5"),
-            (12, "too low"),
+            (12, "Too low"),
         ],
     ),
     "precision-b": Answers(
@@ -51,7 +51,7 @@ ANSWERS = {
             (2**-7, "the spacing at 1"),
             (2**-17, "for fp16"),
             (0.02 * 2**-8, "halves at each power"),
-            (1e-6, "too low"),
+            (1e-6, "Too low"),
         ],
     ),
     "precision-c": Answers(
@@ -112,7 +112,7 @@ ANSWERS = {
                 ]
             ),
             ({"model": "gpt2"}, "leaves out gpus, chip"),
-            (44, "is no dict"),
+            (44, "isn't a dict"),
         ],
         unanswered=[MINE | {"gigabytes": None}],
     ),

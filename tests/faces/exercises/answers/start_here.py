@@ -24,10 +24,10 @@ ANSWERS = {
             (DAYS * 8 / 6, "You've counted 8"),
             (DAYS / 3, "only counted the forward pass"),
             (DAYS / 2, "a multiply-add is 2"),
-            (DAYS * 10, "ten times too much"),
-            (DAYS / 10, "ten times too little"),
+            (DAYS * 10, "10 times too high"),
+            (DAYS / 10, "10 times too low"),
             ("25 GB", "these are GB; days are asked"),
-            (30, "too high. Did you use the rate of all the GPUs together"),
+            (30, "Too high. Did you use the rate of all the GPUs together"),
         ],
     ),
     "start_here-b": Answers(
