@@ -375,15 +375,15 @@ def three_ways(model: str = "Llama-3.1-8B", rank: int = 16) -> Shown:
     }
     each = {way: weight_bytes(tuning) for way, tuning in tunings.items()}
     picture = bytes_of_ways(each, states, _CARDS, model)
-    text = f"The adapters weigh <b>{units.gigabytes(states[ADAPTERS]['adapters'])}</b>, with all "
-    text += "that Adam keeps for them. "
+    text = f"The adapters need <b>{units.gigabytes(states[ADAPTERS]['adapters'])}</b>, including "
+    text += "Adam's averages for them. "
     smallest = next((way for way in WAYS if sum(states[way].values()) < _CARDS["24 GB"]), "")
     if smallest == FULL:
-        return picture, f"{text}Even all weights would leave room on a card of 24 GB."
+        return picture, f"{text}On a card of 24 GB, even all weights would leave room for more."
     if smallest:
         way = smallest.replace(", ", " in ")
         return picture, f"{text}On a card of 24 GB, <b>{way}</b> leave room for more."
-    return picture, f"{text}A card of 24 GB is too small for any of the three."
+    return picture, f"{text}A card of 24 GB is too small for all three."
 
 
 # --- what a layer keeps
@@ -433,10 +433,10 @@ def frozen_layer(learns: str = "queries and values", adapters: str = "16 bits") 
     text = f"The layers keep <b>{units.gigabytes(sum(kept.values()))}</b> of a text of "
     text += f"{_TEXT:,} tokens. "
     if tuning.is_full:
-        return picture, f"{text}Every matrix needs what it reads, for its own gradient."
+        return picture, f"{text}Every matrix needs its input for its own gradient."
     if saving > 0:
-        return picture, f"{text}That is {units.percent(saving)} less than in full training."
-    return picture, f"{text}That is <b>{units.percent(-saving)} more</b> than in full training."
+        return picture, f"{text}That's {units.percent(saving)} less than in full training."
+    return picture, f"{text}That's <b>{units.percent(-saving)} more</b> than in full training."
 
 
 # --- the loss's spike
@@ -476,18 +476,18 @@ def loss_spike(
     picture = step_phases(phases, float(began.total), card, RESERVE)
     logits, peak = phases[0].transient, float(max(phase.total for phase in phases))
     if loss != "whole":
-        text = "Logits are never whole, and nothing stands on top at the loss."
+        text = "The logits are never whole, so the loss doesn't add to the peak."
     else:
         share = units.percent(float(logits / phases[0].weights))
-        text = f"The logits take <b>{units.gigabytes(float(logits))}</b>, {share} of what "
-        text += "the weights do."
+        text = f"The logits need <b>{units.gigabytes(float(logits))}</b>, which is {share} of what "
+        text += "the weights need."
     size = units.gigabytes(card)
     if peak <= capacity_of(_CARD):
         return picture, f"{text} The step fits into the card's {size}."
     if peak > card:
         return picture, f"{text} The step goes beyond the card's {size}."
-    text += f" The step leaves {units.gigabytes(card - peak)} of the card's {size} free, where "
-    return picture, f"{text}{units.gigabytes(RESERVE)} should stay so."
+    text += f" The step leaves {units.gigabytes(card - peak)} of the card's {size} free, but "
+    return picture, f"{text}{units.gigabytes(RESERVE)} should stay free."
 
 
 # --- how much faster
@@ -555,11 +555,11 @@ def packing(packed: int = 4) -> Shown:
     places = packed_rows(LENGTHS, ROW)[:packed]
     picture = texts_in_rows(LENGTHS, places, ROW)
     if packed == 0:
-        text = "Each text has a row of its own, filled up with <b>pads</b> that teach nothing."
+        text = "Each text has its own row, filled up with <b>pads</b> that teach the model nothing."
     elif packed < len(LENGTHS):
         text = f"Text {packed} stays where it is."
         if places[-1].start > 0:
-            text = f"Text {packed} moves behind others, and <b>its row is saved</b>."
+            text = f"Text {packed} moves in behind others, which <b>saves its row</b>."
     else:
         rows = len({place.row for place in places})
         text = f"The same texts in <b>{units.digits(len(LENGTHS) / rows, 2)} times</b> fewer rows."

@@ -259,8 +259,8 @@ def predicted_step(measured: bool = False, hidden_size: int = 256) -> Shown:
         caption = (
             f"<b>The step takes {pictures.format_ratio(step.ratio)} the prediction</b>, which is "
             f"{units.share(1 / step.ratio)} of the peak. Its products run at "
-            f"{units.share(step.ideal / step.products)} of the peak, and what is between them is "
-            "in no FLOP count."
+            f"{units.share(step.ideal / step.products)} of the peak, and no FLOP count includes "
+            "what's between them."
         )
     return pictures.predicted_step(step, measured), caption
 
@@ -331,17 +331,17 @@ def _moment_caption(trace: Trace, until: float) -> str:
     buckets = Trace.until(trace.exchange, until)
     if until == trace.seconds:
         return (
-            f"<b>{units.share(trace.hidden)} of the sending lay beside computing.</b> The step "
-            f"took {units.digits(1e3 * trace.seconds)} ms."
+            f"<b>{units.share(trace.hidden)} of the sending was hidden behind computing.</b> The "
+            f"step took {units.digits(1e3 * trace.seconds)} ms."
         )
     if until <= forward:
-        return "Forward computes. It makes no gradients, so there is nothing to send."
+        return "Forward is running. It doesn't make gradients, so there's nothing to send."
     if not buckets and until > backward:
-        return "Backward is over, and all gradients are copied into one parcel."
+        return "Backward is over, and all gradients are copied into one bucket."
     if not buckets:
-        return "Backward computes, from the last layer to the first."
+        return "Backward is running, from the last layer to the first."
     if until > backward:
         return "Backward is over. All gradients must have arrived before the update."
     number = len(buckets)
     fate = "has arrived" if until >= trace.exchange[number - 1][1] else "is on its way"
-    return f"Parcel {number} {fate}, before backward has ended."
+    return f"Bucket {number} {fate}, before backward has ended."

@@ -369,11 +369,11 @@ def one_step(trace: Trace, until: float, longest: float) -> Picture:
         f"{kind} {_ms(sum(b - a for a, b in trace.until(spans, until)))}"
         for kind, spans in trace.work.items()
     )
-    many = units.plural(len(buckets), "parcel")
+    many = units.plural(len(buckets), "bucket")
     return Timeline(
         Scale(0, longest, "ms", _bare_ms),
         [Lane("phase", phases), Lane("operators", operators), Lane("gradients", travel)],
-        f"After {_ms(until)} of the step: {done}; {many} set out.",
+        f"After {_ms(until)} of the step: {done}; {many} sent.",
         [Limit(until, f"{1e3 * until:.0f} ms", bold=True, moves="moment")],
         lane=38,
         gap=20,

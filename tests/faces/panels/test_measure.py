@@ -138,7 +138,7 @@ def test_no_gradient_travels_before_it_exists() -> None:
         trace = recorded_trace(name)
         [(begin, _)] = trace.phases["backward"]
         assert trace.exchange[0][0] > begin
-    assert "makes no gradients" in text_of(HANDLES["one_step"].render(moment=50))
-    assert "one parcel" in text_of(HANDLES["one_step"].render(moment=180, way="after backward"))
+    assert "doesn't make gradients" in text_of(HANDLES["one_step"].render(moment=50))
+    assert "one bucket" in text_of(HANDLES["one_step"].render(moment=180, way="after backward"))
     assert "66 % of the sending" not in text_of(HANDLES["one_step"].render())
     assert "66 % of the sending" in text_of(HANDLES["one_step"].render(moment=200))
