@@ -135,8 +135,8 @@ class Verdict:
             link = f'<a href="{escape(solution(self.id))}">the solutions</a>'
             text = text.replace(path, link)
         for lead in (_NEXT, _NOW):
-            before, found, question = text.partition(lead)
-            if found:
+            before, asks, question = text.partition(lead)
+            if asks:
                 text = f'{before}<span class="asked"><br><b>{lead}</b>{question}</span>'
         return f'<p style="{style}">{badge} {self.id}: {text}</p>'
 

@@ -168,7 +168,7 @@ def answers(mine: OwnRun, plan: Plan) -> dict[str, tuple[Any, list[str]]]:
         ),
         "budget-d": (
             machines | {"days": mine.days, "tokens": 2 * mine.tokens},
-            [f"they take {units.digits(2 * mine.days)} days at the slow end"],
+            [f"They take {units.digits(2 * mine.days)} days at the slow end"],
         ),
     }
 
