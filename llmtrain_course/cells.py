@@ -149,7 +149,7 @@ def _raised(error: BaseException) -> str:
 def _has_bare_words(code: str) -> bool:
     """Whether a line that isn't Python has words, or a number with a unit, without quotes."""
     bare = re.sub(r"\"[^\"]*\"|'[^']*'|\b\d[\d.]*e[+-]?\d+\b", "0", code.replace("FLOP/s", "FLOPs"))
-    several = re.findall(r"[\w.]+(?: +[\w.%]+)+|\d\w*[A-Za-z]\w*", bare)
+    several = re.findall(r"[\w.]+(?: +[\w.%]+)+|\d\w*[A-Za-z]\w*|\d%(?! *\w)", bare)
     words = [x for x in several if re.search("[A-Za-z%]", x) and not {*x.split()} & {*kwlist}]
     return bool(words) and not re.search("[*/+^]|^(def|for|if|while|return) ", bare)
 

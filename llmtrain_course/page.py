@@ -80,7 +80,7 @@ def address(state: State) -> str:
 def _linked(control: Control, text: str) -> str:
     """What a link says: a bare number of a percentage is one, and no share."""
     bare = control.unit == "%" and text.replace(".", "", 1).isdecimal()
-    return f"{text} %" if bare else text
+    return f"{text}%" if bare else text
 
 
 def follow(state: State, address: str) -> str:

@@ -92,7 +92,7 @@ def mean_time_between_failures(
 
     Of n GPUs with g in a node, and r stops that a node causes in a day: any one of them
     stops the job, so twice the GPUs stop twice as often. Part of a node counts as such
-    a part. Source: arXiv 2410.21680 (1/n within 13 % from 8 to 1,024 GPUs).
+    a part. Source: arXiv 2410.21680 (1/n within 13% from 8 to 1,024 GPUs).
 
     >>> M = mean_time_between_failures(16384, 466 / 54 / 2048)  # Llama 3.1 405B
     >>> round(M / 3600, 2)

@@ -515,9 +515,8 @@ def _columns(cells: Sequence[Sequence[str]]) -> str:
     for *row, last in cells:
         start = "".join(f"{cell:{width}}  " for cell, width in zip(row, widths, strict=True))
         below = " " * len(start)
-        whole = last.replace(" %", "\u00a0%")  # a number and its sign stay in one line
-        filled = textwrap.fill(whole, WIDTH, initial_indent=start, subsequent_indent=below)
-        rows.append(filled.replace("\u00a0", " ") or start.rstrip())
+        filled = textwrap.fill(last, WIDTH, initial_indent=start, subsequent_indent=below)
+        rows.append(filled or start.rstrip())
     return "\n".join(rows)
 
 

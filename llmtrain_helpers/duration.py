@@ -46,8 +46,8 @@ def training_seconds(
 
     Takes T tokens, P parameters (the active ones of a mixture of experts), n GPUs and
     X FLOP/s achieved by each, which count recomputation if there is any; numbers or arrays.
-    The attention scores are left out, so it's 1 to 3 % too low for large models, and 4 to
-    10 % or more for small ones. Raises ValueError for anything that isn't positive, and for
+    The attention scores are left out, so it's 1 to 3% too low for large models, and 4 to
+    10% or more for small ones. Raises ValueError for anything that isn't positive, and for
     an X below 10⁹ FLOP/s (probably in tera).
 
     Source: arXiv 2104.04473 equation 4 (8TP); 6TP without the second forward pass.

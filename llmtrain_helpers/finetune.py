@@ -638,7 +638,7 @@ def lora_memory(
     the MLP is frozen, and 2sbh where queries, keys and values are. The rest stays,
     since the gradient passes through every layer. Embedding and head stay in 16 bits
     where `weight_bytes` is less (0.5625 for 4-bit NF4 with a 32-bit factor for every
-    64). Measured peaks in 16 bits were 3 to 17 % more (litgpt); `tuned_memory` is nearer, for
+    64). Measured peaks in 16 bits were 3 to 17% more (litgpt); `tuned_memory` is nearer, for
     it knows dropout, the adapters' type, plain norms and the loss's kernel.
 
     >>> llama = Transformer.llama(32, 4096, 32, 32, 11008, 32000, sequence_length=1304)

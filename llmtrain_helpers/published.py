@@ -323,7 +323,7 @@ def run_model(name: str) -> Transformer:
     """The shape of a published run, without a position table, by its name.
 
     Out of the run's own row, or else of `configs()`. It has the run's number of parameters
-    within 0.1 %. ValueError for a run whose shape is in neither.
+    within 0.1%. ValueError for a run whose shape is in neither.
 
     >>> run_model("BLOOM-176B").num_layers
     70

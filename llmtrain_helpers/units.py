@@ -2,7 +2,7 @@
 
 Shared by all chapters. The formulas take and return SI base units (FLOP, FLOP/s,
 bytes, seconds, tokens); only this module turns 1.54e14 into "154 TFLOP/s". Bytes are
-written in GB (10^9) or GiB (2^30), and the text always says which: they differ by 7 %.
+written in GB (10^9) or GiB (2^30), and the text always says which: they differ by 7%.
 """
 
 from __future__ import annotations
@@ -157,22 +157,22 @@ def seconds(time: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share (1 is the whole) in per cent.
+    """A share (1 is the whole) in percent.
 
     >>> percent(0.493658), percent(1.01), percent(-0.128)
-    ('49.4 %', '101 %', '-12.8 %')
+    ('49.4%', '101%', '-12.8%')
     """
-    return f"{_digits(100 * one('share', share))} %"
+    return f"{_digits(100 * one('share', share))}%"
 
 
 def share(part: float) -> str:
-    """A share that comes from a model, in whole per cent.
+    """A share that comes from a model, in whole percent.
 
     >>> share(0.2663), share(0.004), share(0)
-    ('27 %', 'under 1 %', '0 %')
+    ('27%', 'under 1%', '0%')
     """
     part = one("part", part)
-    return "under 1 %" if 0 < part < 0.005 else f"{100 * part:.0f} %"
+    return "under 1%" if 0 < part < 0.005 else f"{100 * part:.0f}%"
 
 
 def dollars(amount: float, significant: int = 3) -> str:
@@ -375,7 +375,7 @@ def _unit(words: str, unit: str) -> str:
 
 def _in_words(unit: str) -> str:
     """A unit as we write it after a number or after "these are"."""
-    return {"s": "seconds", "%": "per cent"}.get(unit, unit)
+    return {"s": "seconds", "%": "percent"}.get(unit, unit)
 
 
 def _asked(unit: str) -> str:

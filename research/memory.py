@@ -384,7 +384,7 @@ def litgpt_held(method: str, several: bool) -> float:
 
 def main() -> None:
     """Print errors and verdicts by source, and reserves by kind."""
-    print(f"{'':24}{'kind':12}{'peaks':>6}{'error':>8}{'sign':>8}{'within 10 %':>13}", end="")
+    print(f"{'':24}{'kind':12}{'peaks':>6}{'error':>8}{'sign':>8}{'within 10%':>13}", end="")
     print(f"{'ran: fits':>11}{'edge':>6}{'no':>5}{'out: fits':>11}{'edge':>6}{'no':>5}")
     for source in dict.fromkeys(case.source for case in cases()):
         _line(source, [case for case in cases() if case.source == source])

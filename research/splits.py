@@ -566,7 +566,7 @@ def main() -> None:
             print(f"{mean['correlation']:+7.2f}{mean['first']:8.1%}", end="")
             print(f"{mean['first three']:10.1%}")
     print(f"overhead {fit_kernel_launch() * 1e3:.2f} ms a layer and forward pass")
-    print(f"two splits of one model: 85 % of pairs within a factor of {own_pace():.2f}")
+    print(f"two splits of one model: 85% of pairs within a factor of {own_pace():.2f}")
     print(f"{'':28}{'pace':20}{'rows':>6}{'by':>4}{'inside':>8}{'alike':>7}", end="")
     print(f"{'width':>7}{'error':>7}{'alike':>7}")
     spans = paces()

@@ -176,12 +176,12 @@ def tokens(start: Setting, parameters: float) -> float:
 
 
 def across(parameters: float) -> float:
-    """Place a model's size between the picture's sides, in per cent."""
+    """Place a model's size between the picture's sides, in percent."""
     return 100 * log10(parameters / ACROSS[0]) / log10(ACROSS[1] / ACROSS[0])
 
 
 def up(tokens: float) -> float:
-    """Place a number of tokens above the picture's floor, in per cent."""
+    """Place a number of tokens above the picture's floor, in percent."""
     return 100 * log10(tokens / UP[0]) / log10(UP[1] / UP[0])
 
 
@@ -214,7 +214,7 @@ def picture(start: Setting) -> dict[str, Any]:
     return {
         "slides": slides(start),
         "tokens": reads,
-        "share": f"{start.percent:g} %",
+        "share": f"{start.percent:g}%",
         "reach": f"0,{left:.2f} 100,{right:.2f} 100,200 0,200",
         "line": (round(left, 2), round(right, 2)),
         "you": (round(across(start.parameters), 2), round(up(start.tokens), 2)),

@@ -120,7 +120,7 @@ def worked() -> str:
         f"t = C/(nX) = {units.duration(t)}, {round(n * t / HOUR, -1):,.0f} GPU-hours",
         f"states with ZeRO 1: 4 + 12/{n} bytes a parameter, {units.gigabytes(states)} a GPU",
     ]
-    results = " · ".join(lines).replace("%", "\u00a0%")
+    results = " · ".join(lines)
     asked = f"{WORKED}, P = {units.count(P)}, T = {units.count(T)} tokens, n = {n} H100"
     return f'<p class="letters worked"><b>A run worked out.</b> {asked}: {results}</p>'
 
@@ -163,9 +163,7 @@ def shares() -> str:
     speeds = ("to promise", "usual", "the fast ones")
     rates = zip(UTILIZATIONS, speeds, strict=True)
     words = (f"<b>{share:.0%}</b> {speed}" for share, speed in rates)
-    return section(
-        "Share of the dense peak, in 16 bits", [[" · ".join(words).replace("%", "\u00a0%")]]
-    )
+    return section("Share of the dense peak, in 16 bits", [[" · ".join(words)]])
 
 
 def section(title: str, rows: list[list[str]]) -> str:

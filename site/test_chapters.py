@@ -245,7 +245,7 @@ def move(page: Page, slider: str) -> float:
             .querySelector(".live-answer");
         const seen = new Promise(done =>
             new MutationObserver(done).observe(answer, {childList: true}));
-        range.value = (Number(range.value) + 1) % (Number(range.max) + 1);
+        range.value = (Number(range.value) + 1)% (Number(range.max) + 1);
         const begun = performance.now();
         range.dispatchEvent(new Event("input"));
         await seen;

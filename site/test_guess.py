@@ -101,7 +101,7 @@ def test_a_guess_is_answered_at_once_and_counts_when_python_comes(page: Page, ad
         ("soon", "a guess is a number here"),
         ("-3", "a guess is more than 0, and this is -3."),
         ("3.5", "You said 3.5. It's 26 years, so you're 7.5× too low."),
-        ("40", "First you said 3.5, now you said 40. It's 26 years, so you're 52 % too high."),
+        ("40", "First you said 3.5, now you said 40. It's 26 years, so you're 52% too high."),
     ):
         form.locator("input").fill(written)
         form.locator("input").press("Enter")

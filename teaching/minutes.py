@@ -233,7 +233,9 @@ def declared(page: str, minutes: int) -> str:
     >>> declared("About 10 minutes, including the exercises.", 55)
     'About 55 minutes, including the exercises.'
     """
-    return re.sub(r"\b([Aa])bout \d+( minutes, including the exercises)", rf"\1bout {minutes}\2", page)
+    return re.sub(
+        r"\b([Aa])bout \d+( minutes, including the exercises)", rf"\1bout {minutes}\2", page
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -271,7 +271,7 @@ def test_a_step_its_tokens_and_the_peak_of_its_mfu_are_printed(more: str, printe
 
 def test_a_step_faster_than_any_published_is_called_so(printed) -> None:
     assert numbers(printed(f"{PLAN} --step-seconds 4.3 --json"))["beyond_published"] is True
-    assert "is above any published step (87 %)" in " ".join(
+    assert "is above any published step (87%)" in " ".join(
         printed(f"{PLAN} --step-seconds 4.3").split()
     )
 

@@ -39,7 +39,7 @@ from llmtrain_helpers.published import accelerator
 # --- budget-a: a size for money, by a rule
 
 WORK = 60_000 / 3 * 3600 * 0.4 * 989.5e12
-"""FLOP that 60,000 dollars pay for: hours of H100 at 3 dollars and 40 % of the peak."""
+"""FLOP that 60,000 dollars pay for: hours of H100 at 3 dollars and 40% of the peak."""
 
 EACH = 40
 """Tokens for each parameter."""
@@ -211,7 +211,7 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda number: f"{units.count(number)} parameters",
         hint=(
             "Compute the GPU-hours first, then the work, then how it's divided.",
-            "C is GPU-hours times 3600 times 40 % of the peak, and C = 6ND.",
+            "C is GPU-hours times 3600 times 40% of the peak, and C = 6ND.",
         ),
         common_mistakes={
             "each * key": "Those are the tokens. The parameters are a fortieth.",
@@ -219,7 +219,7 @@ EXERCISES: dict[str, Exercise] = {
             "sqrt(C / (6 * 80))": "You've used 80 tokens per parameter, but here it's 40.",
             "sqrt(C / each)": "You've used C = 40N², but a token costs 6 FLOPs per parameter.",
             "sqrt(C / 6)": "You've used C = 6N², but each parameter should get 40 tokens.",
-            "sqrt(C / 0.4 / (6 * each))": "You've used the whole peak, but the GPUs reach 40 % "
+            "sqrt(C / 0.4 / (6 * each))": "You've used the whole peak, but the GPUs reach 40% "
             "of it.",
             "sqrt(C * 3 / (6 * each))": "You've used dollars as hours, but an hour costs 3.",
             "sqrt(C * 3 * 3 / (6 * each))": "You've multiplied by the price. Dollars divided by "

@@ -233,7 +233,7 @@ def _worth(own: Outcome, flops: float, law: str) -> str:
     result = f"{own.name} is {times} times the law's best size for this work"
     if work < 0.99:
         result += f". A model of {units.count(cheapest.parameters)} would reach the same loss "
-        result += f"with {units.digits(100 * (1 - work), 2)}\u00a0% less work"
+        result += f"with {units.digits(100 * (1 - work), 2)}% less work"
     stretched = outside(own.parameters, own.tokens, law)
     return f"{result}. The law is stretched: {stretched}." if stretched else f"{result}."
 

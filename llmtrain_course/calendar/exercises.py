@@ -327,10 +327,10 @@ EXERCISES: dict[str, Exercise] = {
             2 * _ALONE: "That's what they need separately. They rarely both have bad luck in "
             "one week, so a common pool needs fewer.",
             _ALONE: "That's enough for one of the two jobs.",
-            2.56: "That's the average. Give whole nodes that are enough 99 % of the time.",
+            2.56: "That's the average. Give whole nodes that are enough 99% of the time.",
             spare_nodes(512, 0.008, 5, gpus_per_node=1): "You've counted every GPU as a "
             "node, but 8 of them make one.",
-            8: "That's one more than you need for 99 %.",
+            8: "That's one more than you need for 99%.",
         },
     ),
     "calendar-d": OwnCalendar(),
@@ -369,7 +369,7 @@ PREDICTIONS: dict[str, Prediction] = {
     "calendar-guess": Prediction(
         truth=_points_longer,
         why=_why_flat(),
-        unit=lambda share: f"{units.digits(share, 2)} %",
+        unit=lambda share: f"{units.digits(share, 2)}%",
         asked="%",
     )
 }

@@ -213,7 +213,7 @@ def row_of_days(days_between: float, days: float) -> int:
 _MOST = OUTAGES.greatest + EVALUATION.greatest
 LEFT_OUT = (
     "Outages and evaluation come on top, up to "
-    f"{units.digits(100 * _MOST, 2)} % of all days in published runs."
+    f"{units.digits(100 * _MOST, 2)}% of all days in published runs."
 )
 
 
@@ -316,8 +316,8 @@ def valley(interval: float, write: float, mean: float, restart: float) -> Pictur
     Three layers on fixed axes: restarting, lost work, and saving; times in seconds.
     """
     x = Scale(MINUTE, 8 * HOUR, "work between two writes", ticks=_TICKS, log=True)
-    label = f"extra time, in % of the useful time, up to {100 * _TOP:.0f} %"
-    y = Scale(0, _TOP, label, lambda share: f"{100 * share:.0f} %", (0, 0.2, 0.4, 0.6, 0.8))
+    label = f"extra time, in % of the useful time, up to {100 * _TOP:.0f}%"
+    y = Scale(0, _TOP, label, lambda share: f"{100 * share:.0f}%", (0, 0.2, 0.4, 0.6, 0.8))
     best = float(best_checkpoint_interval(write, mean))
     times = [x.low * (x.high / x.low) ** (i / 80) for i in range(81)]
     costs = [losses(t, write, mean, restart) for t in times]

@@ -206,7 +206,7 @@ def message_rates(
     ticks: dict[float, str] = {1e9 * k: f"{k}" for k in range(0, 801, 200)}
     x = Scale(2**17, 2**33, "bytes of the message", ticks=sizes, log=True)
     y = Scale(0, 900e9, "GB/s that each GPU of a ring sends", ticks=ticks, grid=True)
-    return Chart(x, y, marks, words, height=300, longest_end="0.56 ms, under 1 % of best")
+    return Chart(x, y, marks, words, height=300, longest_end="0.56 ms, under 1% of best")
 
 
 # --- sending beside computing

@@ -45,14 +45,14 @@ LOW, LIKELY = UTILIZATIONS[:2]
 
 
 def _whole_percent(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %")
+    return f"{share:.0%}"
 
 
 # --- duration-a: a rate that leaves recomputation out
 
 
 def _thirteen_billion() -> Result:
-    """Days of 13 billion parameters on 1.8 trillion tokens, at an MFU of 41 %."""
+    """Days of 13 billion parameters on 1.8 trillion tokens, at an MFU of 41%."""
     X = 0.41 * 989.5e12
     return training_seconds(1.8e12, 13e9, 384, X, "none") / units.DAY
 
@@ -69,7 +69,7 @@ def _days_by_steps(tokens: float = 300e9, batch: int = 512, length: int = 1024) 
 
 
 def _rate_of_script() -> float:
-    """FLOP/s of one H100 at an MFU of 42 %."""
+    """FLOP/s of one H100 at an MFU of 42%."""
     return float(rate_at(0.42, accelerator("H100 SXM").peak("bf16")))
 
 
@@ -132,9 +132,9 @@ _MISTAKEN_RATES = {
     10: "it's ten times too high, because 10e12 is ten tera.",
     0.1: "it's ten times too low, because one tera is 1e12.",
     256: "it's the rate of all 256 GPUs. Give the rate of one.",
-    1 / 0.42: "it's the whole peak, but the report says 42 % of it.",
+    1 / 0.42: "it's the whole peak, but the report says 42% of it.",
     2 / 0.42: "it's a whole peak, and twice what an H100 does in training.",
-    4 / 3: "an MFU of 42 % is 42 % of the peak, so don't add anything.",
+    4 / 3: "an MFU of 42% is 42% of the peak, so don't add anything.",
     312 / 989.5: "it's the rate of an A100, but these are H100s.",
 }
 """Factors by which the rate of duration-b may be wrong, and their cause."""
@@ -339,13 +339,13 @@ EXERCISES: dict[str, Exercise] = {
             "recomputation, whatever the run did, so the work has to leave it out, too.",
             "2 * T * P / (n * u * X) / day": "You've used 2TP, which is only the forward pass. "
             "Backward costs twice that.",
-            "6 * T * P / (n * X) / day": "You've used the whole peak, but the run reached 41 % "
+            "6 * T * P / (n * X) / day": "You've used the whole peak, but the run reached 41% "
             "of it.",
-            "6 * T * P / (n * 100 * u * X) / day": "Your X has 41 for 41 %, but as a share "
+            "6 * T * P / (n * 100 * u * X) / day": "Your X has 41 for 41%, but as a share "
             "that's 0.41.",
             "6 * T * P / (n * u * X / 1e12) / day": "Your X is in TFLOP/s, but 989.5 TFLOP/s are "
             "989.5e12 FLOP/s.",
-            "6 * T * P / (n * 100 * u * X / 1e12) / day": "Your X has 41 for 41 %, which is "
+            "6 * T * P / (n * 100 * u * X / 1e12) / day": "Your X has 41 for 41%, which is "
             "0.41, and "
             "is in TFLOP/s, but the peak is 989.5e12 FLOP/s.",
             "6 * T * P / (u * X) / day": "That's how long one GPU would take, but there are 384.",
@@ -386,7 +386,7 @@ EXERCISES: dict[str, Exercise] = {
 
 
 def _slowest() -> float:
-    """The least share of the peak of the published runs, in per cent."""
+    """The least share of the peak of the published runs, in percent."""
     return 100 * share_of_run("Pythia 70M")
 
 
@@ -422,7 +422,7 @@ PREDICTIONS: dict[str, Prediction] = {
     ),
     "duration-guess": Prediction(
         truth=_slowest,
-        unit=lambda percent: f"{percent:.0f} %",
+        unit=lambda percent: f"{percent:.0f}%",
         asked="%",
         why="It's Pythia 70M, the smallest model of all.",
     ),

@@ -168,9 +168,9 @@ def _sentence(setting: Setting, span: Interval) -> str:
 def _utilization(setting: Setting) -> str:
     """Which share the slider's is, and whether it is outside all that runs reached."""
     mfu = 100 * mfu_of_hfu(setting.percent / 100, setting.recompute)
-    text = f" Your {setting.percent:g} % is an MFU."
+    text = f" Your {setting.percent:g}% is an MFU."
     if setting.recompute == "full":
-        text = f" Your {setting.percent:g} % is an HFU, which includes recomputed work."
+        text = f" Your {setting.percent:g}% is an HFU, which includes recomputed work."
     shares = shares_of_runs().values()
     if mfu > 100 * UTILIZATIONS[2]:
         place = f"over {units.share(UTILIZATIONS[2])}"
@@ -300,6 +300,7 @@ def eight_or_six(work: str = "6TP", rate: str = "HFU") -> Shown:
         "GPUs",
         "The most A100s that the model was timed on.",
         tuple(run["num_gpus"] for run in measured_days("ZeRO-3")),
+        between=False,
     ),
     shared=flag("Share the weights", "Whether a group of 96 GPUs shares the weights, too."),
     book=({}, {"num_gpus": 1536, "shared": True}),

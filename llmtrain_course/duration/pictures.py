@@ -35,7 +35,7 @@ class RunDays(NamedTuple):
 SPANS = {1: "1 day", 7: "1 week", 30.44: "1 month", 365.25: "1 year", 3652.5: "10 years"}
 """The lines across the picture."""
 
-_BAND = "at an MFU of {:.0f} to {:.0f} %, like 13 of 14 published runs".format(
+_BAND = "at an MFU of {:.0f} to {:.0f}%, like 13 of 14 published runs".format(
     *(100 * u for u in UTILIZATIONS[::2])
 )
 
@@ -178,9 +178,9 @@ def off(ratio: float) -> str:
     """How far days are off, in words.
 
     >>> off(4 / 3), off(0.75)
-    ('33 % too long', '25 % too short')
+    ('33% too long', '25% too short')
     """
-    percent = f"{abs(ratio - 1):.0%}".replace("%", " %")
+    percent = f"{abs(ratio - 1):.0%}"
     return f"{percent} too {'long' if ratio > 1 else 'short'}"
 
 

@@ -206,7 +206,7 @@ SHARE, LEAST, MOST = 0.35, 5.0, 10.0
 
 
 def own_seconds(model: Model, num_gpus: int, batch: int, chip: str = "A100 80GB SXM") -> float:
-    """Seconds of a step of one's own run, each GPU at 35 % of its peak."""
+    """Seconds of a step of one's own run, each GPU at 35% of its peak."""
     return float(_own_work(model, batch).total) / _own_rate(num_gpus, chip)
 
 
@@ -362,14 +362,14 @@ EXERCISES: dict[str, Exercise] = {
             key=_mistake,
             options={
                 "sparse": f"Right: the MFU is {units.percent(readings()['none'])}. Over 624 "
-                "TFLOP/s, the peak for matrices that are half zeros, it shrinks to the 18.4 % in "
+                "TFLOP/s, the peak for matrices that are half zeros, it shrinks to the 18.4% in "
                 "the log. GPT-3 above, which recomputes everything, too, has "
                 f"{units.percent(utilizations('full')[0])}.",
                 "length": "No. With half the tokens it would be "
-                f"{units.percent(readings()['sequence length'])}, which is near 18.4 % but isn't "
+                f"{units.percent(readings()['sequence length'])}, which is near 18.4% but isn't "
                 f"it.",
                 "recomputed": "No. More work in the same time makes the share larger, "
-                f"{units.percent(readings()['recomputation'])} instead of 18.4 %.",
+                f"{units.percent(readings()['recomputation'])} instead of 18.4%.",
             },
         ),
         followups=[

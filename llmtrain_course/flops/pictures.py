@@ -218,7 +218,7 @@ def work_by_pass(counted: FlopCount, most: float, previous: FlopCount | None = N
     An outline is as long as the bar was in the `previous` state.
     """
     now, before, lanes = _passes(counted), _passes(previous or counted), list[Lane]()
-    head = f"output head, {units.digits(100 * counted.head / counted.model, 1)} %"
+    head = f"output head, {units.digits(100 * counted.head / counted.model, 1)}%"
     names = {word: word for word in WORDS.values()} | {"output head": head}  # too thin to be seen
     for name, parts in now.items():
         work, was = (sum(flops for _, flops in one[name]) for one in (now, before))
@@ -285,7 +285,7 @@ def passes(counted: FlopCount, num_layers: int, previous: FlopCount | None = Non
     shares = [
         Fact(
             word,
-            f"{units.digits(100 * flops / own, 2)} %",
+            f"{units.digits(100 * flops / own, 2)}%",
             draw=patch(_COLORS[word], "", slants="white" if word == "scores" else "").draw,
         )
         for word, flops in reversed(_forward(counted))

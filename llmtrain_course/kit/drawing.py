@@ -171,7 +171,7 @@ class Drawing:
         """Return an `<svg>` in the page's own ink, as wide as there is room.
 
         Up to a fifth more than drawn, as long as it is not too high; not below 82
-        per cent of its width, where words of 14 px would fall under 11.5.
+        percent of its width, where words of 14 px would fall under 11.5.
         """
         wide = f"width:100%;min-width:{0.82 * self.width:.0f}px"
         role = "group" if "data-sets=" in self.body else "img"  # what can be clicked is found

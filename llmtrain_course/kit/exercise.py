@@ -78,9 +78,9 @@ TWICE: Mistakes = {
 """Mistakes with FLOPs."""
 
 GIBI: Mistakes = {
-    "key * 1e9 / 2**30": "That's 7 % too low. Did you use GB (10⁹ bytes) where GiB (2³⁰ bytes) "
+    "key * 1e9 / 2**30": "That's 7% too low. Did you use GB (10⁹ bytes) where GiB (2³⁰ bytes) "
     "is meant?",
-    "key * 2**30 / 1e9": "That's 7 % too high. Did you use GiB (2³⁰ bytes) where GB (10⁹ bytes) "
+    "key * 2**30 / 1e9": "That's 7% too high. Did you use GiB (2³⁰ bytes) where GB (10⁹ bytes) "
     "is meant?",
 }
 """Mistakes with bytes."""
@@ -605,7 +605,7 @@ class Prediction:
 
     `truth` computes the answer, `unit` writes it for people, and `why` explains it. For
     a choice, `options` has a sentence for each: the belief behind it. `asked` is the
-    unit of a guess, one of `units.UNITS`; of "%", `2` and `"2 %"` are the same.
+    unit of a guess, one of `units.UNITS`; of "%", `2` and `"2%"` are the same.
     """
 
     truth: Callable[[], float | str]
@@ -652,7 +652,7 @@ def _gap(guess: float, truth: float) -> str:
         return ", and that's as good as exact"
     side = "too high" if guess > truth else "too low"
     if ratio < 2:
-        return f", so you're {units.digits(100 * abs(guess / truth - 1), 2)} % {side}"
+        return f", so you're {units.digits(100 * abs(guess / truth - 1), 2)}% {side}"
     return f", so you're {units.digits(ratio, 2)}× {side}"
 
 

@@ -61,7 +61,7 @@ def _off(number: float, key: float) -> str:
     side = "too much" if number > key else "too little"
     ratio = max(number / key, key / number)
     if ratio < 2:
-        return f"{units.digits(100 * abs(number / key - 1), 2)} % {side}"
+        return f"{units.digits(100 * abs(number / key - 1), 2)}% {side}"
     return f"{units.count(ratio, 2)}× {side}"
 
 

@@ -92,7 +92,7 @@ class Control:
             raise ValueError(self._no_number(written, error)) from None
         value = read.number
         bare = self.unit == "%" and isinstance(written, str) and not read.unit
-        if bare and 0 < value < 1:  # a share: 0.337 is 33.7 %, and is said back
+        if bare and 0 < value < 1:  # a share: 0.337 is 33.7%, and is said back
             value = round(100 * value, 10)
         elif read.message and not self.whole:  # of another unit; its field is short
             value = float(f"{value:.6g}")
@@ -132,12 +132,12 @@ class Control:
         return f"{self.label}: {show(written)} is no number; {hint}."
 
     def _outside(self, written: Value) -> str:
-        unit = " %" if self.unit == "%" else ""
+        unit = "%" if self.unit == "%" else ""
         span = f"{self.write(self.least)}{unit} to {self.write(self.most)}{unit}"
         if units.UNITS.get(units.find_unit(self.unit)) in ("time", "memory"):
             span += f" {self.unit}"  # of several that may be written
         if unit and self.least < 1:
-            span += "; below 1 and without a % it is a share: 0.5 is 50 %"
+            span += "; below 1 and without a % it is a share: 0.5 is 50%"
         if self.least >= 10**6 and str(written).isdecimal() and int(written) < 10**4:
             span += f"; for billions write {written}B"
         return f"{self.label}: {show(written)} lies outside {span}."
@@ -151,14 +151,14 @@ class Control:
     def typed(self, value: float) -> str:
         """A number as `read` takes it back: with its % where it would be read as a share."""
         small = self.unit == "%" and 0 < value < 1
-        return f"{self.write(value)} %" if small else self.write(value)
+        return f"{self.write(value)}%" if small else self.write(value)
 
     def caption(self, value: Value) -> str:
         """The label and a value: `Loading 20 ms a sequence`."""
         if self.kind == "flag":
             return f"{self.label}: {'yes' if value else 'no'}"
         if self.kind == "number" and not isinstance(value, str):
-            return f"{self.label} {self.write(value)} {self.unit}".rstrip()
+            return f"{self.label} {self._with_unit(self.write(value))}"
         return f"{self.label} {value}".rstrip()
 
     def echo(self, value: float) -> str:
@@ -171,7 +171,11 @@ class Control:
             number = units.edited(value)
         else:
             number = units.exact(value) if self.whole else f"{value:,.10g}"
-        return f"= {number} {self.unit}".rstrip()
+        return f"= {self._with_unit(number)}"
+
+    def _with_unit(self, number: str) -> str:
+        """Put the unit behind a number; a percent sign follows without a space."""
+        return f"{number}{'' if self.unit == '%' else ' '}{self.unit}".rstrip()
 
     def field_state(self, value: Value, setting: DataclassInstance) -> FieldState:
         """Return what a value's field shows in a setting."""
@@ -188,7 +192,7 @@ class Control:
         on_slider = self.stops and (value or self.stops[0] <= 0)
         place = self.nearest_stop(value) if on_slider else None
         unit_in_label = self.unit in self.label.lower().split()
-        repeats = echo == f"= {text}" or (unit_in_label and echo == f"= {text} {self.unit}")
+        repeats = echo == f"= {text}" or (unit_in_label and echo == f"= {self._with_unit(text)}")
         return FieldState(text, "" if repeats else echo, place, last)
 
     def drawn(self, value: Value) -> Any:

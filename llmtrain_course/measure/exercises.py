@@ -195,7 +195,7 @@ def _sentence_on_size(cut: Transformer, micro: int, steps: int, claim: float) ->
         return False, f"{steps} steps take {units.duration(steps * seconds)}, so time fewer."
     return True, (
         f"Right, {cut.num_layers} layers. {summary}, and a step takes "
-        f"{units.duration(seconds)} at 40 % of the peak rate. (With {_RECIPE}, gradients are in "
+        f"{units.duration(seconds)} at 40% of the peak rate. (With {_RECIPE}, gradients are in "
         "32 bits, as in Megatron's bf16.) Write both down, then measure."
     )
 

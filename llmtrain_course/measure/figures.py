@@ -36,7 +36,7 @@ def operators(profile: StepProfile) -> Figure:
             axes.broken_barh(spans, (row - 0.3, 0.6), linewidth=0, **style)
     axes.set_yticks(range(len(PHASES)), PHASES[::-1])
     axes.set_ylim(-0.6, len(PHASES))
-    label = f"■ matrix products, {100 * profile.matmul_share:.0f} % of the time"
+    label = f"■ matrix products, {100 * profile.matmul_share:.0f}% of the time"
     top: Any = {"va": "top", "transform": axes.transAxes}
     axes.text(0.02, 0.98, label, color=BLUE, gid=LIVE, **top)
     axes.text(0.6, 0.98, "▨ the rest", color=VERMILION, **top)

@@ -18,7 +18,7 @@ from llmtrain_helpers.batch import StepTime
 
 @dataclass(frozen=True)
 class Setting:
-    """A step by its parts; all times in milliseconds, the slowest GPU in per cent."""
+    """A step by its parts; all times in milliseconds, the slowest GPU in percent."""
 
     micro_batch_size: int
     accumulation: int
@@ -122,7 +122,7 @@ _CONTROLS = {
     ),
     "slowest": common.Control(
         "Slowest GPU's pass",
-        "How long it takes, in per cent of this GPU's; all wait for it.",
+        "How long it takes, in percent of this GPU's; all wait for it.",
         unit="%",
         least=100,
         most=1000,

@@ -275,7 +275,7 @@ class OwnSplit(Exercise):
             return False, f"{summary}{reserve}. The largest part is {largest}. {HINT}"
         longer = _seconds(plan) / _seconds(best)
         if longer > NEAR:
-            gap = f"{100 * (longer - 1):.0f} % longer than another split that fits"
+            gap = f"{100 * (longer - 1):.0f}% longer than another split that fits"
             why = f"That's {gap}, above all because of {_slowest_part(plan, best)}"
             return False, f"{summary}. {why}. {HINT}"
         close = "No usual split that fits is faster"

@@ -562,7 +562,7 @@ def _of_neighbours(plan: Plan, parts: dict[str, Exchange]) -> str:
         caption = "<b>The layers' all-reduces cross the network.</b> They take "
         return f"{caption}{far}, instead of {near} inside a node."
     share = sums.sent / sum(part.sent for part in parts.values())
-    written = units.share(share) if share < 0.995 else "Over 99 %"
+    written = units.share(share) if share < 0.995 else "Over 99%"
     caption = f"<b>{written} of its bytes are the layers' all-reduces, which stay in the node.</b>"
     others = sum(x.sent for x in parts.values() if not x.inside)
     rest = units.about(others, units.gigabytes)

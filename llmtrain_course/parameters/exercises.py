@@ -119,7 +119,7 @@ class OwnModel(Exercise):
     )
 
     def grade(self, answer: Answer) -> Grade:
-        """Right within a half per cent of the count of the deeper model."""
+        """Right within a half percent of the count of the deeper model."""
         if not isinstance(answer, tuple) or len(answer) != 2:
             return False, "Give two things: the model's name and your number."
         name, number = answer
@@ -248,14 +248,14 @@ GPT2 = {"num_layers": 12, "hidden_size": 768, "vocab_size": 50257, "sequence_len
 
 
 def _table_share(model: dict[str, int]) -> float:
-    """The share of a model's parameters, in per cent, that its table of tokens has."""
+    """The share of a model's parameters, in percent, that its table of tokens has."""
     return float(100 * model["vocab_size"] * model["hidden_size"] / gpt_parameters(**model))
 
 
 def _why_so_few() -> str:
     wider, deeper = GPT3["hidden_size"] // GPT2["hidden_size"], GPT3["num_layers"] // 12
     return (
-        f"In GPT-2 it's {units.digits(_table_share(GPT2), 2)} %. GPT-3 is {wider} times as wide, "
+        f"In GPT-2 it's {units.digits(_table_share(GPT2), 2)}%. GPT-3 is {wider} times as wide, "
         f"so its table has {wider} times as many numbers. But each layer has {wider}² times as "
         f"many, and there are {deeper} times as many layers."
     )
@@ -284,7 +284,7 @@ def _how_far_off() -> str:
 PREDICTIONS: dict[str, Prediction] = {
     "parameters-guess": Prediction(
         truth=lambda: _table_share(GPT3),
-        unit=lambda share: f"{units.digits(share, 2)} %",
+        unit=lambda share: f"{units.digits(share, 2)}%",
         why=_why_so_few(),
         asked="%",
     ),

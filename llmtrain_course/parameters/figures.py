@@ -61,7 +61,7 @@ def formula_errors(errors: Mapping[str, float]) -> Figure:
     axes.set_xlim(min(sizes) - 8, max(sizes) + 8)
     for place, size in enumerate(sizes):
         side, away = ("left", 0.7) if size >= 0 else ("right", -0.7)
-        label = f"{size:+.1f} %"
+        label = f"{size:+.1f}%"
         axes.text(size + away, place, label, ha=side, va="center", fontsize=12)
     figure.set_size_inches(9, 0.36 * len(sizes) + 1.4)
     axes.grid(visible=False)

@@ -239,7 +239,7 @@ def _sentence_on_proposal(name: str) -> str:
         f"{'Right' if name == _cheapest_proposal() else 'No'}: each GPU needs "
         f"{units.gigabytes(plan.memory.total)}, "
         f"which {'fits' if plan.fits else 'does not fit'}, "
-        f"at {100 * extra_cost:+.0f} % GPU-hours. {_BELIEFS[name]}"
+        f"at {100 * extra_cost:+.0f}% GPU-hours. {_BELIEFS[name]}"
     )
 
 

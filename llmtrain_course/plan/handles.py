@@ -391,7 +391,7 @@ def _price(plan: Plan, other: Plan) -> str:
     extra_cost = float(other.gpu_hours.likely / plan.gpu_hours.likely) - 1
     hours = "the same GPU-hours"
     if abs(extra_cost) >= 0.01:
-        hours = f"{'+' if extra_cost > 0 else ''}{units.digits(100 * extra_cost, 2)} % GPU-hours"
+        hours = f"{'+' if extra_cost > 0 else ''}{units.digits(100 * extra_cost, 2)}% GPU-hours"
     # at a given rate, or over unknown links, the seconds do not follow the split
     modelled = plan.step is not None and plan.run.flops_per_gpu is None
     return f"{hours} if {'the network keeps up' if modelled else 'each stays as fast'}"

@@ -268,7 +268,7 @@ def gradients(scale: int = 1, format: str = "fp16") -> Shown:
     if not shares["lost"]:
         caption = "<b>None of these gradients becomes 0.</b>"
     elif shares["lost"] < 0.01:
-        caption = "<b>Fewer than 1 % of these gradients become 0.</b>"
+        caption = "<b>Fewer than 1% of these gradients become 0.</b>"
     if shares["too large"]:
         caption += " The largest overflow, so this step is thrown away."
     return gradient_bars(number_format, scale), caption

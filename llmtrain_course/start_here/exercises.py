@@ -63,7 +63,7 @@ def _status_line(installed: bool, name: str, cure: str) -> str:
 
 
 RATE = 109e12
-"""FLOP/s that an A100 reaches in a usual run: 35 % of its dense peak."""
+"""FLOP/s that an A100 reaches in a usual run: 35% of its dense peak."""
 
 RATE_H100 = 350e12
 """FLOP/s that an H100 reaches in a usual run."""

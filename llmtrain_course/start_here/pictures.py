@@ -327,13 +327,13 @@ def real_runs(shares: Mapping[str, float], promised: float) -> Picture:
         )
         for name, share in shares.items()
     ]
-    x = Scale(0, 0.6, "of its peak, over the whole run", lambda share: f"{100 * share:.0f} %")
+    x = Scale(0, 0.6, "of its peak, over the whole run", lambda share: f"{100 * share:.0f}%")
     listed = ", ".join(f"{name} {units.percent(share)}" for name, share in shares.items())
     words = f"The share of its peak that each A100 reached, over whole runs: {listed}."
     limit = Limit(
         promised, f"you promise {units.share(promised)}", width=3, bold=True, moves="percent"
     )
-    return Bars(x, lanes, words, [limit], lane=26, longest_total="39.3 %, late")
+    return Bars(x, lanes, words, [limit], lane=26, longest_total="39.3%, late")
 
 
 # --- the course

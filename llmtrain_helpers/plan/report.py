@@ -464,9 +464,9 @@ def _own_speed(plan: Plan) -> str:
     """What a measured step or rate comes to: its share of the peak, its days, the overhead."""
     own = "step" if plan.run.flops_per_gpu is None else "rate"
     alone = f"{units.digits(plan.days_of_steps.likely, 2)} days without overhead"
-    low, _, high = (units.share(longer - 1).removesuffix(" %") for longer in stops(plan.run))
+    low, _, high = (units.share(longer - 1).removesuffix("%") for longer in stops(plan.run))
     speed = f"your measured {own}: {_share(plan, plan.step_mfu)}; {alone}"
-    speed += f", which adds {low} to {high} %" if high != "0" else ""
+    speed += f", which adds {low} to {high}%" if high != "0" else ""
     if not plan.beyond_published:
         return speed
     share = units.percent(plan.step_mfu * plan.flops.total / plan.flops.model)

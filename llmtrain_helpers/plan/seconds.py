@@ -12,7 +12,7 @@ from llmtrain_helpers.results import Breakdown, Interval
 
 OWN_PACE = 1.2
 """How far other splits lie from what one measured step of the same model foretells:
-85 % of published pairs lie nearer (`research.splits.own_pace`)."""
+85% of published pairs lie nearer (`research.splits.own_pace`)."""
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ OPTIMIZER_BYTES = 60
 """Bytes through memory for each parameter at the update: assumed, twice the 30 of a fused Adam.
 
 That one reads the gradient, the fp32 weight and both moments, and writes the last three and
-the 16-bit weight. Without an update no choice among measured splits is over 1 % slower."""
+the 16-bit weight. Without an update no choice among measured splits is over 1% slower."""
 
 
 def unknown_figures(run: Run) -> tuple[str, ...]:

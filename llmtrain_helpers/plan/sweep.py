@@ -72,8 +72,8 @@ class Sweep:
     def fastest(self) -> Plan:
         """The fastest that fits, as far as a plan knows; of equals the least split.
 
-        Held against 48 groups of measured splits, the one it names is 5 % slower than
-        the best, and the best of its `first` three 1.3 %: measuring three beats
+        Held against 48 groups of measured splits, the one it names is 5% slower than
+        the best, and the best of its `first` three 1.3%: measuring three beats
         trusting one. Where the chip's bandwidths are unknown, a split counts by its
         bubble alone, and the order is no better than chance.
 

@@ -22,7 +22,7 @@ function gap(guess, truth) {
   const ratio = Math.max(guess / truth, truth / guess);
   if (ratio < 1.02) return "and that's as good as exact";
   const side = guess > truth ? "too high" : "too low";
-  if (ratio < 2) return `so you're ${digits(100 * Math.abs(guess / truth - 1))} % ${side}`;
+  if (ratio < 2) return `so you're ${digits(100 * Math.abs(guess / truth - 1))}% ${side}`;
   return `so you're ${digits(ratio)}× ${side}`;
 }
 

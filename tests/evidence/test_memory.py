@@ -20,7 +20,7 @@ REACHED = {
     "IBM, partly read off": (72, 0.09, 0.59),
     "public cases": (4, 0.10, 0.50),
 }
-"""Rows, the median error's size at most, and the share within 10 % at least."""
+"""Rows, the median error's size at most, and the share within 10% at least."""
 
 
 def test_every_source_of_peaks_is_judged() -> None:

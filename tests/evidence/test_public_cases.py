@@ -150,7 +150,7 @@ LLAMA_8B = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
 def test_selective_recomputation_saves_next_to_nothing_with_flash_attention(
     model: Transformer,
 ) -> None:
-    """NVIDIA/Megatron-LM#1225: 25.5 and 24.9 GB, 2 % less."""
+    """NVIDIA/Megatron-LM#1225: 25.5 and 24.9 GB, 2% less."""
 
     def peak(attention: Any, recompute: Any) -> Memory:
         options = {"attention": attention, "recompute": recompute, "shard": "zero1"}

@@ -444,7 +444,7 @@ def test_accelerators_go_by_the_names_that_papers_use(called: str, name: str) ->
 
 
 def test_what_a_driver_shows_has_a_source_and_is_near_the_vendors_bytes() -> None:
-    """GB are at least as many bytes; where they mean GiB, 7 % more, and 95 GB of TPU v5p 8 %."""
+    """GB are at least as many bytes; where they mean GiB, 7% more, and 95 GB of TPU v5p 8%."""
     chips = published.rows("accelerators")
     driver_bytes = [row for row in chips if "shown_bytes" in row]
     assert (len(driver_bytes), len(chips)) == (32, 43)
@@ -641,7 +641,7 @@ def test_recorded_steps_stand_beside_what_was_predicted(monkeypatch) -> None:
     monkeypatch.setattr(recorded, "machine_records", lambda: pandas.DataFrame([row, failed]))
     table = recorded_steps()
     assert table.index.tolist() == ["mine"]
-    assert table.loc["mine", ["ratio", "mfu"]].tolist() == ["0.909", "40.0 %"]
+    assert table.loc["mine", ["ratio", "mfu"]].tolist() == ["0.909", "40.0%"]
 
 
 def test_without_a_record_the_table_is_empty() -> None:

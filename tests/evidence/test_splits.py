@@ -20,7 +20,7 @@ def test_how_much_slower_software_is_where_many_gpus_take_part() -> None:
     tables = [measured_splits(name) for name in names]
     slower = [row["seconds"] / row["modelled"] - 1 for row in tables]
     low, high = np.percentile(np.concatenate(slower), [25, 75])
-    sentence = f"For half of them the gap was {100 * low:.0f} to {100 * high:.0f} %"
+    sentence = f"For half of them the gap was {100 * low:.0f} to {100 * high:.0f}%"
     assert sentence in words("08_parallelism")
 
 
@@ -68,7 +68,7 @@ def test_measured_splits_are_ordered(name, rows, groups, correlation, first, of_
         assert mean["first"] == pytest.approx(0.05, abs=0.005)
         assert mean["first three"] == pytest.approx(0.015, abs=0.0005)
     assert f"{sum(each[1] for each in ORDERED)} measured steps" in words("08_parallelism")
-    sentence = f"| {mean['correlation']:+.2f}, {100 * mean['first']:.1f} % |"
+    sentence = f"| {mean['correlation']:+.2f}, {100 * mean['first']:.1f}% |"
     assert sentence in words("evidence/08_parallelism")
 
 

@@ -95,7 +95,7 @@ def test_a_bubble_is_taken_out_once() -> None:
     assert rows["bubble"][1] == pytest.approx(7 / (64 * 3))
     assert np.allclose(rows["utilization"], rows["share"] * (1 + rows["bubble"]))
     printed = published.recomputation_runs()["mfu"].to_numpy(dtype=float)
-    selective = rows["share"][4:].to_numpy()  # the scores again: 1 % more
+    selective = rows["share"][4:].to_numpy()  # the scores again: 1% more
     assert selective == pytest.approx(1.01 * printed, rel=0.015)
 
 

@@ -38,7 +38,7 @@ def test_each_panel_writes_the_bytes_of_that_card(chip: str) -> None:
         assert text in panel.render(**{**panel.default, "chip": chip}), name
 
 
-@pytest.mark.parametrize(("micro", "verdict"), [(4, "fits"), (5, "tight"), (6, "does not fit")])
+@pytest.mark.parametrize(("micro", "verdict"), [(4, "fits"), (5, "tight"), (6, "doesn't fit")])
 def test_panel_06_has_the_verdict_of_a_plan(micro: int, verdict: str) -> None:
     model = published.architecture("Llama-3.2-1B", 8192)
     recipe: Any = {"recompute": "full", "recipe": "bf16_fp32_grads", "micro_batch_size": micro}
@@ -66,4 +66,4 @@ def test_exercises_have_that_card_too() -> None:
     card = units.gigabytes(memory_of("H100 SXM"))
     assert f"of {card}" in check("measure-d", own({})).text
     room = units.gigabytes(capacity_of("RTX 4090"))
-    assert f"of {room} that a step may fill" in check("finetune-b", "rank 8").text
+    assert f"and a step can fill {room}" in check("finetune-b", "rank 8").text

@@ -139,7 +139,7 @@ def test_a_link_brings_back_what_was_set(word: str) -> None:
         assert again["status"] == (state.problem and again["status"])
 
 
-@pytest.mark.parametrize("written", ["0.5 %", "0.5%", "0.1 %", "1", "0.45", "33.7"])
+@pytest.mark.parametrize("written", ["0.5%", "0.5 %", "0.1%", "1", "0.45", "33.7"])
 def test_a_percentage_means_the_same_in_field_and_link(written: str) -> None:
     """What stands in the field is read as it is, and so is what stands in the link."""
     state = State(PANELS["duration"])
@@ -295,8 +295,8 @@ def test_a_cell_shows_what_it_would_in_a_notebook(source: str, output: str) -> N
         ("answer = 22.4 days", True),
         ("answer = 415 TFLOP/s", True),
         ("answer = 7B", True),
-        ("answer = 36.8 %", True),
-        ('answer = (36.8 %, "sparse")', True),
+        ("answer = 36.8%", True),
+        ('answer = (36.8%, "sparse")', True),
         ("answer = (0.368, sparse peak)", True),
         ('my_run = {"gpus": 64 GPUs}', True),
         ('answer = (0.368, "sparse peak"', False),

@@ -80,7 +80,7 @@ def cases() -> Iterator[tuple[str, Case]]:
     shares = {"one": 0.48, "other": 0.3, "third": 0.14}
     kept = duration.promise(shares, 0.1, {})
     for name, share in shares.items():
-        yield "03", (kept, name, [(Axis("across", {"0 %": 0, "60 %": 0.6}), share)])
+        yield "03", (kept, name, [(Axis("across", {"0%": 0, "60%": 0.6}), share)])
 
     for critical in (5e5, 1e6, 4e6):
         cost = batch_cost(2e6, critical)
@@ -132,7 +132,7 @@ def cases() -> Iterator[tuple[str, Case]]:
         yield "09", (drawn, "yours", [*own])
 
     hours = Axis("across", {"1 min": 1, "1 h": 60}, log)
-    lost = Axis("down", {"0 %": 0, "80 %": 0.8})
+    lost = Axis("down", {"0%": 0, "80%": 0.8})
     for minutes in (5, 15, 120):
         valley = calendar.valley(60 * minutes, 40, 10_045.7, 600)
         share = float(losses(60 * minutes, 40, 10_045.7, 600).total)

@@ -81,7 +81,7 @@ def test_gpt3_keeps_114_sbh_a_layer_and_275_gb_in_all() -> None:
 
 
 def test_both_techniques_leave_less_than_a_fifth_of_tensor_parallelism_alone() -> None:
-    """arXiv 2205.05198 section 6.1: 5x, under 20 % for the large models."""
+    """arXiv 2205.05198 section 6.1: 5x, under 20% for the large models."""
     for shape in PAPER[1:3]:
         both = gpt_activation_bytes(*shape, 2048, 1, "selective", 8, True)
         assert 0.15 < both / gpt_activation_bytes(*shape, 2048, 1, "none", 8) < 0.21

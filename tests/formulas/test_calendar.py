@@ -62,7 +62,7 @@ def test_a_checkpoint_holds_all_states_but_the_gradients() -> None:
 
 
 def test_published_checkpoints_have_the_bytes_that_are_counted() -> None:
-    """BLOOM's sizes are by du, in binary units: 2.3 TiB are within 3 per cent of 14 bytes."""
+    """BLOOM's sizes are by du, in binary units: 2.3 TiB are within 3 percent of 14 bytes."""
     rows = {row["name"]: row for row in published.rows("checkpoints")}
     bloom, megatron = rows["BLOOM-176B"], rows["Megatron 1T"]
     assert bloom["bytes"] == pytest.approx(2.3 * 2**40)

@@ -164,7 +164,7 @@ ROWS = [row for table in TABLES for row in table.to_dict("records")]
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_the_share_of_peak_is_the_printed_one(row) -> None:
     share = utilization(row["flops_per_gpu"], row["peak_flops"])
-    # The last row prints 47 % where its own rate, 459.9 of 989.4, gives 46.48 %.
+    # The last row prints 47% where its own rate, 459.9 of 989.4, gives 46.48%.
     rounding = 0.0052 if row["name"] == "Megatron-Core 462B" else 0.005
     assert abs(share - row["share_of_peak"]) <= rounding + 1e-9
 

@@ -215,7 +215,7 @@ def test_a_main_weight_takes_updates_65_000_times_smaller_and_no_others() -> Non
     assert fp32.round(1 + 2**-25) == fp32.round(1 + 2**-24) == 1
     assert fp32.round(1 + 2**-24 * 1.001) > 1
     assert 2**-8 / 2**-24 == 65_536
-    assert "65,000 times less than bf16 does" in words("evidence/05_precision")
+    assert "65,000 times less than bf16 needs" in words("evidence/05_precision")
 
 
 @every_format

@@ -112,7 +112,7 @@ def test_the_greatest_number_can_be_written_by_all() -> None:
 def test_shares_dollars_and_ratios_have_their_sign_and_digits() -> None:
     assert units.dollars(-950) == "-$950"
     assert units.dollars(0) == "$0"
-    assert units.percent(0) == "0 %"
+    assert units.percent(0) == "0%"
     assert units.ratio(-0.12345) == "-0.123"
 
 
@@ -192,6 +192,7 @@ def test_a_prefix_leaves_at_least_one_and_less_than_a_thousand(number: float) ->
         ("-2**2", -4),
         (".35", 0.35),
         ("35 %", 0.35),
+        ("35%", 0.35),
         ("28.8 %", 0.288),
         ("1,024", 1024),
         ("$50k", 50_000),
@@ -231,8 +232,8 @@ def test_a_number_is_read_as_people_write_it(text: str, number: float | None) ->
         ("154 TFLOPS", "FLOP/s", 154 * 10**12),
         ("154 tflops", "FLOP/s", 154 * 10**12),
         ("3 TFLOPs", "FLOP", 3 * 10**12),
-        ("35 %", "share", 0.35),
-        ("35 per cent", "share", 0.35),
+        ("35%", "share", 0.35),
+        ("35 percent", "share", 0.35),
         ("35 %", "%", 35),
         ("3.4 times", "times", 3.4),
         ("5 thousand GPU-hours", "GPU-hours", 5000),
@@ -252,10 +253,10 @@ def test_what_was_understood_is_said_only_where_it_was_converted() -> None:
     assert units.read_as("538 hours", "days").message == "you wrote 538 hours, that's 22.4 days"
     assert units.read_as("41.2 GiB", "GB").message == "you wrote 41.2 GiB, that's 44.2 GB"
     assert units.read_as("60 s", "minutes").message == "you wrote 60 s, that's 1 minutes"
-    assert units.read_as("24 GiB", "bytes").message.endswith("that is 25.8 billion bytes")
+    assert units.read_as("24 GiB", "bytes").message.endswith("that's 25.8 billion bytes")
     for text, unit in (
         ("22.4 days", "days"),
-        ("35 %", "share"),
+        ("35%", "share"),
         ("7B", "tokens"),
         (3, "s"),
         ("3 TFLOP", "FLOP"),
@@ -270,7 +271,7 @@ def test_what_was_understood_is_said_only_where_it_was_converted() -> None:
         ("44.2 GB", "days", "these are GB; days are asked"),
         ("10 s", "GPUs", "these are seconds; GPUs are asked"),
         ("8 tokens", "parameters", "these are tokens; parameters are asked"),
-        ("35 %", "days", "these are per cent; days are asked"),
+        ("35%", "days", "these are percent; days are asked"),
         ("3 days", "share", "these are days; a share is asked"),
         ("154 TFLOP/s", "FLOP", "these are TFLOP/s; FLOP are asked"),
         ("$5", "days", "these are dollars; days are asked"),
@@ -336,7 +337,7 @@ def test_estimates_have_two_digits() -> None:
         *("48 s", "1.0 s", "96 ms", "0.20 ms", "100 s")
     ]
     shares = [units.share(x) for x in (0, 0.004, 0.006, 0.266)]
-    assert shares == ["0 %", "under 1 %", "1 %", "27 %"]
+    assert shares == ["0%", "under 1%", "1%", "27%"]
 
 
 def test_an_estimate_is_told_in_two_digits() -> None:

@@ -678,7 +678,7 @@ NUMBER = r"(\d[\d,.]*\d|\d+)([BM])"
     "row", [row for row in published.rows("configs") if "note" in row], ids=lambda row: row["name"]
 )
 def test_a_total_rounds_to_what_was_published_or_to_its_name(row) -> None:
-    """Kimi's name says 2.4 % less than its files hold: the note says so."""
+    """Kimi's name says 2.4% less than its files hold: the note says so."""
     counted = count_parameters(published.config_model(row["name"]))
     candidates = [counted.total, counted.active, counted.embedding]
     candidates += [counted.total - counted.embedding, counted.active - counted.embedding]

@@ -32,7 +32,8 @@ throughput
 
 STRESSED = """again, all weights, and, best, both, can, count, every layer, global, is, layers,
 looks, matrices, measured, more, none, not, other, output, piece by piece, reaches,
-recomputed, same, stated, the exact way, this, three questions, up, whole, wrong way, years, sbh"""
+recomputed, same, share the weights,
+stated, the exact way, this, three questions, up, whole, wrong way, years, sbh"""
 """Words that a notebook stresses, and does not define."""
 
 DEFINES_NOTHING = r"panel|exercise|stretch|questions|sources|own-run"

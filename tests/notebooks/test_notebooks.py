@@ -312,7 +312,7 @@ def predictions_of(path: Path) -> list[str]:
 
 @every_chapter
 def test_no_key_stands_above_its_exercise(path: Path) -> None:
-    """Neither in an output nor in a sentence or code, within 0.5 per cent."""
+    """Neither in an output nor in a sentence or code, within 0.5 percent."""
     seen: list[tuple[float, int]] = []
     for cell in read(path).cells:
         for id in re.findall(r'(?:check|predict)\("([\w-]+)"', cell.source):
@@ -345,7 +345,7 @@ def key_of(id: str) -> float:
 
 
 def near(key: float, seen: list[tuple[float, int]]) -> list[float]:
-    """Of numbers with their digits those within 0.5 per cent of a key.
+    """Of numbers with their digits those within 0.5 percent of a key.
 
     One of three digits or more may also stand for thousands, millions, and so on.
     """

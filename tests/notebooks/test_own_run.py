@@ -19,7 +19,7 @@ def billions(tokens: float) -> str:
 
 
 def test_what_03_promises_and_what_the_plan_does() -> None:
-    """25 % of the peak for a month, and the slow end of the plan's days: a few tokens more."""
+    """25% of the peak for a month, and the slow end of the plan's days: a few tokens more."""
     plan = plan_run(MODEL, A100, GPUS, USUAL, 512, recompute="none", zero_stage=3)
     slow = training_interval(USUAL, SIZE, GPUS, A100.peak("bf16")).greatest / units.DAY
     rough, promised = USUAL * DAYS / slow, float(plan.first_run_tokens(DAYS))
@@ -28,8 +28,8 @@ def test_what_03_promises_and_what_the_plan_does() -> None:
     numbers = tuple(map(billions, (USUAL, rough, promised)))
     assert numbers == ("47 billion", "34 billion", "38 billion")
     share = 6 * SIZE * promised / (GPUS * A100.peak("bf16") * DAYS * units.DAY)
-    assert f"the slow end of that plan is {100 * share:.0f} %" in pages.cell("03_duration", "own")
-    sentence = f"In the example that's {billions(promised)}, at {100 * share:.0f} % of the peak"
+    assert f"the slow end of that plan is {100 * share:.0f}%" in pages.cell("03_duration", "own")
+    sentence = f"In the example that's {billions(promised)}, at {100 * share:.0f}% of the peak"
     assert sentence in pages.words("00_start_here")
 
 

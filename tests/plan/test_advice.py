@@ -24,7 +24,7 @@ VENDORS = replace(A100, shown_memory=None)
 
 
 def test_advice_is_the_cheapest_that_fits_told_free_things_first() -> None:
-    """With a fused loss and a micro-batch of 1 ZeRO 1 fits: recomputing (+32 %) isn't asked for.
+    """With a fused loss and a micro-batch of 1 ZeRO 1 fits: recomputing (+32%) isn't asked for.
 
     Without the loss's kernel it would take ZeRO 3, which sends more.
     """

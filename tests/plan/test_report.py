@@ -335,12 +335,12 @@ def test_names_are_words_whatever_they_hold(name: str) -> None:
 
 def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
     lines = {x.what: x for x in PLAN.replace(flops_per_gpu=420e12).report().lines}
-    mfu = "42.4 % of 990 TFLOP/s, the dense peak in bf16 (MFU, attention counted)"  # 420 TFLOP/s
+    mfu = "42.4% of 990 TFLOP/s, the dense peak in bf16 (MFU, attention counted)"  # 420 TFLOP/s
     assert lines["days"].assumption == f"your measured rate: {mfu}; 25 days without overhead"
     assert lines["days"].source == "your rate, taken for the whole run"
     lines = {x.what: x for x in PLAN.calibrated(10.0).report().lines}
-    assert lines["days"].assumption.startswith("your measured step: 38.4 % of 990 TFLOP/s, the")
-    assert lines["days"].assumption.endswith("28 days without overhead, which adds 8 to 64 %")
+    assert lines["days"].assumption.startswith("your measured step: 38.4% of 990 TFLOP/s, the")
+    assert lines["days"].assumption.endswith("28 days without overhead, which adds 8 to 64%")
     assert lines["days"].source == "your step; overhead of seven published runs (notebook 09)"
     assert "days to promise" not in lines
     with pytest.raises(ValueError, match="is many: a report is about one"):
@@ -350,7 +350,7 @@ def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
 
 
 def test_a_measured_step_above_any_published_is_called_so() -> None:
-    """5.1 s make 75 % of the peak, which was published; everything recomputed, 90 % was not."""
+    """5.1 s make 75% of the peak, which was published; everything recomputed, 90% was not."""
     assert "above any published" not in of(PLAN.calibrated(5.1).report())["days"].assumption
     plan = PLAN.replace(recompute="full").calibrated(5.6)
     assumption = of(plan.report())["days"].assumption

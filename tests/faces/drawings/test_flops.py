@@ -142,14 +142,14 @@ def test_a_bar_is_as_long_as_the_peak_and_filled_to_mfu_the_other_to_hfu() -> No
     assert [x.top for x in picture.titled("recomputed")] == [hfu.top]
     [mark] = [x for x in picture.of_kind("line") if x.thick == 3]
     assert mark.left == pytest.approx(mfu.right, abs=0.2)
-    assert {"MFU 39.0 %", "HFU 51.9 %", "peak 312 TFLOP/s", "not used"} <= {*picture.texts}
-    assert "to 39.0 % (MFU)" in picture.words
-    assert "Before: 30.0 % and 40.0 %." in picture.words
+    assert {"MFU 39.0%", "HFU 51.9%", "peak 312 TFLOP/s", "not used"} <= {*picture.texts}
+    assert "to 39.0% (MFU)" in picture.words
+    assert "Before: 30.0% and 40.0%." in picture.words
 
 
 def test_nothing_recomputed_is_one_share() -> None:
     picture = drawn(share_of_peak(count_flops(GPT3, 64, "none"), 150e12, 312e12))
-    assert {"MFU 48.1 %", "HFU 48.1 %", "nothing is done twice"} <= {*picture.texts}
+    assert {"MFU 48.1%", "HFU 48.1%", "nothing is done twice"} <= {*picture.texts}
     assert not picture.titled("recomputed")
 
 

@@ -105,7 +105,7 @@ def test_a_real_runs_bar_is_as_long_as_its_share(percent: int) -> None:
         work = 6 * row["tokens"] * row["active_parameters"]
         share = work / (row["gpu_hours"] * 3600 * row["peak_flops"])
         picture = drawn(drawings.real_runs({name: share}, percent / 100))
-        tenth = picture.between("0 %", "10 %", "across") / 0.1
+        tenth = picture.between("0%", "10%", "across") / 0.1
         assert picture.width_of(name) == pytest.approx(share * tenth, rel=0.005)
         [bar] = picture.titled(name)
         assert bar.fill == COLORS["lost" if share < percent / 100 else "useful"]

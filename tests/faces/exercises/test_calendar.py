@@ -26,7 +26,7 @@ def test_the_guess_is_told_in_its_parts() -> None:
 
 def test_per_cent_may_be_written_as_such() -> None:
     guess = PREDICTIONS["calendar-guess"]
-    assert guess.reveal("2 %").replace("2 %", "2", 1) == guess.reveal(2)
+    assert guess.reveal("2%").replace("2%", "2", 1) == guess.reveal(2)
     assert "5.3× too high" in guess.reveal("2%")
 
 

@@ -424,8 +424,8 @@ CHOSEN = Prediction(lambda: "same", "Why.", options={"same": "Yes.", "more": "No
     [
         (25, "You said 25. It's 2.5 days, so you're 10× too high. Why it is so."),
         ("1", "You said 1. It's 2.5 days, so you're 2.5× too low. Why it is so."),
-        (3, "You said 3. It's 2.5 days, so you're 20 % too high. Why it is so."),
-        (2.55, "You said 2.55. It's 2.5 days, so you're 2.0 % too high. Why it is so."),
+        (3, "You said 3. It's 2.5 days, so you're 20% too high. Why it is so."),
+        (2.55, "You said 2.55. It's 2.5 days, so you're 2.0% too high. Why it is so."),
     ],
 )
 def test_a_guess_is_told_its_gap(guess: object, reply: str) -> None:
@@ -435,12 +435,12 @@ def test_a_guess_is_told_its_gap(guess: object, reply: str) -> None:
 @pytest.mark.parametrize("id", [id for id, it in PREDICTIONS.items() if not it.options])
 @pytest.mark.parametrize("factor", [0.5, 0.87, 0.97, 1.03, 1.15, 1.9, 3])
 def test_a_gap_is_a_number_unless_a_guess_is_as_good_as_exact(id: str, factor: float) -> None:
-    """A lead of 1.3 isn't "very near" to one of 1.13: it's 15 % too high."""
+    """A lead of 1.3 isn't "very near" to one of 1.13: it's 15% too high."""
     guess = PREDICTIONS[id]
     truth = guess.truth()
     assert isinstance(truth, float)
     side = "too high" if factor > 1 else "too low"
-    assert re.search(rf", so you're [\d.]+( %|×) {side}\. ", guess.reveal(factor * truth))
+    assert re.search(rf", so you're [\d.]+(%|×) {side}\. ", guess.reveal(factor * truth))
 
 
 def test_a_chosen_belief_is_named() -> None:
@@ -532,7 +532,7 @@ def test_a_number_in_two_digits_is_no_slip_that_lies_there() -> None:
 def test_entries_of_a_design_are_read_with_their_units_and_said_back() -> None:
     run = {"model": "Llama-3.1-8B", "days": "720 hours", "chip": "A100", "gpus": "40 GPUs"}
     reply = check("duration-d", run).text
-    assert reply.startswith("days: you wrote 720 hours, that's 30 days. Right. At 25 %")
+    assert reply.startswith("days: you wrote 720 hours, that's 30 days. Right. At 25%")
     reply = check("duration-d", run | {"days": "30 GB"}).text
     assert reply == "days='30 GB': these are GB; days are asked."
 
@@ -546,7 +546,7 @@ def test_a_guess_has_its_unit() -> None:
     with pytest.raises(ValueError, match="these are GB; years are asked"):
         guess.reveal("2 GB")
     per_cent = Prediction(lambda: 0.38, "Why.", asked="%")
-    assert ["2.00" in per_cent.reveal(x) or "too high" in per_cent.reveal(x) for x in (2, "2 %")]
+    assert ["2.00" in per_cent.reveal(x) or "too high" in per_cent.reveal(x) for x in (2, "2%")]
 
 
 # --- hints, and where the worked answer is
@@ -615,11 +615,9 @@ def test_a_wrong_choice_comes_back_as_another_question() -> None:
     verdict = check("start_here-b", "B")  # the right one, but it may have been tried
     assert verdict.ok is None
     assert verdict.text.startswith("Right this time: what is done in a day")
-    assert verdict.text.endswith(f"The second question still stands: {question}")
-    assert check("start_here-b", "E").text.endswith(f"The second question still stands: {question}")
-    assert check("start_here-b", None).text.endswith(
-        f"The second question still stands: {question}"
-    )
+    assert verdict.text.endswith(f"The new question still stands: {question}")
+    assert check("start_here-b", "E").text.endswith(f"The new question still stands: {question}")
+    assert check("start_here-b", None).text.endswith(f"The new question still stands: {question}")
     assert (
         check("start_here-b", 1e19).text
         == "Too low. Multiply the rate by the seconds that it lasts, and you get a count."
@@ -715,7 +713,7 @@ def test_where_there_are_no_hints_the_second_wrong_answer_gets_the_link() -> Non
         "hardware for it. The worked answer is in solutions/10_calendar.ipynb."
     )
     assert replies[2] == replies[1]
-    assert check("calendar-b", "faster writes").text.startswith("right")
+    assert check("calendar-b", "faster writes").text.startswith("Right")
 
 
 def test_who_is_right_may_look_at_the_other_choices() -> None:

@@ -46,7 +46,7 @@ def test_08_c_says_by_how_much_another_split_is_faster() -> None:
     replies = {tensor: check("parallelism-c", run | {"tensor": tensor}).text for tensor in (1, 2)}
     assert "No usual split that fits is faster" in replies[1]
     assert (
-        "The fastest that fits takes 6.1 s, and yours takes 11 % longer. Up to 30 %, a mo"
+        "The fastest that fits takes 6.1 s, and yours takes 11% longer. Up to 30%, a mo"
         in replies[2]
     )
 

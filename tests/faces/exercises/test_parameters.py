@@ -16,9 +16,9 @@ def test_the_pages_first_try_of_a_design_fails_by_its_tables() -> None:
 def test_guesses_are_told_how_far_they_were_and_why() -> None:
     guess = PREDICTIONS["parameters-guess"]
     assert guess.truth() == pytest.approx(0.354, abs=0.001)
-    reply = guess.reveal("10 %")
-    assert "you said 10 %; it is 0.35 %: 28× too much" in reply
-    assert "In GPT-2 it's 31 %" in reply
+    reply = guess.reveal("10%")
+    assert "You said 10%. It's 0.35%, so you're 28× too high" in reply
+    assert "In GPT-2 it's 31%" in reply
     reply = [PREDICTIONS["parameters-llama"].reveal(x) for x in ("right", "too many", "Too few")]
     assert [("and that's right" in text) for text in reply] == [False, False, True]
     assert len({text.split(".")[1] for text in reply}) == 3

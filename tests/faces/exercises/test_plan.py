@@ -66,7 +66,7 @@ def test_the_prediction_says_what_is_not_shared_out() -> None:
     prediction = PREDICTIONS["plan-guess"]
     assert round(prediction.truth()) == 256
     reply = prediction.reveal("514")
-    assert "it is 256 GB: 2.0 times too much. ZeRO 3 leaves 17.6 GB" in reply
+    assert "It's 256 GB, so you're 2.0× too high. ZeRO 3 leaves 17.6 GB" in reply
     assert "need 222 GB, 4.6× as much as for the 8B" in reply
     memory = _page_plan("Llama-3.1-70B").memory
     assert memory.logits == pytest.approx(memory.transient / 2)

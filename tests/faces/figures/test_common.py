@@ -109,10 +109,10 @@ def test_a_band_is_told_with_both_edges_at_both_ends() -> None:
 def test_what_is_written_is_told_but_for_names_and_times() -> None:
     axes = empty()
     axes.plot([1, 2], [3, 4], label="mine, estimated")
-    for place, text in enumerate(["mine", "+10 %", "two\nlines"]):
+    for place, text in enumerate(["mine", "+10%", "two\nlines"]):
         axes.text(1, place, text)
     axes.text(1, 4, "57 ms", gid=LIVE)
-    assert lines_of(axes)[3:] == ["- written: +10 %, two, lines"]
+    assert lines_of(axes)[3:] == ["- written: +10%, two, lines"]
 
 
 def test_bars_and_dots_are_told() -> None:

@@ -65,7 +65,7 @@ def test_what_does_not_divide_is_drawn_and_no_older_preset() -> None:
 def test_the_405b_says_that_its_waiting_is_of_a_plain_schedule() -> None:
     values = PANELS["batch"].presets["Llama 3.1 405B, stages not interleaved"]
     html = PANELS["batch"].render(**values)
-    assert "In this plain schedule, a stage waits for <b>48.4 %</b>" in html
+    assert "In this plain schedule, a stage waits for <b>48.4%</b>" in html
     assert "16.8 million tokens" in html
     assert "interleave" not in PANELS["batch"].render(**PANELS["batch"].presets["BLOOM-176B"])
 

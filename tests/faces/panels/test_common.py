@@ -242,7 +242,7 @@ def test_a_field_that_takes_fractions() -> None:
     assert pace.read("5 ms") == pace.read("5ms a sequence") == pace.read("5") == 5
     with pytest.raises(ValueError, match="'ms' is no number"):
         pace.read("ms")
-    assert SHARE.echo(2.5) == "= 2.5 %"
+    assert SHARE.echo(2.5) == "= 2.5%"
 
 
 ALL = {word: panel.controls for word, panel in (PANELS | HANDLES).items()}

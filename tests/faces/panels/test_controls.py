@@ -20,7 +20,7 @@ FIELDS = {
         GPUs: 1 to 1M; 17 stops, 1 2 4 to 65,536
         Days: 0.01 to 3,650, and between; 15 stops, 1 2 3 to 365
         Model size: 1M to 10T parameters; 31 stops, 10M 15M 20M to 1T
-        more: Share of the peak: 0.1 to 100 %, and between; 76 stops, 5 6 7 to 80
+        more: Share of the peak: 0.1 to 100%, and between; 76 stops, 5 6 7 to 80
     """,
     "parameters": """
         Layers: 1 to 1,000; 93 stops, 1 2 3 to 256
@@ -43,7 +43,7 @@ FIELDS = {
     "duration": """
         Tokens: 1 to 10000T tokens; 31 stops, 1B 1.5B 2B to 100T
         GPUs: 1 to 10M; 17 stops, 1 2 4 to 65,536
-        Share of the peak: 0.1 to 100 %, and between; 25 stops, 5 5.5 6 to 80
+        Share of the peak: 0.1 to 100%, and between; 25 stops, 5 5.5 6 to 80
         more: Price: 0.01 to 1M dollars a GPU-hour, and between
     """,
     "batch": """
@@ -114,7 +114,7 @@ FIELDS = {
         more: Fixed part of a pass: 0.01 to 10,000 ms, and between
         more: Computing: 0.01 to 10,000 ms a sequence, and between
         more: Update: 0.01 to 10,000 ms, and between
-        more: Slowest GPU's pass: 100 to 1,000 %
+        more: Slowest GPU's pass: 100 to 1,000%
     """,
     "finetune": """
         Length: 1 to 131,072 tokens; 8 stops, 256 512 1,024 to 32,768
@@ -133,7 +133,7 @@ FIELDS = {
 def limits(control: Control) -> str:
     """A row of the table."""
     row = f"{control.label}: {control.write(control.least)} to {control.write(control.most)}"
-    row = f"{row} {control.unit}".rstrip()
+    row = f"{row}{'' if control.unit == '%' else ' '}{control.unit}".rstrip()
     if not control.whole:
         row += ", and between"
     if control.stops:

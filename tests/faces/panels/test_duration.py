@@ -56,14 +56,14 @@ def test_the_panel_refuses_in_its_own_words() -> None:
 def test_a_share_is_read_as_people_write_it(written: str, meant: float) -> None:
     control = PANELS["duration"].controls["percent"]
     assert control.read(written) == meant
-    assert control.echo(meant) == f"= {meant:g} %"
+    assert control.echo(meant) == f"= {meant:g}%"
     assert control.read(meant) == meant
 
 
 def test_a_share_outside_is_refused_in_both_ways_to_write_it() -> None:
     control = PANELS["duration"].controls["percent"]
-    message = "outside 0.1 % to 100 %; below 1 and without a % it is a share: 0.5 is 50 %."
-    for written in ("101", "0.0005", "0", "0.05 %"):
+    message = "outside 0.1% to 100%; below 1 and without a % it is a share: 0.5 is 50%."
+    for written in ("101", "0.0005", "0", "0.05%"):
         with pytest.raises(ValueError, match=message):
             control.read(written)
 
@@ -71,11 +71,11 @@ def test_a_share_outside_is_refused_in_both_ways_to_write_it() -> None:
 @pytest.mark.parametrize(
     ("percent", "text"),
     [
-        (1, "none of 14 published runs was below 22 %."),
-        (22.1, "was below 22 %."),
+        (1, "none of 14 published runs was below 22%."),
+        (22.1, "was below 22%."),
         (22.2, ""),
         (48, ""),
-        (48.1, "none of 14 published runs was over 48 %."),
+        (48.1, "none of 14 published runs was over 48%."),
     ],
 )
 def test_the_panel_says_what_no_run_did(percent: float, text: str) -> None:
@@ -135,8 +135,8 @@ def test_twice_the_gpus_take_half_the_days_for_the_same_bill(values, text: str) 
 @pytest.mark.parametrize(
     ("work", "rate", "text", "days"),
     [
-        ("6TP", "HFU", "25 % too short", "77.8 days"),
-        ("8TP", "MFU", "33 % too long", "138 days"),
+        ("6TP", "HFU", "25% too short", "77.8 days"),
+        ("8TP", "MFU", "33% too long", "138 days"),
         ("8TP", "HFU", "The counts agree", "104 days"),
         ("6TP", "MFU", "The counts agree", "104 days"),
     ],
@@ -162,9 +162,9 @@ def test_the_promise_is_held_against_all_runs_that_tell_enough() -> None:
 
 
 def test_the_first_promise_shows_not_how_slow_the_slowest_was() -> None:
-    assert units.percent(min(shares_of_runs().values())) == "22.1 %"
+    assert units.percent(min(shares_of_runs().values())) == "22.1%"
     assert "22.1" not in HANDLES["promise"].render()
-    assert "22.1 %" in HANDLES["promise"].render(percent=20)
+    assert "22.1%" in HANDLES["promise"].render(percent=20)
 
 
 def test_another_run_has_no_dot_where_the_first_one_stood() -> None:
@@ -188,10 +188,10 @@ def test_a_promise_says_how_many_runs_were_slower(percent: int, text: str) -> No
 @pytest.mark.parametrize(
     ("values", "text"),
     [
-        ({"num_gpus": 384}, "Weights fetched: 90 days at 46 % of the peak."),
-        ({}, "Weights fetched: 74 days at 28 % of the peak, 18 % fewer than on 384 GPUs."),
-        ({"num_gpus": 1536}, "74 days at 14 % of the peak, not one fewer than on 768 GPUs."),
-        ({"num_gpus": 1536, "shared": True}, "23 days at 45 % of the peak, 47 % fewer than"),
+        ({"num_gpus": 384}, "Weights fetched: 90 days at 46% of the peak."),
+        ({}, "Weights fetched: 74 days at 28% of the peak, 18% fewer than on 384 GPUs."),
+        ({"num_gpus": 1536}, "74 days at 14% of the peak, not one fewer than on 768 GPUs."),
+        ({"num_gpus": 1536, "shared": True}, "23 days at 45% of the peak, 47% fewer than"),
     ],
 )
 def test_more_gpus_take_fewer_days_where_weights_are_shared(values, text: str) -> None:

@@ -80,9 +80,9 @@ def test_the_handles_say_what_the_page_says() -> None:
     assert "The adapters need <b>10.7 GB</b>" in ways.render(rank=256)
     assert "too small for all" in ways.render(model="Llama-3.1-70B")
     assert "even all weights" in ways.render(model="Llama-3.2-1B")
-    assert sentence_of(layer.render()).endswith("That's 26.7 % less than in full training.")
+    assert sentence_of(layer.render()).endswith("That's 26.7% less than in full training.")
     worst = layer.render(learns="all matrices", adapters="32 bits, dropout")
-    assert "27.2 % more" in worst
+    assert "27.2% more" in worst
     assert pictures(worst)[0].texts.count("copy, mask") == 7  # a row for each matrix
     copies = layer.render(learns="all matrices", adapters="32 bits")
     assert "more</b> than in full training" in copies
@@ -95,10 +95,10 @@ def test_the_spike_grows_with_tokens_and_not_with_bits() -> None:
     assert "goes beyond the card's 25.8 GB" in sentence_of(spike.render(tokens=6144))
     assert "fits into the card's 25.8 GB" in sentence_of(spike.render(tokens=2048))
     whole, fused = spike.render(tokens=10_240), spike.render(loss="piece by piece")
-    assert "<b>18.4 GB</b>, which is 113 % of what" in whole
+    assert "<b>18.4 GB</b>, which is 113% of what" in whole
     assert "the loss doesn't add to the peak" in fused
     assert "fits into" in sentence_of(fused)
-    assert "<b>7.35 GB</b>, which is 125 % of what" in spike.render(bits="4 bits")
+    assert "<b>7.35 GB</b>, which is 125% of what" in spike.render(bits="4 bits")
 
 
 def test_packing_leaves_every_text_and_saves_rows() -> None:

@@ -151,7 +151,7 @@ def test_products_are_as_fast_as_the_sentence_says() -> None:
     for width in WIDTHS:
         step = recorded_step(width)
         sentence = sentence_of(HANDLES["predicted_step"].render(measured=True, hidden_size=width))
-        assert f"run at {100 * step.ideal / step.products:.0f} % of the peak" in sentence
+        assert f"run at {100 * step.ideal / step.products:.0f}% of the peak" in sentence
 
 
 # --- the ring
@@ -206,12 +206,12 @@ def test_before_the_first_turn_nothing_moves() -> None:
 def test_the_square_counts_pairs_as_the_formula_does() -> None:
     square = HANDLES["attention_square"]
     assert sentence_of(square.render(causal=True)).startswith(
-        "136 of 256 pairs are multiplied: 53 %."
+        "136 of 256 pairs are multiplied: 53%."
     )
     everything = sentence_of(square.render(causal=False))
     assert everything.startswith("256 of 256 pairs: every token with every token")
     windowed = sentence_of(square.render(causal=True, window=4))
-    assert windowed.startswith("58 of 256 pairs are multiplied: 23 %. A token sees up to 4 tokens")
+    assert windowed.startswith("58 of 256 pairs are multiplied: 23%. A token sees up to 4 tokens")
     assert sentence_of(square.render(causal=False, window=4)) == everything
     everything = square.render(causal=True, window=32)
     assert sentence_of(everything) == sentence_of(square.render(causal=True))
@@ -252,7 +252,7 @@ def test_the_same_work_takes_its_time_and_its_waiting(stages, micro, ticks, wait
     """16 passes of (1 + 1) sequences' time on 4 stages wait for 3 turns more."""
     sentence = sentence_of(HANDLES["four_gpus"].render(stages=stages, micro_batch=micro, now=0))
     assert f"The passes take {ticks} ticks" in sentence
-    assert ("no GPU waits" if not waits else f"a GPU waits for {waits} %") in sentence
+    assert ("no GPU waits" if not waits else f"a GPU waits for {waits}%") in sentence
 
 
 def test_the_step_ends_with_the_average_and_the_update() -> None:
@@ -289,10 +289,10 @@ def test_a_split_that_leaves_gpus_over_is_shown() -> None:
 def test_the_loss_decides_whether_a_batch_is_large() -> None:
     cost = HANDLES["batch_cost"]
     assert "3.6× the critical one" in sentence_of(cost.render())
-    assert "11 % fewer updates and 78 % more tokens" in sentence_of(cost.render())
+    assert "11% fewer updates and 78% more tokens" in sentence_of(cost.render())
     late = sentence_of(cost.render(loss=2))
     assert "0.52× the critical one" in late
-    assert "33 % fewer updates and 34 % more tokens" in late
+    assert "33% fewer updates and 34% more tokens" in late
 
 
 def test_twice_the_batch_costs_what_the_next_stop_shows() -> None:
@@ -303,5 +303,5 @@ def test_twice_the_batch_costs_what_the_next_stop_shows() -> None:
         for batch, twice in pairwise(stops):
             now, then = (batch_cost(x, critical_batch(loss)) for x in (batch, twice))
             fewer, more = 1 - then.updates / now.updates, then.samples / now.samples - 1
-            sentence = f"{100 * fewer:.0f} % fewer updates and {100 * more:.0f} % more tokens."
+            sentence = f"{100 * fewer:.0f}% fewer updates and {100 * more:.0f}% more tokens."
             assert sentence_of(handle.render(batch=batch, loss=loss)).endswith(sentence)

@@ -140,5 +140,5 @@ def test_no_gradient_travels_before_it_exists() -> None:
         assert trace.exchange[0][0] > begin
     assert "doesn't make gradients" in text_of(HANDLES["one_step"].render(moment=50))
     assert "one bucket" in text_of(HANDLES["one_step"].render(moment=180, way="after backward"))
-    assert "66 % of the sending" not in text_of(HANDLES["one_step"].render())
-    assert "66 % of the sending" in text_of(HANDLES["one_step"].render(moment=200))
+    assert "66% of the sending" not in text_of(HANDLES["one_step"].render())
+    assert "66% of the sending" in text_of(HANDLES["one_step"].render(moment=200))

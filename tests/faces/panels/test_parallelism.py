@@ -35,7 +35,7 @@ PLAN = plan_run(LLAMA, published.accelerator("H100"), 64, 1e12, 256, **SPLIT)
 )
 def test_the_panel_follows_each_control(control: str, value, text: str) -> None:
     panel = parallelism_panel()
-    assert "A step takes <b>46 s</b>, <b>31 %</b> of it exposed sending" in panel.html
+    assert "A step takes <b>46 s</b>, <b>31%</b> of it exposed sending" in panel.html
     panel.act("write", control, units.read(value) if value == "4k" else value)
     assert text in panel.answer["status"] + panel.html
 
@@ -88,7 +88,7 @@ def test_sums_that_cross_the_network_are_told_beside_those_that_do_not() -> None
     near = HANDLES["neighbours"]
     sentence = "They take 92 s, instead of 14 s inside a node."
     assert sentence in near.render(node="are replicas")
-    assert "Over 99 % of its bytes" in near.render(pipeline_parallel=8)
+    assert "Over 99% of its bytes" in near.render(pipeline_parallel=8)
 
 
 def test_gradients_travel_on_a_card_for_each_gpu_of_a_node_that_is_in_their_ring() -> None:

@@ -26,7 +26,7 @@ def test_the_panel_shows_sentence_picture_table_and_call() -> None:
     assert "174,604,259,328" in html
     assert "all but the last norm" in html
     llama = PANEL.answer(PANEL.presets["Llama-3.1-8B"]).html
-    assert "6,977,880,064, which is 13.1 % too few" in llama
+    assert "6,977,880,064, which is 13.1% too few" in llama
 
 
 BY_HAND = [
@@ -104,8 +104,8 @@ def test_what_the_page_says_of_the_panel_is_what_it_shows() -> None:
     page = cell("01_parameters", "panel-answers")
     sizes = {k: count("Llama-3.1-8B", num_kv_heads=k).total for k in (32, 8, 1)}
     assert f"{units.count(sizes[32])} parameters" in page
-    assert f"saves {(sizes[32] - sizes[8]) / 1e9:.2f} billion, 9 %" in page
-    assert f"another {(sizes[8] - sizes[1]) / 1e9:.2f} billion, 3 %" in page
+    assert f"saves {(sizes[32] - sizes[8]) / 1e9:.2f} billion, or 9%" in page
+    assert f"another {(sizes[8] - sizes[1]) / 1e9:.2f} billion, or 3%" in page
     text = panel_module.EXAMPLE
     more = text.replace('experts": 32', 'experts": 64')
     few, many = (

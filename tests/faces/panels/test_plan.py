@@ -41,7 +41,7 @@ def offers_of(panel) -> list[str]:
         ("num_gpus", 128, "<b>20 days</b> to promise"),
         ("num_gpus", 100, "Batch 512 is not divisible by 100 replicas, which GPUs 100"),
         ("tensor_parallel", 8, "9.63 GB"),
-        ("pipeline_parallel", 4, "8.57 %"),
+        ("pipeline_parallel", 4, "8.57%"),
         ("pipeline_parallel", 5, "each takes Pipeline stages 5"),
         ("context_parallel", 2, "34.6 GB"),
         ("zero_stage", 2, "74.6 GB</b> at the loss: it <b>fits</b>, with 10.9 GB free"),
@@ -104,9 +104,9 @@ def test_the_panel_prices_what_it_advises() -> None:
     panel = plan_panel()
     panel.set(micro_batch_size=4, zero_stage=0)
     first, second = offers_of(panel)
-    assert re.match(r"ZeRO stage 2: saves \d+ GB on each GPU, -2.27 % GPU-h", first)
+    assert re.match(r"ZeRO stage 2: saves \d+ GB on each GPU, -2.27% GPU-h", first)
     assert "% GPU-hours, sends" in first
-    assert re.match(r"Micro-batch 1: saves \d+ GB .* \+0.329 % GPU-hours, sends", second)
+    assert re.match(r"Micro-batch 1: saves \d+ GB .* \+0.329% GPU-hours, sends", second)
     assert "Each includes those before it. Then it fits" in text_of(panel)
     panel.act("take", 1)  # both changes
     values = panel.values()
@@ -114,7 +114,7 @@ def test_the_panel_prices_what_it_advises() -> None:
     panel.set(num_gpus=8)
     assert re.match(r"ZeRO stage 3: saves 9.85 GB .* sends 1.78 TB more", offers_of(panel)[0])
     panel.set(num_gpus=64, zero_stage=0, recompute="full", recipe="bf16")
-    assert offers_of(panel)[0].endswith("on each GPU, -1.74 % GPU-hours")
+    assert offers_of(panel)[0].endswith("on each GPU, -1.74% GPU-hours")
     panel.set(chip="MI250X (2 GCDs)", micro_batch_size=8)  # its links are not known
     assert len(offers_of(panel)) == 2
     assert all("GPU-hours" not in offer for offer in offers_of(panel))
@@ -261,19 +261,19 @@ def test_a_promise_is_nearer_with_known_software_and_a_measured_step() -> None:
         assert words in html
     measured = promise.render(seconds=7.5)
     assert "<b>27 days</b> expected, <b>34 days</b> to promise. " in measured
-    assert "your GPUs reach 43 % of their peak." in measured
+    assert "your GPUs reach 43% of their peak." in measured
     slow = promise.answer({**promise.default, "seconds": 0.5})
     assert "less than the FLOPs of an iteration take at the whole peak" in slow.problem
 
 
 def test_a_pipeline_has_pieces_where_its_micro_batches_go_round() -> None:
     pipeline = HANDLES["pipeline"]
-    assert "<b>43 % of the step</b>. Stage 1 keeps the activations of 4 micro" in pipeline.render(
+    assert "<b>43% of the step</b>. Stage 1 keeps the activations of 4 micro" in pipeline.render(
         micro_batches=4
     )
-    assert "<b>8 % of the step</b>" in pipeline.render(micro_batches=12, interleave=3)
+    assert "<b>8% of the step</b>" in pipeline.render(micro_batches=12, interleave=3)
     odd = {**pipeline.default, "micro_batches": 6, "interleave": 2}
-    assert "<b>33 % of the step</b>" in pipeline.render(**odd)
+    assert "<b>33% of the step</b>" in pipeline.render(**odd)
     for micro_batches in (1, 6):  # the control stays, and the sentence says what it waits for
         state = State(pipeline)
         state.set(micro_batches=micro_batches, interleave=2)
@@ -285,7 +285,7 @@ def test_a_pipeline_has_pieces_where_its_micro_batches_go_round() -> None:
     assert "Pieces need" not in state.html
     one = {**pipeline.default, "stages": 1, "interleave": 2}
     assert pipeline.visible_controls(one) == ["stages", "micro_batches"]
-    assert "<b>0 % of the step</b>. Stage 1 keeps the activations of 1 micro-batch at" in (
+    assert "<b>0% of the step</b>. Stage 1 keeps the activations of 1 micro-batch at" in (
         pipeline.render(**one)
     )
 

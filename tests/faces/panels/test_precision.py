@@ -76,7 +76,7 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
             {"updates": 4, "format": "fp16"},
             "In fp16 alone, it's 1.0117188, and its next update counts",
         ),
-        ("gradients", {"scale": 2**16}, "Fewer than 1 % of these gradients become 0."),
+        ("gradients", {"scale": 2**16}, "Fewer than 1% of these gradients become 0."),
         ("gradients", {"scale": 2**18}, "None of these gradients becomes 0."),
         ("gradients", {"scale": 2**24}, "The largest overflow, so this step is thrown away."),
         ("gradients", {"format": "bf16"}, "None of these gradients becomes 0."),

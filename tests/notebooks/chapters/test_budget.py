@@ -80,7 +80,7 @@ def test_what_the_evidence_says_of_the_splits_is_so() -> None:
     points = {x.name: x for x in frontier(H100, 64, 21, shelf()).points}
     reached = [round(100 * points[name].plan.mfu) for name in ("31B", "43B")]
     text = words("evidence/11_budget")
-    assert f"the 31B reaches {reached[0]} % of the peak, the 43B {reached[1]} %" in text
+    assert f"the 31B reaches {reached[0]}% of the peak, the 43B {reached[1]}%" in text
     halved = [name for name in points if points[name].plan.run.recompute == "alternate"]
     assert halved == ["100B", "130B", "220B"]
     names = [*points]

@@ -85,7 +85,7 @@ def test_what_the_first_panel_assumes() -> None:
     text = cell(PAGE, "panel-text")
     assert "we assume that every restart takes half an hour" in text
     text = cell(PAGE, "panel-answers")
-    assert f"more than 90 % of its time was useful, while the panel starts at {useful}" in text
+    assert f"more than 90% of its time was useful, while the panel starts at {useful}" in text
 
 
 def test_how_often_what_fails() -> None:

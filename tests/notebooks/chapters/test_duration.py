@@ -66,13 +66,13 @@ def test_how_many_would_have_been_late() -> None:
     shares, text = shares_of_runs(), cell(PAGE, "promise-seen")
     late = {x: sum(share < x for share in shares.values()) for x in (0.25, 0.35)}
     assert (len(shares), late) == (14, {0.25: 1, 0.35: 8})
-    assert "At 35 %, eight of the fourteen are late. At 25 % only one is, the smallest" in text
+    assert "At 35%, eight of the fourteen are late. At 25% only one is, the smallest" in text
     assert 0.22 < min(shares.values()) < 0.23
-    assert "and at 22 % none is." in text
+    assert "and at 22% none is." in text
     fastest = max(shares, key=lambda name: shares[name])
     assert published.run(fastest)["team"] == "Meta"
     assert f"one of Meta's LLaMAs, with {units.share(shares[fastest])}" in cell(PAGE, "predict")
-    assert "none of the 14 published runs was over 48 %" in cell(PAGE, "panel-answers")
+    assert "none of the 14 published runs was over 48%" in cell(PAGE, "panel-answers")
 
 
 def test_blooms_calendar_rules_one_count_out() -> None:
@@ -89,7 +89,7 @@ def test_blooms_calendar_rules_one_count_out() -> None:
 
 def test_the_own_run_is_five_sevenths_of_the_first_pages() -> None:
     assert UTILIZATIONS[0] / UTILIZATIONS[1] == pytest.approx(5 / 7)
-    assert "At the 25 % of this page, they'd read 34 billion" in cell(PAGE, "own")
+    assert "At the 25% of this page, they'd read 34 billion" in cell(PAGE, "own")
     assert 47 * UTILIZATIONS[0] / UTILIZATIONS[1] == pytest.approx(34, abs=0.5)
 
 
@@ -102,7 +102,7 @@ def test_runs_with_a_known_rate_took_longer_than_by_formula() -> None:
         T, P = runs.loc[name, ["tokens", "active_parameters"]]
         again = "full" if name == "BLOOM-176B" else "none"
         longer.append(hours[name] * 3600 / training_seconds(T, P, 1, X, again) - 1)
-    span = f"{100 * min(longer):.0f} to {100 * max(longer):.0f} %"
+    span = f"{100 * min(longer):.0f} to {100 * max(longer):.0f}%"
     assert f"So the five runs took {span} longer" in words(EVIDENCE)
 
 

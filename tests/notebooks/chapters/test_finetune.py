@@ -104,7 +104,7 @@ def test_what_share_of_a_step_is_writing() -> None:
     [long] = [row for row in rows if row["share"] == least]
     assert (long["longest_answer"], "up to 8,192 tokens" in long["note"]) == (1024, True)
     reading = cell(PAGE, "own-seen")
-    assert "Most published runs spent 30 to 80 % of each step on writing" in reading
+    assert "Most published runs spent 30 to 80% of each step on writing" in reading
     assert "8,192 tokens and answers of at most 1,024 didn't need more than a tenth" in reading
 
 

@@ -34,10 +34,10 @@ def test_what_is_said_of_deepseek_is_so() -> None:
 
 def test_what_the_page_says_of_vocabularies_and_depths_is_so() -> None:
     page = cell("01_parameters", "recap")
-    for name, percentage in {"70B": "3 %", "8B": "13 %"}.items():
+    for name, percentage in {"70B": "3%", "8B": "13%"}.items():
         counted = count_parameters(published.architecture(f"Llama-3.1-{name}"))
         share = (counted.embedding + counted.head) / counted.total
-        assert f"{round(100 * share)} %" == percentage
+        assert f"{round(100 * share)}%" == percentage
         assert percentage in page
     untied = replace(published.architecture("Llama-3.2-1B"), tied_embeddings=False)
     counted = count_parameters(untied)

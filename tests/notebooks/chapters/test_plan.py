@@ -97,9 +97,9 @@ def test_which_runs_the_page_says_were_slower_than_the_promise() -> None:
     assert "Only three of seventeen published runs would have broken it." in teaching
     assert round(plan.first_run.greatest) == 39
     days = (plan.days.likely, plan.days.greatest)
-    shares = [f"{round(x)} days {100 * share_of_peak(plan, x):.0f} %" for x in days]
-    assert shares == ["26 days 33 %", "39 days 22 %"]
-    assert "These 39 days are 22 %, because the plan doesn't know your" in words("09_plan")
+    shares = [f"{round(x)} days {100 * share_of_peak(plan, x):.0f}%" for x in days]
+    assert shares == ["26 days 33%", "39 days 22%"]
+    assert "These 39 days are 22%, because the plan doesn't know your" in words("09_plan")
 
 
 def test_which_runs_the_dots_are() -> None:
@@ -145,10 +145,10 @@ def test_what_making_the_70b_fit_costs() -> None:
     assert "ZeRO 2 doesn't cost any time, although much more is sent, because" in text
     extra = [round(100 * hours[x] - 100) for x in ((2, 1, "none"), (2, 2, "alternate"))]
     assert fitting.keys() >= {(2, 2, "alternate"), (2, 2, "full")}
-    assert f"With one sequence at a time it fits, for {extra[0]} % more GPU-hours." in text
+    assert f"With one sequence at a time it fits, for {extra[0]}% more GPU-hours." in text
     full = round(100 * hours[2, 2, "full"] - 100)
-    assert f'(`"alternate"`) would cost {extra[1]} %, and' in text
-    assert f'all of them (`"full"`) {full} %.' in text
+    assert f'(`"alternate"`) would cost {extra[1]}%, and' in text
+    assert f'all of them (`"full"`) {full}%.' in text
 
 
 def test_what_the_page_says_of_overhead() -> None:
@@ -157,10 +157,10 @@ def test_what_the_page_says_of_overhead() -> None:
     assert (len(each), each[3]) == (7, pytest.approx(STOPS[1], rel=0.01))
     assert (each[0], each[-1]) == pytest.approx((STOPS[0], STOPS[2]), rel=0.01)
     text = words("09_plan")
-    assert f"between {low} and {high} %, with a median of {middle} %" in text
+    assert f"between {low} and {high}%, with a median of {middle}%" in text
     steps = plan_of(accelerator=H100, zero_stage=3).days_of_steps
     assert f"So you should expect {steps.likely:.0f} × {STOPS[1]} = " in text
-    sentence = f"most likely {steps.likely:.0f} days, but anywhere from {steps.least:.0f} to"
+    sentence = f"most likely take {steps.likely:.0f} days, but anywhere from {steps.least:.0f} to"
     assert f"{sentence} {steps.greatest:.0f}." in text
     assert f"times {STOPS[0]} to {STOPS[2]}, likely {STOPS[1]}; promise the slow end" in text
 
@@ -181,12 +181,12 @@ def test_the_slow_end_is_less_than_the_slowest_step_with_the_worst_overhead() ->
 
 
 def test_what_the_page_says_of_03s_promise() -> None:
-    """25 % of the peak for the same run, beside the plan's own slow end."""
+    """25% of the peak for the same run, beside the plan's own slow end."""
     plan = plan_of(accelerator=H100, zero_stage=3)
     size = plan.run.tokens, plan.parameters.active, plan.split.num_gpus, plan.run.peak
     rough = training_interval(*size).times(1 / units.DAY)
     assert UTILIZATIONS[0] == 0.25
-    sentence = f"25 % of the peak, which would be {rough.greatest:.0f} days."
+    sentence = f"25% of the peak, which would be {rough.greatest:.0f} days."
     assert sentence in words("09_plan")
     named = plan_of(accelerator=H100, zero_stage=3, software="megatron-core")
     assert f"(If you name Megatron-Core, it's {named.days.greatest:.0f} days.)" in words("09_plan")
@@ -226,7 +226,7 @@ def test_how_far_the_page_trusts_the_order() -> None:
     assert near[-1] < 0.01
     assert round(worst, 2) == 0.43
     assert (ranked["first three"] < 0.01).all()
-    assert "within 1 % of the best six times, and far slower once" in words("09_plan")
+    assert "within 1% of the best six times, and far slower once" in words("09_plan")
 
 
 def test_a_named_software_makes_a_step_less_uncertain() -> None:

@@ -44,7 +44,7 @@ ANSWERS = {
             (32, "left out the mask"),
             (30720, "per token"),
             (74, "all the bytes"),
-            (41, "Your line gives 2.5 % too much"),
+            (41, "Your line gives 2.5% too much"),
         ],
     ),
     "activations-a": Answers(
@@ -99,7 +99,7 @@ ANSWERS = {
         right=["two passes", "Two passes"],
         replies=[("two passes", "69.3 GB")],
         common_mistakes=[
-            ("full", "70.1 GB, but it costs 28.4 % more"),
+            ("full", "70.1 GB, but it costs 28.4% more"),
             ("selective", "still needs 116 GB"),
             ("shorter", "66.8 GB"),
         ],

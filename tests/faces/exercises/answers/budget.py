@@ -32,7 +32,7 @@ ANSWERS = {
             (1.82e8, "You've used hours as seconds, but an hour has 3600."),
             (18.9e9, "You've used dollars as hours, but an hour costs 3."),
             (32.7e9, "You've multiplied by the price. Dollars divided by the"),
-            (17.2e9, "You've used the whole peak, but the GPUs reach 40 % of it."),
+            (17.2e9, "You've used the whole peak, but the GPUs reach 40% of it."),
             (10.9, "Too low by a factor of a billion. Give the number itself,"),
         ],
     ),

@@ -13,9 +13,9 @@ ANSWERS = {
     "calendar-cost": Answers(
         right=[40 / 900 + 450 / 1e4],
         replies=[
-            (40 / 940 + 450 / 1e4, "Right, 8.76 % of the time, and more exact"),
+            (40 / 940 + 450 / 1e4, "Right, 8.76% of the time, and more exact"),
             (0.0876, "once in tau + delta seconds, while the page uses once in tau"),
-            (40 / 940 + 470 / 1e4, "Right, 8.96 % of the time, and more exact"),
+            (40 / 940 + 470 / 1e4, "Right, 8.96% of the time, and more exact"),
         ],
         common_mistakes=[
             (40 / 900 + 900 / 1e4, "a whole interval"),
@@ -82,7 +82,7 @@ ANSWERS = {
             (OWN | {"computing_days": 31, "spare_nodes": 9}, "31.0 days of computing are already"),
             (OWN | {"measured": "yes"}, "measured='yes' is neither True nor False"),
             (OWN | {"measured": False}, "so promise 34.9 days, but you only have 30"),
-            (OWN | {"computing_days": 24}, "up to 64 % longer than their steps, so promise 39.4"),
+            (OWN | {"computing_days": 24}, "up to 64% longer than their steps, so promise 39.4"),
             (OWN | {"gpus": "16k"}, "a stop comes every 45.0 minutes"),
             (
                 OWN | {"gpus": 1024, "spare_nodes": 20, "restart_minutes": 30},

@@ -15,7 +15,7 @@ ANSWERS = {
             (989.5e12 / 400e9 / 4, "drops out"),
             (4 * 989.5e12 / 400e9, "kept one 4"),
             (989.5e12 / 50e9, "a single card"),
-            (2500, "Your line gives 1.1 % too much"),
+            (2500, "Your line gives 1.1% too much"),
         ],
     ),
     "communication-a": Answers(

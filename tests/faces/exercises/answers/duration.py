@@ -110,13 +110,13 @@ ANSWERS = {
             offer("H100", 64),
             offer("H100", 512),
         ],
-        replies=[(offer("H100", 64), "Right. At 25 % of the peak it takes 31 days and $141")],
+        replies=[(offer("H100", 64), "Right. At 25% of the peak it takes 31 days and $141")],
         common_mistakes=[
-            (offer("H100", 40), "Too late. At 25 % of the peak it takes 49 days"),
-            (offer("H100", 32), "At 35 %, the likely share, it's 44 days and $101 thousand, but"),
-            (offer("A100", 160), "Too expensive. At 25 % of the peak it takes 39 days and $194"),
-            (offer("A100", 8), "Too expensive and too late. At 25 % of the peak it takes 779 days"),
-            (offer("V100", 512), "Too expensive. At 25 % of the peak it takes 30 days and $224"),
+            (offer("H100", 40), "Too late. At 25% of the peak it takes 49 days"),
+            (offer("H100", 32), "At 35%, the likely share, it's 44 days and $101 thousand, but"),
+            (offer("A100", 160), "Too expensive. At 25% of the peak it takes 39 days and $194"),
+            (offer("A100", 8), "Too expensive and too late. At 25% of the peak it takes 779 days"),
+            (offer("V100", 512), "Too expensive. At 25% of the peak it takes 30 days and $224"),
             (offer("H100", 520), "up to 512 of each chip, and 520 is more"),
             (offer("H100", 50), "50 GPUs don't make whole nodes of 8"),
             (offer("B200", 64), "Nobody offers you B200"),
@@ -132,8 +132,8 @@ ANSWERS = {
             (own("40 GPUs", days="720 hours"), "days: you wrote 720 hours, that's 30 days. Right")
         ],
         common_mistakes=[
-            (own(32), "At 35 %, the likely share, it's 26 days, but that's no promise"),
-            (own(8), "too few. At 25 % of the peak it takes 144 days"),
+            (own(32), "At 35%, the likely share, it's 26 days, but that's no promise"),
+            (own(8), "too few. At 25% of the peak it takes 144 days"),
             (own(56), "A node less is enough"),  # 8TP
             (own(39), "39 GPUs don't make whole nodes of 8"),
             (own(40, days=20), "too few"),

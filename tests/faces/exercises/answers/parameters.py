@@ -62,7 +62,7 @@ ANSWERS = {
                     (lambda h, a, k, d: 4 * h * a * d, "some are shared"),
                     (lambda h, a, k, d: h * d * (2 * a + k), "are two matrices"),
                     (lambda h, a, k, d: 2 * h * (a + k), "left out the head size"),
-                    (lambda h, a, k, d: 7, "it returned 7, too little. How many columns"),
+                    (lambda h, a, k, d: 7, "it returned 7, which is too little. How many columns"),
                 ]
             ),
             (
@@ -101,13 +101,13 @@ ANSWERS = {
     "parameters-d": Answers(
         right=[design(20, 2048, 8192)],
         replies=[
-            (design(20, 2048, 8192), "Right: 1.48 billion parameters, 17.8 %"),
+            (design(20, 2048, 8192), "Right: 1.48 billion parameters, 17.8%"),
             (design(21, 2048, 8192), "Right"),
             (design(98, 1024, 3072, tied=False), "Right"),
         ],
         common_mistakes=[
             (design(16, 2048, 8192, tied=False), "more than a fifth"),
-            (design(16, 2048, 8192), "17.6 % less than the budget"),
+            (design(16, 2048, 8192), "17.6% less than the budget"),
             (design(40, 2048, 8192), "more than the budget"),
             (design(20, 2048, 8192, 32000), "vocabulary should be 128,256"),
             (1.5e9, "isn't a model"),

@@ -31,7 +31,7 @@ ANSWERS = {
             (STATES / 16, "only the states"),
             (STATES / 16 + KEPT + LOGITS, "left out what's gathered"),
             ((STATES + GATHERED) / 16 + KEPT + LOGITS, "they're gathered whole"),
-            (63.0, "times too little"),
+            (63.0, "× too little"),
         ],
     ),
     "plan-a": Answers(
@@ -47,7 +47,7 @@ ANSWERS = {
             (37.5, "Add the overhead"),
             (40.5, "the least overhead of the seven runs"),
             (24.02, "only the overhead"),
-            (104.25, "64 % on top of them"),
+            (104.25, "64% on top of them"),
             (61.547 * 86400, "Those are seconds"),
             (61.547 * 24, "Those are hours"),
             (61.547 / 128, "measured on all 128 GPUs"),
@@ -74,10 +74,10 @@ ANSWERS = {
         right=["CP 4", "cp4"],
         replies=[(10_709, "Right, 10,709 tokens"), ("10.7k", "Right, ")],
         common_mistakes=[
-            ("recompute", "at +32 % GPU-hours. You save the activations"),
+            ("recompute", "at +32% GPU-hours. You save the activations"),
             ("128 GPUs", "each GPU needs 232 GB, which does not fit"),
             ("4 stages", "up to four micro-batches"),
-            ("4 stages", "at +51 % GPU-hours"),
+            ("4 stages", "at +51% GPU-hours"),
         ],
     ),
     "plan-d": Answers(

@@ -18,7 +18,7 @@ ANSWERS = {
             (16 / 64, "That's stage 3"),
             (14 / 64, "only counted what's sharded"),
             (2 + 12 / 64, "left out the gradients"),
-            (3, "Your line gives 35 % too much"),
+            (3, "Your line gives 35% too much"),
         ],
         unanswered=[None],
     ),

@@ -36,7 +36,7 @@ ANSWERS = {
             ("A", "What the GPUs deliver is a rate"),
             ("C", "What one token takes is a number"),
             ("D", "tokens per second: 467 thousand"),
-            ("E", "none of the choices"),
+            ("E", "one of the choices"),
         ],
     ),
     "start_here-d": Answers(
