@@ -268,7 +268,7 @@ def guesses(start: Setting) -> dict[str, Any]:
 
 def cards() -> list[dict[str, Any]]:
     """A card of each chapter: its picture, its question, its minutes."""
-    questions = {number: f"{first} {second}" for number, _, first, second in STOPS}
+    questions = {number: question for number, _, question in STOPS}
     cards = []
     for path in chapters():
         number, word = path.stem[:2], path.stem[3:]

@@ -340,17 +340,17 @@ def real_runs(shares: Mapping[str, float], promised: float) -> Picture:
 
 
 STOPS = (
-    ("00", "Start here", "what do GPUs and days make?"),
+    ("00", "Start here", "what will it take?"),
     ("01", "Parameters", "how many are there, and where?"),
     ("02", "FLOPs", "how much work, and how fast is it done?"),
-    ("03", "Duration", "how many days, at what price?"),
+    ("03", "Duration", "how many days, and at what price?"),
     ("04", "Batch", "how many sequences in one step?"),
     ("05", "Precision", "what does a parameter weigh?"),
-    ("06", "Activations", "what must a step remember?"),
-    ("07", "Communication", "what do GPUs tell each other?"),
+    ("06", "Activations", "what does a step store in memory?"),
+    ("07", "Communication", "what do GPUs send each other?"),
     ("08", "Parallelism", "how do you cut a model for many GPUs?"),
     ("09", "Plan", "will it fit, and how long will it take?"),
-    ("10", "Calendar", "when is it really done?"),
+    ("10", "Calendar", "when will it really be done?"),
     ("11", "Budget", "what should you train?"),
     ("12", "Measure", "is it true on this machine?"),
     ("13", "Fine-tuning", "what does it take to adapt a model?"),
