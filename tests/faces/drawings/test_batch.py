@@ -3,11 +3,12 @@
 from collections import Counter
 from math import sqrt
 from random import Random
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given, strategies as st
 
-from llmtrain_course.batch.formulas import NOISE_SCALE, batch_cost, mean_gradients, miss
+from llmtrain_course.batch.formulas import NOISE_SCALE, TRIED, batch_cost, mean_gradients, miss
 from llmtrain_course.batch.handles import bloom_steps
 from llmtrain_course.batch.pictures import (
     batch_cost_curve,
@@ -179,9 +180,16 @@ def test_a_larger_batch_misses_by_the_root_and_has_the_smaller_ones_sequences() 
         usual = sqrt(sum((x - 1) ** 2 + y**2 for x, y in means) / len(means))
         assert usual == pytest.approx(miss(batch), rel=0.08)
     [(x, y), *_] = mean_gradients(2)
-    random = Random(0)
+    random = Random(160)
     noise = [random.gauss(0, 1) for _ in range(4)]
     assert (x - 1, y) == pytest.approx((noise[0] + noise[2], noise[1] + noise[3]))  # · √4 / 2
+
+
+@pytest.mark.parametrize("batch", [1, 2, 4, 8])
+def test_as_many_batches_point_backwards_as_the_noise_makes(batch: int) -> None:
+    """Along the gradient the noise's deviation is the root of half the noise scale over B."""
+    expected = TRIED * NormalDist(1, sqrt(NOISE_SCALE / 2 / batch)).cdf(0)
+    assert sum(x < 0 for x, _ in mean_gradients(batch)) == pytest.approx(expected, abs=2.5)
 
 
 def test_single_gradients_are_thinner_where_they_lie_close() -> None:
