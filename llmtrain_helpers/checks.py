@@ -543,7 +543,7 @@ def _number(name: str, value: Any) -> Result:
     if hasattr(value, "dtype"):
         return _scalar(name, value)
     if isinstance(value, (list, tuple)):
-        refuse(name, value, "is no number (several at once go in as a NumPy array)")
+        refuse(name, value, "isn't a number (several at once go in as a NumPy array)")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         refuse(name, value, "is not a number")
     return value

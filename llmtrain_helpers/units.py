@@ -262,7 +262,7 @@ def read(text: object) -> float:
     >>> read("2,5")
     Traceback (most recent call last):
     ...
-    ValueError: text='2,5' is no number: commas group thousands (1,024), a point is 2.5
+    ValueError: text='2,5' isn't a number: commas group thousands (1,024), a point is 2.5
     """
     return read_as(text).number
 
@@ -310,14 +310,14 @@ def read_as(text: object, unit: str = "") -> Written:
     if match is None and re.fullmatch(r"[\d,_]{61,}", text.strip()):
         refuse("text", text, "is larger than any number here")
     if match is None:
-        refuse("text", text, f"is no number: {_hint(text)}")
+        refuse("text", text, f"isn't a number: {_hint(text)}")
     power, name = _behind(match["behind"], unit)
     several = re.search(r"[*/]", match["number"])
     if power is None or (several and power):
         if unit and power is None:
             problem = f"{match['behind'].strip()!r} is no unit known here; {_asked(unit)}"
             raise ValueError(f"text={show(text)}: {problem}")
-        refuse("text", text, f"is no number: {_hint(text)}")
+        refuse("text", text, f"isn't a number: {_hint(text)}")
     over, under = _fraction(match["number"], power, text)
     name = name or ("dollars" if match["dollar"] and unit else "")
     if not unit and name == "%":

@@ -30,7 +30,7 @@ def test_a_link_carries_the_panel_and_a_wrong_one_is_told(page: Page, address: s
     page.wait_for_url("**/*tokens=3000000000000")
     page.goto(f"{address}/notebooks/duration.html?num_gpus=<img src=x onerror=alert(1)>&x=1")
     wait_for_panel(page)
-    assert "is no number" in page.inner_text("#panel .live-status")
+    assert "isn't a number" in page.inner_text("#panel .live-status")
     assert page.locator(".live-panel img[src=x]").count() == 0
     assert same(page, State(PANELS["duration"]).html)
 
@@ -193,7 +193,7 @@ def test_what_no_picture_shows_python_draws_and_goes_on_from_there(
         assert machine.locator(".live-answer").inner_html() == as_a_browser(page, expected.html)
     field.fill("a lot")
     field.press("Enter")
-    expect(machine.locator(".live-status")).to_contain_text("is no number")
+    expect(machine.locator(".live-status")).to_contain_text("isn't a number")
     assert field.input_value() == "a lot"
     machine.get_by_label("GPUs, slider").press("ArrowRight")
     expect(machine.locator("#handle-0-num_gpus")).to_have_value("128")

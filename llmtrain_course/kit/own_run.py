@@ -179,7 +179,7 @@ def own_run(**changes: Value | None) -> OwnRun:
     >>> own_run(gpus="many")
     Traceback (most recent call last):
     ...
-    ValueError: gpus='many' is no number: write 7B, 300e9, 15T, 8k, 1,024 or 2.5
+    ValueError: gpus='many' isn't a number: write 7B, 300e9, 15T, 8k, 1,024 or 2.5
     """
     checked = {
         choice("name", name, CHECKS): value if value is None else CHECKS[name](name, value)

@@ -120,16 +120,16 @@ class Control:
         return written
 
     def _no_number(self, written: Value, error: ValueError) -> str:
-        """Why a text is no number, with the numbers that would do."""
+        """Why a text isn't a number, with the numbers that would do."""
         if re.fullmatch(r"\s*[+-]?[\d.]+e[+-]?\d{2,}\s*", str(written)):
             return self._outside(written)  # it is one, but more than a float holds
         if other := re.search("these are .*", str(error)):
             return f"{self.label}: {other[0]}."
-        hint = str(error).partition(" is no number: ")[2]
+        hint = str(error).partition(" isn't a number: ")[2]
         if "commas" not in hint:
             span = f"{self.write(self.least)} to {self.write(self.most)} {self.unit}"
             hint = f"write one from {span.rstrip()}"
-        return f"{self.label}: {show(written)} is no number; {hint}."
+        return f"{self.label}: {show(written)} isn't a number; {hint}."
 
     def _outside(self, written: Value) -> str:
         unit = "%" if self.unit == "%" else ""

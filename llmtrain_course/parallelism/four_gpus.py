@@ -63,7 +63,7 @@ def step_on_four_gpus(
         f"{units.plural(micro_batch, 'sequence')} for each replica take {end} ticks; "
         f"{now} are over. A GPU waits {units.percent(schedule.idle)} of them."
     )
-    past = Limit(before, "at the start", "5 4", width=1.5, hidden=before in (0, end))
+    past = Limit(before, f"before: {before:,g}", "5 4", width=1.5, hidden=before in (0, end))
     average = replace(_AVERAGE, hidden=copies == 1)
     return Timeline(
         Scale(0, LONGEST, "ticks", ticks=range(0, LONGEST + 1, 30)),

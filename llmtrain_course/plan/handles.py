@@ -244,7 +244,7 @@ def _sentence(plan: Plan, days: float, previous: Plan | None) -> str:
     if previous and _days(previous) != _days(plan):
         result += f" (dashed: {_days(previous)})"
     memory = units.gigabytes(plan.memory.total)
-    result += f"; you have {days:,g}. Each GPU needs <b>{memory}</b> at the {plan.phase}: it "
+    result += f"; you have {days:,g} days. Each GPU needs <b>{memory}</b> at the {plan.phase}: it "
     if plan.fits:
         return f"{result}<b>fits</b>, with {units.gigabytes(plan.free_memory)} free."
     if plan.tight:

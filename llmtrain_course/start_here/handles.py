@@ -144,9 +144,17 @@ PANEL = common.Panel(
 # --- handles
 
 
+_STOPS: dict[str, tuple[float, ...]] = {
+    "num_gpus": (*(2**k for k in range(11)), 4096, 16384),
+    "days": (1, 7, 14, 30, 60, 90, 180, 365),
+    "parameters": tuple(x * 10**9 for x in (0.1, 0.3, 1, 2, 4, 8, 16, 32, 70, 180, 400, 1000)),
+}
+"""Few enough that a page can draw every setting in advance."""
+
+
 @handle(
     "GPUs, days and a model: how many tokens?",
-    **{name: _CONTROLS[name] for name in ("num_gpus", "days", "parameters")},
+    **{name: replace(_CONTROLS[name], stops=stops) for name, stops in _STOPS.items()},
     book=({}, {"num_gpus": 512}),
 )
 def machine(

@@ -133,7 +133,7 @@ def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> Non
     field.fill("a lot")
     page.keyboard.press("Tab")
     page.wait_for_function(
-        f"() => document.querySelector('{PANEL} .live-status').innerText.includes('is no number')"
+        f"() => document.querySelector('{PANEL} .live-status').innerText.includes('isn't a number')"
     )
     status = panel.locator(".live-status").inner_text()
     assert control.label in status
@@ -143,7 +143,7 @@ def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> Non
     field.fill(f"{stop:g}")
     page.keyboard.press("Tab")
     page.wait_for_function(
-        f"() => !document.querySelector('{PANEL} .live-status').innerText.includes('is no number')"
+        f"() => !document.querySelector('{PANEL} .live-status').innerText.includes('a number')"
     )
 
 
@@ -458,7 +458,7 @@ def test_axe_finds_nothing_in_a_face_in_any_theme(tmp_path: Path) -> None:
         refused = page.locator(PANEL).last.locator("input[type=text]").first
         refused.fill("a lot")
         refused.blur()
-        expect(page.locator(PANEL).last.locator(".live-status")).to_contain_text("is no number")
+        expect(page.locator(PANEL).last.locator(".live-status")).to_contain_text("isn't a number")
         for theme in ("Light", "Dark", "Dark High Contrast"):
             lab.choose_theme(page, f"JupyterLab {theme}")
             violations, measured = lab.axe(page, ".live-panel")

@@ -127,7 +127,7 @@ def test_choice_lists_the_known_names(bad) -> None:
 
 
 def test_a_list_is_told_how_to_go_in() -> None:
-    with pytest.raises(ValueError, match=r"=\[1, 2\] is no number .* as a NumPy array"):
+    with pytest.raises(ValueError, match=r"=\[1, 2\] isn't a number .* as a NumPy array"):
         checks.count("tokens", [1, 2])
 
 

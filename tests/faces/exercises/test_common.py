@@ -500,7 +500,7 @@ DAYS = Numeric(
         ("22.4 GB", "'22.4 GB': these are GB; days are asked."),
         ("22.4 bananas", "'22.4 bananas': 'bananas' is no unit known here; days are asked."),
         ("112/5", "Right, 22.4 days."),
-        ("2**10**9", "'2**10**9' is no number: write 7B, 300e9, 15T, 8k, 1,024 or 2.5."),
+        ("2**10**9", "'2**10**9' isn't a number: write 7B, 300e9, 15T, 8k, 1,024 or 2.5."),
     ],
 )
 def test_an_answer_has_its_unit(answer: object, reply: str) -> None:

@@ -99,7 +99,7 @@ UNREADABLE = [
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('days = "soon"', "days='soon' is no number"),
+        ('days = "soon"', "days='soon' isn't a number"),
         ("gpus = 2.5", "gpus=2.5 is not a whole number"),
         ("gpus = 0", "gpus=0"),
         ("gpus = [8]", "gpus=[8]"),

@@ -221,13 +221,13 @@ def test_a_field_reads_what_people_write_and_says_it_back(written, value, echo) 
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ("many", "Tokens: 'many' is no number; write one from 1 to 10000T"),
+        ("many", "Tokens: 'many' isn't a number; write one from 1 to 10000T"),
         ("2,5", "commas group thousands"),
         ("2.5", "Tokens: '2.5' is not a whole number."),
         ("0", "Tokens: '0' lies outside 1 to"),
         ("1e17", "lies outside"),
-        ("", "is no number"),
-        ("9" * 500, "is no number"),
+        ("", "isn't a number"),
+        ("9" * 500, "isn't a number"),
     ],
 )
 def test_a_field_refuses_in_its_own_words(written: str, problem: str) -> None:
@@ -240,7 +240,7 @@ def test_a_field_that_takes_fractions() -> None:
     assert SHARE.read("2.5") == SHARE.read("2.5 %") == SHARE.read("2.5%") == 2.5
     pace = Control("Loading", "For each.", unit="ms a sequence", whole=False)
     assert pace.read("5 ms") == pace.read("5ms a sequence") == pace.read("5") == 5
-    with pytest.raises(ValueError, match="'ms' is no number"):
+    with pytest.raises(ValueError, match="'ms' isn't a number"):
         pace.read("ms")
     assert SHARE.echo(2.5) == "= 2.5%"
 
@@ -377,7 +377,7 @@ def test_what_cannot_be_read_is_told_and_stays_as_it_was() -> None:
     panel = made(num_gpus=GPUS)
     before = panel.html
     panel.act("write", "num_gpus", "a lot")
-    assert "GPUs: &#x27;a lot&#x27; is no number" in panel.answer["status"]
+    assert "GPUs: &#x27;a lot&#x27; isn&#x27;t a number" in panel.answer["status"]
     assert "It stays 8." in panel.answer["status"]
     assert panel.html == before
     assert not panel.state.old
@@ -395,15 +395,15 @@ def test_a_bad_field_does_not_stop_the_others() -> None:
     state.write("days", "a month")
     state.write("num_gpus", "128")
     mended.write("num_gpus", "128")
-    assert "Tokens: 'lots' is no number" in state.problem
+    assert "Tokens: 'lots' isn't a number" in state.problem
     assert "It stays 1T." in state.problem
-    assert "Days you have: 'a month' is no number" in state.problem
+    assert "Days you have: 'a month' isn't a number" in state.problem
     assert (state.html, state.old, state.advice) == (mended.html, False, mended.advice)
     state.write("days", "20")
     assert "a month" not in state.problem
     assert "you have 20" in state.html
     state.write("num_gpus", "100")  # no plan: now the picture is an old one
-    assert "'lots' is no number" in state.problem
+    assert "'lots' isn't a number" in state.problem
     assert "not divisible by 100 replicas" in state.problem
     assert state.old
     assert state.offers

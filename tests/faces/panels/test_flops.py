@@ -143,7 +143,7 @@ def test_what_the_page_says_of_windows_is_so(name: str) -> None:
     assert f"{100 * eval(last, names):.0f}%" == share
     if name.startswith("Gemma"):
         long = 100 * too_high(model, 131072)
-        assert f"At 131,072 tokens Gemma's {share} have become {long:.0f}%" in page
+        assert f"At 131,072 tokens, Gemma's {share} have grown to {long:.0f}%" in page
 
 
 def test_a_change_leaves_an_outline_of_the_state_before() -> None:

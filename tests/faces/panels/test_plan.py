@@ -242,11 +242,13 @@ def test_the_panel_promises_the_slow_end_of_its_days() -> None:
 
 def test_a_month_has_two_answers() -> None:
     month = HANDLES["month"]
-    text = "<b>39 days</b> to promise; you have 30. Each GPU needs <b>63.0 GB</b> at the loss: "
+    text = (
+        "<b>39 days</b> to promise; you have 30 days. Each GPU needs <b>63.0 GB</b> at the loss: "
+    )
     assert text in month.render()
     assert "<b>30 days</b> to promise" in month.render(tokens=760e9)
     soon = month.render(model="Llama-3.2-1B", num_gpus=512)
-    assert "<b>1.1 days</b> to promise; you have 30." in soon
+    assert "<b>1.1 days</b> to promise; you have 30 days." in soon
     assert ">you have 30 days<" in soon
     assert "<b>does not fit</b>, because 171 GB are missing" in month.render(model="Llama-3.1-70B")
     refused = month.answer({**month.default, "num_gpus": 100})

@@ -65,7 +65,7 @@ def test_the_tasks_come_out_as_the_page_says() -> None:
     ("name", "written", "message"),
     [
         ("num_gpus", "0", "GPUs: '0' lies outside 1 to 1M."),
-        ("days", "soon", "Days: 'soon' is no number"),
+        ("days", "soon", "Days: 'soon' isn't a number"),
         ("parameters", "8", "'8' lies outside 1M to 10T; for billions write 8B."),
     ],
 )

@@ -130,7 +130,7 @@ ANSWERS = {
                     ({"zero": 4}, "zero=4 isn't a stage"),
                     ({"recompute": "all"}, "recompute='all' is unknown"),
                     ({"micro": 0}, "micro=0 is not positive"),
-                    ({"micro": "two"}, "is no number"),
+                    ({"micro": "two"}, "isn't a number"),
                     ({"model": "Llama-9"}, "Llama-9"),
                     ({"chip": "H900"}, "H900"),
                     ({"model": "gpt2"}, "gpt2 only has positions for 1,024 tokens"),

@@ -123,7 +123,7 @@ ANSWERS = {
                     ({"micro": 64, "accumulation": 1}, "each GPU stores 3.10 TB of activations"),
                     ({"gpus": 10, "pipeline": 5}, "can't split 32 layers evenly over 5 stages"),
                     ({"micro": 0}, "micro=0 is not positive"),
-                    ({"micro": "two"}, "is no number"),
+                    ({"micro": "two"}, "isn't a number"),
                     ({"gpus": "8 days"}, "gpus='8 days': these are days; GPUs are asked"),
                     ({"model": "Llama-9"}, "Llama-9"),
                 ]

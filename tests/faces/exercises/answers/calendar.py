@@ -88,14 +88,14 @@ ANSWERS = {
                 OWN | {"gpus": 1024, "spare_nodes": 20, "restart_minutes": 30},
                 "240 minutes is too rarely",
             ),
-            (OWN | {"gpus": "many"}, "is no number"),
+            (OWN | {"gpus": "many"}, "isn't a number"),
             (OWN | {"calendar_days": 100, "promised_days": 60}, "60 days promise nothing"),
             *(
                 (OWN | {"promised_days": days}, reply)
                 for days, reply in [
                     (20, "20 days are too few to promise"),
                     (31, "31 days end after your last one, which is day 30. It takes 19.3"),
-                    ("soon", "promised_days='soon' is no number"),
+                    ("soon", "promised_days='soon' isn't a number"),
                 ]
             ),
             ({name: OWN[name] for name in OWN if name != "spare_nodes"}, "leaves out spare_nodes"),

@@ -140,7 +140,7 @@ ANSWERS = {
             (own(40, model="Llama-3.1-70B"), "too few"),
             (own(40, chip="A1000"), "is unknown"),
             (own(-8), "gpus=-8"),
-            (own("many"), "no number"),
+            (own("many"), "a number"),
             (40, "Give a dictionary with model, days, chip, gpus"),
             ({"gpus": 40}, "Give a dictionary"),
         ],

@@ -143,7 +143,7 @@ ANSWERS = {
             (MFU_OPEN * 4 / 3, "that's the HFU"),
             ("3 days", "these are days; a share is asked"),
             (float("nan"), "not"),
-            ("half", "no number"),
+            ("half", "a number"),
         ],
     ),
     "flops-c": Answers(

@@ -114,7 +114,7 @@ ANSWERS = {
                     ({"warm_up": 0}, "The first step creates Adam's state, so leave out at"),
                     ({"repeats": 3}, "You've timed 3, which is too few to see how they spread."),
                     ({"repeats": 100_000}, "steps take"),
-                    ({"micro": "two"}, "is no number"),
+                    ({"micro": "two"}, "isn't a number"),
                     ({"model": "Llama-9"}, "Llama-9"),
                     (
                         {"model": "Llama-3.1-405B", "layers": 2},

@@ -69,7 +69,7 @@ ANSWERS = {
                     ({"batch": 100}, "8 replicas do not divide 100"),
                     ({"chip": "RTX 4090"}, "know the links of RTX 4090"),
                     ({"model": "Llama-3.1-405B"}, "No usual split"),
-                    ({"tensor": "two"}, "is no number"),
+                    ({"tensor": "two"}, "isn't a number"),
                     ({"model": "Llama-9"}, "Llama-9"),
                     ({"zero": 4}, "zero_stage=4"),
                 ]

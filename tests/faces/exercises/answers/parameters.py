@@ -135,7 +135,7 @@ ANSWERS = {
                     (2 * LAYERS, "only counted the layers"),
                     (LAYERS, "what the new layers add"),
                     (12e9, "too low. Everything in the layers doubles"),
-                    ("deep", "is no number"),
+                    ("deep", "isn't a number"),
                 ]
             ),
             *(((name, 2 * n.total), "doubled the whole model") for name, n in SHELF.items()),

@@ -117,7 +117,7 @@ ANSWERS = {
                     ({"sequence": 8192, "batch": 512, "micro": 2}, "Lower micro or sequence"),
                     ({"zero": 0}, "Raise zero, gpus or tensor, or choose a smaller model"),
                     ({"recompute": "all"}, "Known: none, selective, full, alternate"),
-                    ({"tokens": "lots"}, "is no number"),
+                    ({"tokens": "lots"}, "isn't a number"),
                     ({"model": "Llama-9"}, "Llama-9"),
                     ({"chip": "A1000"}, "A1000"),
                     ({"pipeline": 5, "gpus": 40}, "not divisible"),

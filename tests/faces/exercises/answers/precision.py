@@ -108,7 +108,7 @@ ANSWERS = {
                         "No stage is enough",
                     ),
                     ({"model": "Llama-9"}, "Llama-9"),
-                    ({"gigabytes": "heavy"}, "is no number"),
+                    ({"gigabytes": "heavy"}, "isn't a number"),
                 ]
             ),
             ({"model": "gpt2"}, "leaves out gpus, chip"),

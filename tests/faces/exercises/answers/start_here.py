@@ -47,7 +47,7 @@ ANSWERS = {
             (32e9, "32B gets 4.4 tokens per parameter, which is too few"),
             ("70b", "70B gets 0.92 tokens per parameter, which is too few"),
             ("15B", "Choose one of the sizes: 3B, 8B, 14B, 32B, 70B"),
-            ("big", "is no number"),
+            ("big", "isn't a number"),
         ],
     ),
 }
