@@ -90,7 +90,10 @@ def add_narrow_of_cell(wide: Tag, before: Sequence[str], source: str) -> None:
     scope: dict[str, Any] = {}
     exec(before[0] if before else "", scope)
     draws = scope.get(last.partition("(")[0])
-    if not callable(draws) or signature(draws).return_annotation != Picture.__name__:
+    if not callable(draws) or signature(draws).return_annotation not in (
+        Picture,
+        Picture.__name__,  # as a string, where a module asks for it
+    ):
         return
     with redirect_stdout(StringIO()):  # what the cell prints is on the page already
         exec(f"{needed(before, source)}\n{lines}", scope)

@@ -337,8 +337,7 @@ def test_a_mark_is_dragged_to_the_nearest_stop(page: Page, address: str) -> None
     handles = with_handles(page, address, *ONE_WAY)
     for live, (word, control) in zip(handles.all(), ONE_WAY.items(), strict=True):
         live.scroll_into_view_if_needed()
-        mark = live.locator("[data-moves]:visible").first
-        assert mark.get_attribute("data-moves") == control
+        expect(live.locator(f"[data-moves={control}]:visible").first).to_be_visible()
         sliders = live.locator("input[type=range]")
         slider = sliders
         if sliders.count() > 1:
@@ -346,8 +345,8 @@ def test_a_mark_is_dragged_to_the_nearest_stop(page: Page, address: str) -> None
         place, most = (int(slider.input_value()), int(slider.get_attribute("max")))
         for end in {0, most} - {place}:
             stop = {0: 1, most: most - 1}[end] if most > 2 else end
-            there = drawn_at(live, slider, stop)
-            x, y = drawn_at(live, slider, place)
+            there = drawn_at(live, slider, stop, control)
+            x, y = drawn_at(live, slider, place, control)
             page.mouse.move(x + 3, y - 3)  # off its middle, as a hand takes it
             page.mouse.down()
             painted(page)
@@ -359,11 +358,12 @@ def test_a_mark_is_dragged_to_the_nearest_stop(page: Page, address: str) -> None
         expect(slider).to_have_value(str(stop))
 
 
-def drawn_at(live: Locator, slider: Locator, stop: int) -> tuple[float, float]:
+def drawn_at(live: Locator, slider: Locator, stop: int, control: str = "") -> tuple[float, float]:
     """Move the slider to a stop, and find where its mark stands then."""
     slider.fill(str(stop))
     expect(live).not_to_have_class(re.compile("live-busy"))
-    return middle(live.locator("[data-moves]:visible").first)
+    mark = f"[data-moves={control}]" if control else "[data-moves]"
+    return middle(live.locator(f"{mark}:visible").first)
 
 
 def test_a_mark_on_a_plane_is_dragged_in_two_directions_at_once(page: Page, address: str) -> None:

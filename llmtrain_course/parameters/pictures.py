@@ -151,7 +151,7 @@ def _stream(
     svg += rect(*_sides(at.acting[step], 5 * (step != 6)), stroke=INK, rx=6, stroke_width=2.5)
     layer = f"one of {l} layers, h = {h:,}"
     name = text(at.right - 12, at.layer.top + 22, layer, USUAL, "end", **BOLD)
-    svg += switch(name, "step", 6, ACTS[6])
+    svg += switch(name, "step", 6, f"{layer}: {ACTS[6]}")
     svg += "".join([*_trunk(step, at), *_attention_branch(step, at), *_mlp_branch(step, at)])
 
     # the way in, and the way out
