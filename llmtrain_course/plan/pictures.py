@@ -336,7 +336,7 @@ def _in_columns(
     if width < BESIDE:
         return list_facts([fact for facts in columns for fact in facts], left, top, width, 290)
     svg, low = "", top
-    for facts, (begin, end) in zip(columns, ((0, 214), (230, 440), (456, 656)), strict=True):
+    for facts, (begin, end) in zip(columns, ((0, 213), (228, 433), (450, 656)), strict=True):
         drawn, low = list_facts(facts, left + begin, top, end - begin, end - begin)
         svg += drawn
     return svg, low
