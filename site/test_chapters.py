@@ -130,7 +130,7 @@ LAYOUT = """() => {
             all("article div.math > svg").filter(one => right(one) > innerWidth),
         "a picture is wider than the telephone": all("article svg.wt")
             // times of this machine are drawn once, and scroll
-            .filter(one => !one.closest(".live-source")?.textContent.includes("step_here("))
+            .filter(one => !one.ariaLabel?.startsWith("A step and its prediction. Recorded"))
             .filter(one => [one, ...one.querySelectorAll("text")]
                 .some(part => right(part) > innerWidth)),
         "something scrolls and has no shadow that says so": all("article *")
@@ -337,7 +337,7 @@ def test_cells_print_here_what_they_printed_when_saved(live: Live) -> None:
         # a drawing's words are those of its picture
         saved = cell.locator(".cell_output > :not(:has(svg.wt))").all_inner_texts()
         cell.locator(".live-open").click()
-        verdict = form.locator(".live-verdict > :not(button)")
+        verdict = form.locator(".live-verdict > :not(button):visible")
         verdict.first.wait_for(timeout=60_000)
         expect(form.locator(".live-verdict progress")).to_have_count(0)
         verdict.first.wait_for()

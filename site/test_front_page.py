@@ -126,7 +126,7 @@ def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: st
     page.goto(f"{address}/notebooks/start_here.html")
     form = page.locator('form[data-id="start_here-guess"]')
     expect(form.locator("input")).to_have_value("40")
-    expect(form.locator(".live-verdict")).to_contain_text(f"f{twice}")
+    expect(form.locator(".live-verdict")).to_contain_text(f"F{twice}")
     expect(form.locator(".live-verdict")).not_to_contain_text("above")
     kept = json.loads(page.evaluate("localStorage.llmtrain"))
     assert (kept["guesses"], kept["done"]) == (
