@@ -82,7 +82,8 @@ class Span:
     ) -> str:
         """Draw it between two places, with its label clear of upright lines."""
         top, height = top + height * (1 - self.rise), height * self.rise
-        size = left, top, max(right - left, 0), height
+        width = max(round(right - left, 6), 0)  # the same digits in every build of Python
+        size = left, top, width, height
         if self.previous:
             return ghost(*size, self.title)
         style: Style = {"opacity": self.opacity} if self.opacity != 1 else {}
