@@ -121,12 +121,12 @@ def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: st
     expect(verdict).to_contain_text("In 30 days they give it 47 billion tokens")
     page.locator("#years").fill("40")  # the first guess is the guess
     page.keyboard.press("Enter")
-    twice = "irst you said 3 years, now you said 40. It's 26 years, so you're 52% too high."
-    expect(verdict).to_contain_text(f"F{twice}")
+    twice = "First you said 3 years, now you said 40. It's 26 years, so you're 52% too high."
+    expect(verdict).to_contain_text(twice)
     page.goto(f"{address}/notebooks/start_here.html")
     form = page.locator('form[data-id="start_here-guess"]')
     expect(form.locator("input")).to_have_value("40")
-    expect(form.locator(".live-verdict")).to_contain_text(f"F{twice}")
+    expect(form.locator(".live-verdict")).to_contain_text(twice)
     expect(form.locator(".live-verdict")).not_to_contain_text("above")
     kept = json.loads(page.evaluate("localStorage.llmtrain"))
     assert (kept["guesses"], kept["done"]) == (

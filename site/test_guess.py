@@ -98,8 +98,8 @@ def test_a_guess_is_answered_at_once_and_counts_when_python_comes(page: Page, ad
     verdict = form.locator(".live-verdict")
     for written, answer in (
         ("", "Nothing is written yet."),
-        ("soon", "our guess has to be a number"),
-        ("-3", "our guess has to be more than 0, and this is -3."),
+        ("soon", "Your guess has to be a number"),
+        ("-3", "Your guess has to be more than 0, and this is -3."),
         ("3.5", "You said 3.5. It's 26 years, so you're 7.5× too low."),
         ("40", "First you said 3.5, now you said 40. It's 26 years, so you're 52% too high."),
     ):

@@ -113,7 +113,7 @@ def test_a_room_sees_the_question_and_no_earlier_answer(page: Page, address: str
     expect(form.locator(".live-verdict")).to_be_empty()
     form.locator("input").fill("40")
     page.keyboard.press("Enter")
-    expect(form.locator(".live-verdict")).to_contain_text("ou said 40. It's 26 years")
+    expect(form.locator(".live-verdict")).to_contain_text("You said 40. It's 26 years")
     assert json.loads(page.evaluate("localStorage.llmtrain"))["guesses"] == {
         "start_here-guess": "3"
     }

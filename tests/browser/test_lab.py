@@ -133,7 +133,8 @@ def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> Non
     field.fill("a lot")
     page.keyboard.press("Tab")
     page.wait_for_function(
-        f"() => document.querySelector('{PANEL} .live-status').innerText.includes('a number')"
+        f"() => document.querySelector('{PANEL} .live-status').innerText"
+        """.includes("isn't a number")"""
     )
     status = panel.locator(".live-status").inner_text()
     assert control.label in status
@@ -143,7 +144,8 @@ def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> Non
     field.fill(f"{stop:g}")
     page.keyboard.press("Tab")
     page.wait_for_function(
-        f"() => !document.querySelector('{PANEL} .live-status').innerText.includes('a number')"
+        f"() => !document.querySelector('{PANEL} .live-status').innerText"
+        """.includes("isn't a number")"""
     )
 
 

@@ -184,4 +184,4 @@ def test_how_many_runs_page_00_says_were_slower_than_35_per_cent() -> None:
     shares = shares_of_runs()
     slower = sum(share < UTILIZATIONS[1] for share in shares.values())
     text = f"will show, {slower} of {len(shares)} published runs were slower"
-    assert text in cell("00_start_here", "own-run-seen")
+    assert f"as page [03](03_duration.ipynb) {text}" in cell("00_start_here", "own-run-seen")
