@@ -16,7 +16,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import nbformat
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, TimeoutError as Late, sync_playwright
 
 from tests.paths import NOTEBOOKS, ROOT
 from tools import lab as make_lab
@@ -212,7 +212,11 @@ def run_panel(page: Page) -> None:
     """Run all cells, and wait until the panel shows its picture."""
     page.locator(".lm-MenuBar-itemLabel", has_text="Run").click()
     page.locator(".lm-Menu-itemLabel:text-is('Run All Cells')").click()
-    page.wait_for_selector(".live-panel .live-answer p", timeout=120_000)
+    try:
+        page.wait_for_selector(".live-panel .live-answer p", timeout=120_000)
+    except Late as late:  # say what's there instead
+        cells = page.locator(".jp-CodeCell").all_inner_texts()
+        raise AssertionError(f"no panel appeared, but these cells: {cells}") from late
     page.wait_for_function(
         """() => document.querySelector('.jp-Notebook-ExecutionIndicator')
             .getAttribute('data-status') === 'idle'""",
