@@ -44,7 +44,7 @@ def test_the_numbers_that_the_page_reads_off_its_map() -> None:
     }
     small, guess = units.digits(each["Llama 3.1 8B"], 2), cell("09_plan", "decide")
     assert f"promise the 8B {small} tokens per parameter" in guess
-    assert f"The 8B with its {small} tokens per parameter" in text
+    assert f"so the 8B with its {small} tokens per parameter is in good" in text
     below, above = each["14B"], each["24B"]
     sizes = [log(plans[name].parameters.total) for name in ("14B", "24B")]
     share = log(below / 20) / log(below / above)
@@ -172,6 +172,9 @@ def test_the_slow_end_is_less_than_the_slowest_step_with_the_worst_overhead() ->
     assert (round(days.greatest), round(STOPS[2] * steps.greatest)) == (39, 46)
     combined = "[combines the two ranges](evidence/09_plan.ipynb) into a slow end of 39 days"
     assert combined in words("09_plan")
+    slow, stopped = STOPS[1] * steps.greatest, STOPS[2] * steps.likely
+    sentence = f"Slow steps would turn that into {slow:.0f} days, the worst overhead would turn it"
+    assert f"{sentence} into {stopped:.0f}, and if you had both, you'd need 46." in words("09_plan")
     assert f"20 × {STOPS[1]} = {days.likely:.0f} days" in words("09_plan")
     assert round(plan.calibrated(7.5).days.greatest) == 34
     assert "with 7.5 seconds you'd promise 34 days." in words("09_plan")
