@@ -85,7 +85,7 @@ def config_file(folder: Path, **changes: object) -> Path:
 
 
 def test_the_readme_shows_what_its_command_prints() -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
+    readme = (ROOT / "llmtrain_helpers/README.md").read_text("utf-8")
     [(command, output)] = re.findall(r"```console\n\$ python -m (.*)\n((?:.*\n)*?)```", readme)
     done = subprocess.run(
         [sys.executable, "-X", "utf8", "-m", *shlex.split(command)],
@@ -98,11 +98,20 @@ def test_the_readme_shows_what_its_command_prints() -> None:
 
 
 def test_the_plan_in_the_readme_is_made_as_it_is_written_there() -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
+    readme = (ROOT / "llmtrain_helpers/README.md").read_text("utf-8")
     [call] = re.findall(r"`(plan_run\(.*?\))`", readme)
     plan = eval(call, {"plan_run": plan_run})
     assert plan.run.sharding == "fsdp"
     assert plan.fits
+
+
+def test_the_course_readme_plans_in_python_what_its_command_plans(printed) -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    [call] = re.findall(r"(?m)^plan = (plan_run\(.*\))$", readme)
+    [command] = re.findall(r"`llmtrain (plan .*)`", readme)
+    plan = eval(call, {"plan_run": plan_run})
+    days = f"{plan.days.likely:.0f} days expected, {plan.days.greatest:.0f} days to promise. Fits"
+    assert days in " ".join(printed(command).split())
 
 
 def test_what_was_left_out_is_the_fastest_and_the_first_line_says_so(printed) -> None:
