@@ -61,7 +61,7 @@ IMPORTS = "What the code on this page imports"
 OF_NOTEBOOKS = (
     " Run the grey cells from top to bottom with **Shift+Enter**.",
     " Replace `None` with a number.",
-    " (If you save a page with Ctrl+S and run this cell again, it's up to date.)",
+    " (To update the map, save a page with Ctrl+S and run this cell again.)",
     " Hover over one to see its meaning.",
 )
 """Sentences that are true of notebooks only; a page leaves them out."""

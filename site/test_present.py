@@ -122,7 +122,7 @@ def test_a_room_sees_the_question_and_no_earlier_answer(page: Page, address: str
 def test_a_picture_that_needs_the_room_keeps_its_question(page: Page, address: str) -> None:
     present(page, f"{address}/notebooks/plan.html?present#two-answers")
     expect(page.locator(".scene:visible > .scene-ask")).to_have_text("Do more GPUs help them?")
-    expect(page.get_by_text("Here's the 8B on a trillion tokens")).not_to_be_visible()
+    expect(page.get_by_text("The picture shows the plan for the 8B")).not_to_be_visible()
 
 
 def test_a_picture_that_code_draws_is_shown_without_its_code(page: Page, address: str) -> None:

@@ -94,7 +94,7 @@ def test_why_a_step_below_the_bytes_of_the_card_still_fails() -> None:
         driver_bytes = published.accelerator(chip).shown_memory
         assert driver_bytes is not None
         assert int(driver_bytes / 1e8) == 241
-    assert "but 24.1 GB on an A10 or an L4" in reading
+    assert "but only 24.1 GB on an A10 or an L4" in reading
 
 
 def test_what_share_of_a_step_is_writing() -> None:
