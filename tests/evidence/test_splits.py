@@ -77,7 +77,7 @@ def test_megatron_core_is_faster_than_a_model_that_does_not_know_it() -> None:
     untold = (table["seconds"] / table["modelled"]).median()
     assert untold == pytest.approx(0.87, abs=0.05)
     assert (table["seconds"] / table["by_software"]).median() > 1
-    assert f"does not know whose software it is ({untold:.2f})" in words("evidence/08_parallelism")
+    assert f"doesn't know whose software it is ({untold:.2f})" in words("evidence/08_parallelism")
 
 
 def test_blooms_order_needs_the_layer_less_on_the_last_stage(monkeypatch) -> None:

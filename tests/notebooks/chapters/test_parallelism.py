@@ -29,10 +29,10 @@ def test_the_win_is_what_the_traffic_says() -> None:
     text = words("evidence/08_parallelism")
     travels = PLAN.sent.sequence / 450e9
     assert f"= {travels:.1f}$ s at the links' full rate" in text
-    assert f"so {travels / LINK_SHARE:.1f} s; add 15,360 waits" in text
+    assert f"so they need {travels / LINK_SHARE:.1f} s, and then it adds 15,360 waits" in text
     waits = 32 * 80 * 6 * LATENCY
-    assert f"first bytes, {waits:.1f} s" in text
-    assert f"the panel says {PLAN.step.tensor:.0f} seconds" in text
+    assert f"first bytes, another {waits:.1f} s" in text
+    assert f"the {PLAN.step.tensor:.0f} seconds that page 08 shows for a step's sums" in text
     assert PLAN.step.tensor == pytest.approx(travels / LINK_SHARE + waits)
 
 
@@ -40,9 +40,9 @@ def test_a_border_is_cheap_and_shared_layers_are_dear() -> None:
     state = 2 * 8192 * 8192
     layers = 80 * 5 * 2 * 7 / 8 * state
     stage = 2 * state / 8
-    sentence = f"{layers / 80 / stage:.0f} times the bytes of a middle stage"
+    sentence = f"{layers / 80 / stage:.0f}× as many bytes as a middle stage"
     evidence, page = words("evidence/08_parallelism"), words("08_parallelism")
-    assert f"{sentence}, all 80 together {layers / stage:,.0f} times" in evidence
+    assert f"{sentence}, and all 80 together send {layers / stage:,.0f}× as many" in evidence
     assert 1000 < layers / stage < 10_000  # thousands of times
     near, far = sending(PLAN)["tensor"], spread_over_nodes(PLAN)["tensor"]
     step = f"need {near.visible:.0f} seconds of a {PLAN.step.total:.0f}-second step"
