@@ -65,7 +65,7 @@ def test_what_the_page_says_of_its_cases_is_so() -> None:
     best = min(x.loss.likely for x in served.points if x.fits)
     assert served.best.name == "9.0B"
     price = served.best.loss.likely - best
-    assert f"the wish costs {price:.3f} of loss" in words("evidence/11_budget")
+    assert f"this requirement raises the loss by {price:.3f}" in words("evidence/11_budget")
     small = frontier(A100, 8, 30, shelf(), serving_memory=24e9)
     assert small.best.name == "7.2B"
     columns = small.columns()
