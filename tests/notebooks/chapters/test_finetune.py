@@ -122,9 +122,9 @@ def test_how_long_a_sequence_fits_and_how_much_longer_a_fused_loss_makes_it() ->
     small = sorted(x for size, x in times if size == "8B")
     [large] = [x for size, x in times if size == "70B"]
     reading = cell(f"evidence/{PAGE}", "longest-reading")
-    assert f"those of the 8B {small[0]:.1f} to {small[-1]:.1f} times as long" in reading
+    assert f"texts of the 8B could be {small[0]:.1f} to {small[-1]:.1f}× as long" in reading
     assert (len(small), large) == (6, pytest.approx(1.37, abs=0.01))
-    assert "For the 70B it adds little more than a third" in reading
+    assert "For the 70B, that only adds a little more than a third" in reading
 
 
 def test_how_many_that_ran_out_are_said_to_fit() -> None:
@@ -136,7 +136,7 @@ def test_how_many_that_ran_out_are_said_to_fit() -> None:
     assert [sum(x.verdict == "fits" for x in those) for those in (out, smaller)] == [6, 7]
     assert not any(x.verdict == "edge" for x in ran)
     reading = cell(f"evidence/{PAGE}", "reserves-reading")
-    assert "six of 48 runs that ran out are said to fit" in reading
+    assert "let six of 48 runs start that ran out of memory" in reading
 
 
 def test_which_ways_fit_one_card_with_nothing_recomputed() -> None:
