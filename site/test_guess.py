@@ -122,7 +122,8 @@ def test_a_guess_is_answered_at_once_and_counts_when_python_comes(page: Page, ad
         {"start_here-guess": True},
     )
     assert (
-        "How many years would your eight A100 need" in kept["cells"]["start_here-guess"]["question"]
+        "How many years would that take you on eight A100s"
+        in kept["cells"]["start_here-guess"]["question"]
     )
     assert len(kept["cells"]["start_here-guess"]["date"]) == len("2026-01-31")
 

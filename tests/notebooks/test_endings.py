@@ -47,7 +47,7 @@ def test_03_tinyllamas_readme_divides_rightly_and_ends_late() -> None:
     text = pages.cell("03_duration", "ending")
     assert f"would take {planned:.0f} days" in text
     assert f"came {runs['days']:.0f} days after" in text
-    assert f"was {100 * (runs['days'] / round(planned) - 1):.0f}%" in text
+    assert f"added another {100 * (runs['days'] / round(planned) - 1):.0f}%" in text
 
 
 def test_10_the_logbook_is_that_of_the_table() -> None:
