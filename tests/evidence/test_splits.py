@@ -281,3 +281,24 @@ def test_fp8s_gain_is_counted_by_how_it_scales() -> None:
     assert set(rows["publication"]) == {"torchtitan", "nanochat"}
     best = rows[rows["scaling"] == "tensorwise"]
     assert (best["modelled"] / best["gain"] - 1).abs().median() == pytest.approx(0.0484, abs=0.0005)
+
+
+def test_what_the_evidence_says_of_sharing_small_layers() -> None:
+    """The gap by hidden size on one node, and by the bytes of a sum over two nodes."""
+    one, two = (measured_splits(f"vtrain_a100_{kind}_node") for kind in ("single", "multi"))
+    widths = [plan.run.model.hidden_size for plan in one["plan"]]
+    slower = (one["seconds"] / one["modelled"]).groupby(
+        [[plan.split.tensor_parallel for plan in one["plan"]], widths]
+    )
+    narrow, wide = (100 * (slower.median()[8, width] - 1) for width in (1024, 2048))
+    text = words("evidence/08_parallelism")
+    assert f"steps need {narrow:.0f} and {wide:.0f}% more time than the model predicts" in text
+    gaps = {}
+    for plan, seconds, modelled in zip(two["plan"], two["seconds"], two["modelled"], strict=True):
+        if plan.split.tensor_parallel == 16:
+            model = plan.run.model
+            tokens = plan.split.micro_batch_size * model.sequence_length
+            gaps[2 * model.hidden_size * tokens / 1e6] = seconds / modelled
+    (small, first), *_, (large, last) = sorted(gaps.items())
+    assert f"steps need {first:.2f}× the predicted time if the sums have {small:.0f} MB." in text
+    assert f"at {large:.0f} MB it's {last:.2f}×." in text
