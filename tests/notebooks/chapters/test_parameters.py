@@ -17,7 +17,7 @@ def test_what_is_said_of_deepseek_is_so() -> None:
     assert f"DeepSeek-V3 can have {units.count(counted.total)} parameters" in text
     # of the embedding it looks up a row: without it, DeepSeek's own number and page 03's
     looked_up = units.count(counted.active - counted.embedding, 2)
-    assert f"a token only meets {looked_up}" in text
+    assert f"a token only uses {looked_up}" in text
     assert f"For DeepSeek-V3 that's {looked_up}, " in cell("03_duration", "recap")
     assert f"shows {counted.active / 1e9:.1f}, because" in text
     assert f"holds {units.count(layer.mlp.parameters(h))} parameters" in page
