@@ -10,10 +10,10 @@ from typing import NoReturn
 
 USAGE = """python -m llmtrain_helpers COMMAND
 
-  plan MODEL …               what a run takes, and whether it fits
-  plan --days D …            what these GPUs can train in so many days
+  plan MODEL …               what a run needs, and whether it fits
+  plan --days D …            what these GPUs can train in D days
   models                     the models that a plan knows by name
-  chips                      the accelerators
+  chips                      the accelerators that a plan knows
 
 Each takes --help; --version prints the version."""
 
@@ -21,17 +21,17 @@ MOVED = {
     **dict.fromkeys(("utilizations", "splits", "finetunes"), "research"),
     **dict.fromkeys(("class", "measure"), "llmtrain_course"),
 }
-"""Commands that another package has now."""
+"""Commands that have moved to another package."""
 
 
 def refused(sentence: str) -> int:
-    """Say why not; the exit status is 2."""
+    """Print the reason; the exit status is 2."""
     print(sentence, file=sys.stderr)
     return 2
 
 
 def of_plans(name: str) -> Callable[[Sequence[str]], int]:
-    """A command of `command`, which is imported once the command runs: its help needs no plan."""
+    """Make a command from `command`, which is only imported when the command runs."""
 
     def command(arguments: Sequence[str]) -> int:
         status: int = getattr(import_module("llmtrain_helpers.command"), name)(arguments)
@@ -67,7 +67,7 @@ def run(
         print(usage)
         return 0
     if name not in commands:
-        return refused(f"{name} is no command.\n\n{usage}")
+        return refused(f"{name} isn't a command.\n\n{usage}")
     try:
         return commands[name](rest)
     except ValueError as problem:  # a table that's damaged, for example

@@ -219,13 +219,13 @@ def fit_step_time(batch_sizes: ArrayLike, seconds: ArrayLike) -> StepTime:
     # t₀·(1/t) + (1/r)·(B/t) = 1, as nearly as possible: linear in t₀ and in 1/r.
     columns = np.stack([1 / t, B / t], axis=1)
     (overhead, slope), *_ = np.linalg.lstsq(columns, np.ones_like(t), rcond=None)
-    for name, value in {"overhead": overhead, "seconds for each sample": slope}.items():
+    for name, value in {"overhead": overhead, "seconds per sample": slope}.items():
         if value <= 0:
-            refuse(name, float(value), "came out not positive: no fit")
+            refuse(name, float(value), "didn't come out positive, so there is no fit")
     step = StepTime(overhead, 1 / slope)
     if B.max() < step.half_rate_batch:
         half = math.ceil(step.half_rate_batch)
-        problem = f"end below the half-rate batch, {half}: no saturation is seen"
+        problem = f"end below the half-rate batch, {half}, so no saturation is visible"
         refuse("batch_sizes", B.tolist(), problem)
     return step
 
@@ -242,7 +242,7 @@ def largest_batch(fits: Callable[[int], bool], limit: Count[int] = 2**20) -> int
     22
     """
     if not callable(fits):
-        refuse("fits", fits, "is no function of a batch size")
+        refuse("fits", fits, "isn't a function of a batch size")
     if not fits(1):
         raise ValueError("not even a batch of 1 fits")
     good = 1

@@ -267,7 +267,7 @@ def frontier(
         words = _beyond(plan, tokens.likely, fit)
         points.append(Point(name, plan, tokens, losses, words, answers))
     if not steps:
-        refuse("shapes", shapes, "holds no shape")
+        refuse("shapes", shapes, "doesn't contain any shape")
     if not points:
         shortest = units.duration(units.DAY * min(steps), 2)
         refuse("days", days, f"is less than one step: the shortest takes {shortest}")
@@ -295,7 +295,7 @@ def named_shapes(
     for model in shapes.values():
         instance("shapes", model, Transformer)
         if is_array(count_parameters(model).total):
-            refuse("shapes", model, "is many shapes in one: give them one by one")
+            refuse("shapes", model, "is a sweep of shapes: list them one by one")
     return {str(name): model for name, model in shapes.items()}
 
 

@@ -307,7 +307,7 @@ def floats(name: str, values: object) -> NDArray[Any]:
     try:
         array = np.asarray(values) if isinstance(values, (list, tuple)) else values
     except ValueError:  # lists of several lengths
-        refuse(name, values, "is no array of numbers")
+        refuse(name, values, "isn't an array of numbers")
     whole = isinstance(array, int)  # infinity is allowed, but not an int too large for a float
     number = finite(name, array) if whole else _number(name, array)
     return cast("NDArray[Any]", np.asarray(number, dtype="float64"))
@@ -328,10 +328,10 @@ def instance(name: str, value: T, kind: type) -> T:
     >>> instance("model", "gpt2", dict)
     Traceback (most recent call last):
     ...
-    ValueError: model='gpt2' is no dict
+    ValueError: model='gpt2' isn't a dict
     """
     if not isinstance(value, kind):
-        refuse(name, value, f"is no {kind.__name__}")
+        refuse(name, value, f"isn't {'an' if kind.__name__[0] in 'AEIOi' else 'a'} {kind.__name__}")
     return value
 
 
@@ -560,14 +560,14 @@ def _scalar(name: str, value: Any) -> int | float:
     if not numeric:
         refuse(name, value, "is not a number")
     if math.isinf(plain) and number != plain:
-        refuse(name, value, "is more than a float holds")
+        refuse(name, value, "is too large for a float")
     return plain
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:
     """A read-only float64 copy of an array, or of a column without its index."""
     if type(value).__name__ in ("matrix", "MaskedArray"):
-        refuse(name, value, "is no plain array")
+        refuse(name, value, "isn't a plain array")
     dtype: Any = getattr(value, "dtype", None)  # a whole table has none
     if getattr(dtype, "kind", "O") not in "iuf":
         kind = f"an array of {dtype}" if dtype else f"a {type(value).__name__}"
@@ -578,11 +578,11 @@ def _array(name: str, value: Any) -> NDArray[Any]:
             array: NDArray[Any] = np.array(value, "float64")
         beyond = np.isinf(array) & np.isfinite(value) if dtype.itemsize > 8 else False
     except Exception:  # it has a dtype and a shape, but isn't an array
-        refuse(name, value, "is no plain array")
+        refuse(name, value, "isn't a plain array")
     if array.shape != value.shape:
-        refuse(name, value, "is no plain array")
+        refuse(name, value, "isn't a plain array")
     if np.any(beyond):
-        refuse(name, value, "is more than a float holds (in an array)")
+        refuse(name, value, "is too large for a float (in an array)")
     array.setflags(write=False)
     return array
 

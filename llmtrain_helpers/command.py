@@ -1,7 +1,7 @@
 """A plan in a terminal: `python -m llmtrain_helpers plan`, and the names that it knows.
 
-Beside notebooks/09_plan.ipynb and 11_budget.ipynb. It reads options, asks `best_split` for
-what was left open, and prints the plan's report; each number is that of a formula.
+Goes with notebooks/09_plan.ipynb and 11_budget.ipynb. Parses the options, lets `best_split`
+choose those you left open, and prints the plan's report; every number comes from a formula.
 """
 
 from __future__ import annotations
@@ -77,20 +77,20 @@ FLAGS = {
     "price_per_gpu_hour": "--price",
     "seconds_per_iteration": "--step-seconds",
 }
-"""Arguments of the formulas, and what they are called here."""
+"""Arguments of the formulas, and what they're called here."""
 
 TIMES = {
-    "days": ("D", "in place of tokens: as many as they likely pay for"),
-    "seconds_per_iteration": ("t", "of a step that you measured with this split"),
+    "days": ("D", "instead of tokens: as many as the run will likely get through"),
+    "seconds_per_iteration": ("t", "seconds of a step that you measured with this split"),
 }
 """Options that are times of a run, not arguments of its plan."""
 
 LINES = {
     "accelerator": "h100, a100, mi300x, …",
-    "sequence_length": "tokens (8k is 8,000)",
-    "price_per_gpu_hour": "dollars, for the cost",
+    "sequence_length": "tokens per sequence (8k is 8,000)",
+    "price_per_gpu_hour": "dollars per GPU-hour, for the cost",
 }
-"""Lines of help that are others in a terminal."""
+"""Help lines that differ in a terminal."""
 
 METAVARS = {
     "num_gpus": "N",
@@ -103,20 +103,20 @@ OTHERWISE = {
     "sequence_length": f"{SEQUENCE}, or the model's maximum",
     "global_batch_size": "about 4 million tokens",
     "context_parallel": "1",
-    "expert_tensor_parallel": "as --tensor, or 1 where that doesn't come out even",
+    "expert_tensor_parallel": "as --tensor, or 1 if that doesn't divide evenly",
     "interleave": "1",
     "format": "16 bits",
     "attention": "flash",
-    "fused_mlp": "as Megatron-Core alone",
-    "optimizer": "adamw_fused, and adamw in tuning",
-    "loss_kernel": "as the software does it",
+    "fused_mlp": "yes with Megatron-Core",
+    "optimizer": "adamw_fused, or adamw when adapting a model",
+    "loss_kernel": "whatever the software does",
     "offload": "none",
-    "compiled": "either, or as Megatron-Core does it",
+    "compiled": "the plan covers both, or does as Megatron-Core does",
 }
-"""What an option is that isn't given; those of a split that aren't here are searched."""
+"""Defaults as the help describes them; options of a split that aren't listed are searched."""
 
 TUNED = {"rank": "--lora", "bits": "--bits", "targets": "--targets", "full": "--full"}
-"""What says how a model is adapted, and what it is called here."""
+"""The arguments that describe how a model is adapted, with their options."""
 
 MODEL_SIZES = {
     "num_layers": "layers",
@@ -124,50 +124,50 @@ MODEL_SIZES = {
     "num_kv_heads": "key-value heads",
     "num_experts": "experts",
 }
-"""Sizes of a model that a refusal may name, in words."""
+"""Model sizes that an error can mention, in words."""
 
 NO_ARGUMENTS = (*("model", "config", "sequence_length", "days", "seconds_per_iteration"), *TUNED)
-"""Options that are no arguments of `best_split`, or not as they are given."""
+"""Options that aren't arguments of `best_split`, or not in the form that you write."""
 
 TUNED_BATCH = 16
-"""Sequences a GPU in a step of tuning, where none are given."""
+"""Sequences per GPU in a tuning step, if you don't give any."""
 
 
 OF_A_SHELF = (
     *("num_gpus", "accelerator", "days", "sequence_length"),
     *("global_batch_size", "software", "price_per_gpu_hour"),
 )
-"""Options that need no model; the last three are those of `frontier`."""
+"""Options that don't need a model; the last three go to `frontier`."""
 
 EXAMPLE = """\
 Names of models and chips: python -m llmtrain_helpers models, and chips.
 
-For example: how many tokens does Llama 3.1 8B see on eight H100 in two weeks?
+For example: how many tokens can Llama 3.1 8B train on in two weeks on eight H100s?
 
   python -m llmtrain_helpers plan llama-3.1-8b --gpus 8 --chip h100 --days 14
 
   With --days 14 it likely sees 66 billion tokens, 44 billion to 98 billion; promise 44 billion.
 """
-"""What the help of a plan ends with; a test holds its last line to the command's."""
+"""The end of a plan's help; a test compares its last line with the command's."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that takes each option once, by its whole name."""
+    """A parser that accepts each option once, by its full name."""
 
     def __init__(self, prog: str, **options: Any) -> None:
         super().__init__(prog=f"python -m llmtrain_helpers {prog}", allow_abbrev=False, **options)
 
     def read(self, arguments: Sequence[str]) -> dict[str, Any]:
-        """The options by their names."""
+        """Parse the options, by name."""
         words = [word.partition("=")[0] for word in arguments if word.startswith("--")]
         for word in words:
             if words.count(word) > 1:
-                self.error(f"{word} is given {words.count(word)} times: once is enough")
+                self.error(f"{word} appears {words.count(word)} times: give it once")
         return vars(self.parse_args(arguments))
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and where to read more; the exit status is 2."""
-        self.exit(2, f"{message.removeprefix('argument ')}\n{self.prog} --help says more\n")
+        """Print what's wrong and where to read more; exit with status 2."""
+        self.exit(2, f"{message.removeprefix('argument ')}\nFor more, see {self.prog} --help\n")
 
 
 def _number(text: str) -> int | float:
@@ -189,7 +189,7 @@ def _yes(text: str) -> bool:
 
 
 def _reading(name: str) -> dict[str, Any]:
-    """How an argument of a plan is read, and its line of help."""
+    """Return how to parse an argument of a plan, and its help line."""
     if name in TIMES:
         metavar, line = TIMES[name]
         return {"type": _number, "metavar": metavar, "help": line}
@@ -212,36 +212,36 @@ def _parser() -> _Parser:
         "plan",
         usage="%(prog)s (MODEL | --config FILE) --gpus N --chip NAME (--tokens T | --days D) …\n"
         "       %(prog)s --gpus N --chip NAME --days D: what these GPUs can train",
-        description="What a run takes, and whether it fits. What is left out is chosen, and\n"
-        "the first line says so; what is given stays. Numbers may be written 1T, 300B, 15e12.",
+        description="Print what a run needs, and whether it fits. Options that you leave out are\n"
+        "chosen for you, as the first line shows. You can write 1T, 300B or 15e12.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="a published model by its name")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="or a config.json")
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="the name of a published model")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a config.json instead")
 
     for name, word in FLAGS.items():
         if name != "model":
             needed = name in ("num_gpus", "accelerator")
             parser.add_argument(word, dest=name, required=needed, **_reading(name))
-    tuned = parser.add_argument_group("to adapt a model that is there")
-    full = "all of its weights learn; --recipe, else amp: 16 bytes a parameter"
+    tuned = parser.add_argument_group("to adapt an existing model")
+    full = "train all of its weights; --recipe, else amp: 16 bytes per parameter"
     tuned.add_argument("--full", action="store_const", const=True, help=full)
     for name, kind, metavar, meaning in (
-        ("rank", _number, "R", "adapters of this rank learn, and its weights do not"),
-        ("bits", _number, "4|16", "of the frozen weights; else 16"),
+        ("rank", _number, "R", "train adapters of this rank and freeze its weights"),
+        ("bits", _number, "4|16", "bits of each frozen weight; else 16"),
         ("targets", _words, "WORDS", f"{', '.join(TARGETS)}, or q_proj,v_proj; else all-linear"),
     ):
         tuned.add_argument(TUNED[name], dest=name, type=kind, metavar=metavar, help=meaning)
-    parser.add_argument("--advise", action="store_true", help="what would make it fit")
+    parser.add_argument("--advise", action="store_true", help="show what would make it fit")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="all numbers, in SI units")
-    form.add_argument("--markdown", action="store_true", help="the report, with each source")
+    form.add_argument("--json", action="store_true", help="print all numbers, in SI units")
+    form.add_argument("--markdown", action="store_true", help="print the report, with its sources")
     return parser
 
 
 def plan(arguments: Sequence[str]) -> int:
-    """Print the plan of a run; 2 with one sentence where there is none."""
+    """Print the plan of a run; if there isn't one, print why and return 2."""
     options = _parser().read(arguments)
     switches = {name: options.pop(name) for name in ("advise", "json", "markdown")}
     given = {name: value for name, value in options.items() if value is not None}
@@ -268,11 +268,11 @@ def plan(arguments: Sequence[str]) -> int:
         return 0
     chosen, pasted = _chosen(run, given)
     if chosen:
-        print(textwrap.fill(f"{chosen}: chosen; as options, to keep or to change:", WIDTH))
+        print(textwrap.fill(f"{chosen}: chosen for you. To keep or change this, use:", WIDTH))
         print(f"  {pasted}")
     opening = []
     if chosen and "seconds_per_iteration" in given:
-        opening.append("Your step is taken as one of just this: where it was another, say which.")
+        opening.append("We assume that you measured your step with these; if not, give your own.")
     if tokens is not None:
         opening.append(_in_time(run, given["days"], tokens))
     print(*(textwrap.fill(line, WIDTH) for line in opening), sep="\n", end="\n" if opening else "")
@@ -285,14 +285,14 @@ def plan(arguments: Sequence[str]) -> int:
 
 
 def _model(given: Mapping[str, Any]) -> tuple[str, Transformer]:
-    """The model, and what a report calls it."""
+    """Return the model, and what a report calls it."""
     name, config, s = (given.get(x) for x in ("model", "config", "sequence_length"))
     if name is None and config is not None:
         return f"the model of {config}", _of_file(config, s)
     if name is None or config is not None:
         raise ValueError(
-            "give one model: its name, of those that the command models lists, or --config FILE; "
-            "with --days alone: what these GPUs can train"
+            "give one model: a name that the command `models` lists, or --config FILE; "
+            "or give only --days to see what these GPUs can train"
         )
     if name.endswith(".json"):
         return f"the model of {Path(name)}", _of_file(Path(name), s)
@@ -301,7 +301,7 @@ def _model(given: Mapping[str, Any]) -> tuple[str, Transformer]:
 
 
 def _named(argument: str, name: str, command: str, *tables: str) -> str:
-    """The name as its table has it; a refusal says which command lists them all."""
+    """Return the name as its table spells it; an error names the command that lists them all."""
     try:
         return str(find_row(argument, name, *tables)["name"])
     except ValueError as problem:
@@ -309,7 +309,7 @@ def _named(argument: str, name: str, command: str, *tables: str) -> str:
 
 
 def _of_file(path: Path, sequence_length: float | None) -> Transformer:
-    """Return the model of a file; a refusal begins with the file's name."""
+    """Return the model in a file; an error starts with the file's name."""
     try:
         return known_model(path, sequence_length)
     except ValueError as problem:
@@ -323,7 +323,7 @@ def _of_file(path: Path, sequence_length: float | None) -> Transformer:
 
 
 def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interval | None]:
-    """The fastest plan with all that is given; and the tokens, where days were."""
+    """Return the fastest plan with the given options, and the tokens if you gave days."""
     _check(given)
     n = given["num_gpus"]
     run = {name: value for name, value in given.items() if name not in NO_ARGUMENTS}
@@ -339,7 +339,7 @@ def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interv
         chosen = f"{sharded(fastest.run)}, which was chosen"
         word = f"--shard {given['shard']}" if "shard" in given else chosen
         able = ", ".join(word for word, (stage, _) in SHARDS.items() if stage > 1)
-        problem = f"--keep-gradients changes nothing with {word}: it is for --shard {able}"
+        problem = f"--keep-gradients changes nothing with {word}: use it with --shard {able}"
         raise ValueError(problem)
     if "seconds_per_iteration" in given:
         fastest = fastest.calibrated(given["seconds_per_iteration"])
@@ -349,54 +349,52 @@ def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interv
     try:
         return fastest.replace(tokens=int(tokens.likely)), tokens
     except ValueError:
-        raise ValueError(f"days={given['days']:g} makes more tokens than any run has") from None
+        raise ValueError(f"days={given['days']:g} allows more tokens than any run has") from None
 
 
 def _tuning(given: Mapping[str, Any]) -> Tuning | None:
-    """How the model is adapted, if anything says that it is."""
+    """Return how the model is adapted, if an option says that it is."""
     options = {name: given[name] for name in TUNED if name in given}
     if not options:
         return None
     options |= {name: given[name] for name in OF_TUNING if name in given}
     rank, bits, full = (options.pop(name, None) for name in ("rank", "bits", "full"))
     if (rank is None) == (full is None):
-        raise ValueError("say what learns: --full, or adapters with --lora R")
+        raise ValueError("say what to train: everything with --full, or adapters with --lora R")
     if bits not in (None, 4, 16):
         raise ValueError(f"--bits {units.short(bits)} is neither 4 nor 16")
     if full:
         odd = [TUNED[name] for name in ("bits", "targets") if given.get(name) is not None]
         if odd:
-            raise ValueError(f"{odd[0]} is of adapters: give --lora R in place of --full")
+            raise ValueError(f"{odd[0]} is for adapters: give --lora R instead of --full")
         return Tuning.full(**options)
     if "recipe" in options:
-        raise ValueError("--recipe is of weights that all learn: give --full in place of --lora R")
+        raise ValueError("--recipe is for training all weights: give --full instead of --lora R")
     make = Tuning.qlora if bits == 4 else Tuning.lora
     return make(single("rank", rank), **options)
 
 
 def _check(given: Mapping[str, Any]) -> None:
-    """Refuse options of which one is missing, or one too many."""
+    """Refuse options if one is missing, or one too many."""
     if "tokens" in given and "days" in given:
-        raise ValueError("give --tokens or --days, not both: each says how long the run is")
+        raise ValueError("give --tokens or --days, not both: each sets the length of the run")
     if "tokens" not in given and "days" not in given:
-        raise ValueError(
-            "say how long the run is: --tokens T, or --days D for as many as they pay for"
-        )
+        raise ValueError("say how long the run is: give --tokens T or --days D")
     if "seconds_per_iteration" in given:
         quantity("seconds_per_iteration", given["seconds_per_iteration"])
         if "global_batch_size" not in given:
-            raise ValueError("give --batch beside --step-seconds: a step is as long as its batch")
+            raise ValueError("give --batch with --step-seconds: a step's time depends on its batch")
 
 
 # --- what GPUs and days can train, without a model
 
 
 def _trained(given: Mapping[str, Any], switches: Mapping[str, bool]) -> str:
-    """The shapes around the best that these GPUs can train in these days, or all as JSON."""
+    """Return the shapes around the best that these GPUs can train in time, or all as JSON."""
     odd = [(FLAGS | TUNED)[x] for x in given if x not in OF_A_SHELF]
     odd += [f"--{x}" for x in ("advise", "markdown") if switches[x]]
     if odd:
-        raise ValueError(f"{odd[0]} is of one model: give its name, or --config FILE")
+        raise ValueError(f"{odd[0]} needs a model: give its name, or --config FILE")
     shapes = shelf(given["sequence_length"]) if "sequence_length" in given else shelf()
     chip = known_accelerator(_named("accelerator", given["accelerator"], "chips", "accelerators"))
     n, days = given["num_gpus"], given["days"]
@@ -414,11 +412,11 @@ def _trained(given: Mapping[str, Any], switches: Mapping[str, bool]) -> str:
 
     s = units.exact(int(best.plan.run.model.sequence_length))
     price = given.get("price_per_gpu_hour")
-    cost = "" if price is None else f" for {units.dollars(gpu_hours(days * units.DAY, n) * price)}"
+    cost = "" if price is None else f" ({units.dollars(gpu_hours(days * units.DAY, n) * price)})"
     summary = (
-        f"{units.exact(n)} {chip.name} in {units.short(days)} days{cost}, by sequences of {s} "
-        f"tokens. Of {len(front.points)} shapes like Llama's, those that fit come to their lowest "
-        f"loss with {in_words(best)}; at the slow end, to be promised, with {in_words(first)}."
+        f"{units.exact(n)} {chip.name} for {units.short(days)} days{cost}, with sequences of {s} "
+        f"tokens. Of the {len(front.points)} Llama-like shapes, the one that fits with the lowest "
+        f"loss is {in_words(best)}; at the slow end, to be promised, it is {in_words(first)}."
     )
     at = [point.name for point in front.points].index(best.name)
     rows = [("parameters", "tokens", "likely", "loss", "fits")]
@@ -426,7 +424,7 @@ def _trained(given: Mapping[str, Any], switches: Mapping[str, bool]) -> str:
         ends = f"{units.count(x.tokens.least, 2)} to {units.count(x.tokens.greatest, 2)}"
         likely, loss = units.count(x.tokens.likely, 2), f"{x.loss.likely:.2f} nats a token"
         rows.append((x.name, ends, likely, loss, "yes" if x.fits else "no"))
-    last = f"Give a MODEL too for its whole plan. The loss is by {front.law.source}."
+    last = f"To see a full plan, give a MODEL. The loss is from {front.law.source}."
     return f"{textwrap.fill(summary, WIDTH)}\n\n{_columns(rows)}\n\n{last}"
 
 
@@ -434,7 +432,7 @@ def _trained(given: Mapping[str, Any], switches: Mapping[str, bool]) -> str:
 
 
 def in_options(sentence: str) -> str:
-    """A refusal with the options of a command in place of a formula's arguments.
+    """Rewrite an error with the command's options instead of a formula's arguments.
 
     >>> in_options("num_gpus=63 is not divisible by tensor_parallel·pipeline_parallel=8")
     '--gpus 63 is not divisible by --tensor·--pipeline 8'
@@ -454,7 +452,7 @@ def in_options(sentence: str) -> str:
 
 
 def _of_model(match: re.Match[str]) -> str:
-    """A size of the model in words: no option is called num_layers."""
+    """Put a size of the model in words, because no option is called num_layers."""
     start, name, size, verb = match.groups()
     whose = "the" if start is None else "The"
     verb = {None: "", " is": " are", " is not": " aren't"}[verb]
@@ -462,7 +460,7 @@ def _of_model(match: re.Match[str]) -> str:
 
 
 def _chosen(plan: Plan, given: Mapping[str, Any]) -> tuple[str, str]:
-    """What was chosen, in words and as options to paste; nothing where all was given."""
+    """Return what was chosen, in words and as options to paste; empty if nothing was."""
     run, count = plan.run, units.exact
     s, way = int(run.model.sequence_length), (run.zero_stage, run.sharding)
     shard = next(word for word, states in SHARDS.items() if states == way)
@@ -488,7 +486,7 @@ def _chosen(plan: Plan, given: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _in_time(plan: Plan, days: float, tokens: Interval) -> str:
-    """The tokens of so many days, and those to promise."""
+    """Say how many tokens so many days allow, and how many to promise."""
     ends = f"{units.count(tokens.least, 2)} to {units.count(tokens.greatest, 2)}"
     likely = units.count(tokens.likely, 2)
     sentence = f"With --days {units.short(days)} it likely sees {likely} tokens, {ends}"
@@ -498,18 +496,18 @@ def _in_time(plan: Plan, days: float, tokens: Interval) -> str:
 
 
 def _table(report: Report) -> str:
-    """The report's summary and its numbers, each with its interval and what it assumes."""
+    """Return the report's summary and its numbers, with their intervals and assumptions."""
     cells = [(line.what, line.number, _rests_on(line)) for line in report.lines]
     return f"{textwrap.fill(report.summary, WIDTH)}\n\n{_columns(cells)}"
 
 
 def _rests_on(line: Line) -> str:
-    """A number's interval and assumption; that it was chosen is no news to who gave it."""
+    """Return a number's interval and its assumption; if you chose it, only the assumption."""
     return line.assumption if line.interval == "chosen" else f"{line.interval}; {line.assumption}"
 
 
 def _columns(cells: Sequence[Sequence[str]]) -> str:
-    """Rows of words under one another; the last column takes the lines that it needs."""
+    """Align rows in columns; the last column wraps."""
     *widths, _ = (max(map(len, column)) for column in zip(*cells, strict=True))
     rows = []
     for *row, last in cells:
@@ -521,7 +519,7 @@ def _columns(cells: Sequence[Sequence[str]]) -> str:
 
 
 def _advice(plan: Plan, advice: Sequence[Advice], given: Mapping[str, Any]) -> list[str]:
-    """What would make a plan fit, one line a change; or by how much nothing does."""
+    """Say what would make a plan fit, one change per line, or how much is still missing."""
     if plan.fits:
         return ["It fits: nothing needs to change."]
     lines = [
@@ -531,22 +529,22 @@ def _advice(plan: Plan, advice: Sequence[Advice], given: Mapping[str, Any]) -> l
     ]
     last = advice[-1].plan
     if last.fits:
-        return ["What would make it fit, one after the other:", _columns(lines)]
+        return ["These changes make it fit:", _columns(lines)]
     missing = units.gigabytes(last.reserve - last.free_memory)
-    nothing = f"Nothing that's tried here makes it fit: {missing} a GPU are missing"
+    nothing = f"Nothing we tried makes it fit: each GPU is still {missing} short"
     sentences = [f"{nothing}, even with:", _columns(lines)] if lines else [f"{nothing}."]
     untried = f"Not tried: {', '.join(_untried(plan, given))}."
     return [*sentences, textwrap.fill(untried, WIDTH, break_on_hyphens=False)]
 
 
 def _untried(plan: Plan, given: Mapping[str, Any]) -> list[str]:
-    """Options that could make a plan need less, and with which no other value was tried."""
+    """List options that could reduce a plan's memory but weren't tried with other values."""
     words, tuning = FLAGS | TUNED, plan.run.tuning
     searched = {"tensor_parallel", "pipeline_parallel"} - {*given}
     if tuning is None:
         dense = {"expert_parallel", "expert_tensor_parallel"} - {*given}
         return [words[x] for x in UNTRIED if x not in searched | dense]
-    fewer = ["--lora in place of --full"] if tuning.is_full else ["--lora", "--targets"]
+    fewer = ["--lora instead of --full"] if tuning.is_full else ["--lora", "--targets"]
     return ["--sequence", *fewer]
 
 
@@ -555,7 +553,7 @@ def _change(step: Advice) -> str:
 
 
 def _option(name: str, value: object) -> str:
-    """A change of a plan as an option: `--loss fused`."""
+    """Write a change of a plan as an option: `--loss fused`."""
     if name == "method":
         return "--bits 4"
     return in_options(f"{name}={'yes' if value is True else value}")
@@ -571,7 +569,7 @@ def _more(step: Advice) -> str:
 def _numbers(
     plan: Plan, report: Report, given: Mapping[str, Any], advice: Sequence[Advice]
 ) -> dict[str, Any]:
-    """A plan as JSON has it: SI units, but days and hours, which say so."""
+    """Turn a plan into JSON: in SI units, except for days and hours, whose keys say so."""
     days = plan.days
     hours = days.times(gpu_hours(units.DAY, plan.split.num_gpus))
     price, watts = plan.run.price_per_gpu_hour, plan.run.accelerator.power
@@ -667,5 +665,5 @@ def chips(arguments: Sequence[str]) -> int:
 
 
 def _also(row: Mapping[str, Any]) -> str:
-    """The other names of a row."""
+    """Return the other names of a row."""
     return ", ".join(row.get("aliases", "").split(";"))

@@ -180,7 +180,7 @@ def checked_utilizations(utilizations: tuple[float, float, float]) -> tuple[floa
     ValueError: utilizations=(0.5, 0.4, 0.3) is not ascending: low, likely, high
     """
     if not isinstance(utilizations, tuple) or len(utilizations) != 3:
-        refuse("utilizations", utilizations, "is no triple: low, likely, high")
+        refuse("utilizations", utilizations, "isn't a triple: low, likely, high")
     low, likely, high = (one("utilizations", u, share) for u in utilizations)
     if not low <= likely <= high:
         refuse("utilizations", utilizations, "is not ascending: low, likely, high")

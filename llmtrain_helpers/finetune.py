@@ -453,7 +453,7 @@ def tuned_memory(
     """
     model = of_length(model, sequence_length)
     if any(is_array(value) for value in model.numbers().values()):
-        refuse("model", model, "is many: here it must be one")
+        refuse("model", model, "is a sweep of shapes: here it must be one shape")
     phases = tuned_phases(
         model,
         tuning,
@@ -593,7 +593,7 @@ def lora_parameters(
 
 def _targets(targets: object) -> list[str]:
     if not isinstance(targets, (list, tuple, set, frozenset)):
-        refuse("targets", targets, f"is no list of matrices out of {', '.join(MATRICES)}")
+        refuse("targets", targets, f"isn't a list of matrices out of {', '.join(MATRICES)}")
     names = [choice("targets", name, MATRICES) for name in targets]
     return names or refuse("targets", targets, "is empty")
 

@@ -87,7 +87,7 @@ def _pair(name: str, value: Sequence[object], check: Callable[[str, object], Res
     """Check a pair of two numbers."""
     instance(name, value, tuple)
     if len(value) != 2:
-        refuse(name, value, "is no pair of numbers")
+        refuse(name, value, "isn't a pair of numbers")
     return one(name, value[0], check), one(name, value[1], check)
 
 
@@ -216,7 +216,7 @@ def loss_law(law: str | Law) -> Law:
     if not chosen.tells_loss:
         others = ", ".join(key for key, x in LAWS.items() if x.tells_loss)
         name = law if isinstance(law, str) else chosen.name
-        refuse("law", name, f"gives a best size, and no loss. These do: {others}")
+        refuse("law", name, f"gives a best size but no loss. These laws do: {others}")
     return chosen
 
 
@@ -297,12 +297,12 @@ def best_for_loss(loss: Quantity[Number], law: str | Law = "besiroglu") -> Optim
     (E, A, B, alpha, beta), (L,) = coefficients(law), as_results(loss)
     gap = L - E
     if anywhere(gap <= 0):
-        refuse("loss", loss, f"is out of reach: no model gets to {E:.4g}")
+        refuse("loss", loss, f"is out of reach: every model stays above {E:.4g}")
     try:
         N = (A * (alpha + beta) / (gap * beta)) ** (1 / alpha)
         D = (B * (alpha + beta) / (gap * alpha)) ** (1 / beta)
     except OverflowError:
-        refuse("loss", loss, "takes a larger model than a number holds")
+        refuse("loss", loss, "needs a model too large for a float")
     quantity("FLOP for this loss", finite("loss, in FLOP", 6 * N * D, 1e300))
     return Optimum(N, D, outside(N, D, law))
 
@@ -374,11 +374,11 @@ def compute_for_loss(
     gap = loss - E - A / N**alpha
     if anywhere(gap <= 0):
         least = largest(E + A / N**alpha)
-        refuse("loss", loss, f"is out of reach: such a model ends at {least:.4g} on endless text")
+        refuse("loss", loss, f"is out of reach: on endless text, this size gets to {least:.4g}")
     try:
         D = (B / gap) ** (1 / beta)
     except OverflowError:
-        refuse("loss", loss, "takes more tokens than a number holds")
+        refuse("loss", loss, "needs more tokens than fit in a float")
     return quantity("FLOP for this loss", finite("loss, in FLOP", 6 * N * D, 1e300))
 
 
@@ -397,7 +397,7 @@ def over_training(share: Quantity[float | Array], law: str | Law = "besiroglu") 
     a = beta / (alpha + beta)
     remaining = (1 - a * x**-alpha) / (1 - a)
     if anywhere(remaining <= 0):
-        refuse("share", share, "of the best size never gets to the same loss")
+        refuse("share", share, "of the best size never reaches the same loss")
     times: float | Array = x * remaining ** (-1 / beta)
     return times
 

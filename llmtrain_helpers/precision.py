@@ -62,7 +62,7 @@ class NumberFormat:
         at_most("exponent_bits", e, "what this can round", 8)
         at_most("mantissa_bits", m, "what this can round", 23)
         if self.bits not in (0, 1 + e + m):
-            refuse("bits", self.bits, f"do not add up: sign 1 + exponent {e} + mantissa {m}")
+            refuse("bits", self.bits, f"don't add up: sign 1 + exponent {e} + mantissa {m}")
         object.__setattr__(self, "exponent_bits", e)
         object.__setattr__(self, "bits", 1 + e + m)
 
@@ -284,7 +284,7 @@ def smallest_data_parallel(
     sharded = 2 * (on_one - on_two)  # a second GPU takes half of it off the first
     whole = on_one - sharded
     if whole >= M:
-        refuse("memory", M, f"is too small for {whole:.4g} bytes not sharded")
+        refuse("memory", M, f"is too small for the {whole:.4g} bytes that aren't sharded")
     return -int(-sharded // (M - whole))
 
 
@@ -317,5 +317,5 @@ def missing_format(recipe: RecipeName | Recipe, formats: Iterable[str]) -> str:
     """
     needed = products_in(recipe)
     if not isinstance(formats, (list, tuple, set, frozenset, Mapping)):
-        refuse("formats", formats, "is no list of formats")
+        refuse("formats", formats, "isn't a list of formats")
     return "" if needed == "" or needed in list(formats) else needed

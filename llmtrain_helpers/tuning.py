@@ -296,7 +296,7 @@ def _targeted(targets: object) -> tuple[str, ...]:
     if isinstance(targets, str):
         targets = (targets,)
     if not isinstance(targets, (list, tuple, set, frozenset)):
-        refuse("targets", targets, "is no list of matrices, and none of the groups")
+        refuse("targets", targets, "isn't a list of matrices or one of the groups")
     choices = dict.fromkeys((*TARGETS, *TARGETS["all-linear"], HEAD))
     chosen = [choice("targets", name, choices) for name in targets]
     names = [name for word in chosen for name in TARGETS.get(word, (word,))]
@@ -355,7 +355,7 @@ def sites(part: Part, hidden_size: Size, tuning: Tuning) -> tuple[Site, ...]:
 def _of_mixer(mixer: Mixer, hidden_size: Size) -> Iterator[tuple[Matrix, str, tuple[str, ...]]]:
     """The matrices of attention, PEFT's names of them, and those that come before each."""
     if not isinstance(mixer, (Attention, LatentAttention)):
-        problem = "is no attention: what learns in it has not been counted"
+        problem = "isn't attention, and nobody has counted what learns in it"
         refuse("model", type(mixer).__name__, problem)
     matrices = mixer.matrices(hidden_size)
     before = {

@@ -193,7 +193,7 @@ def about(number: float, unit: Callable[[float], str] = count) -> str:
     ('38 thousand', '$95 thousand', '1 billion')
     """
     if not callable(unit):
-        refuse("unit", unit, "is no function that makes words of a number")
+        refuse("unit", unit, "isn't a function that writes a number in words")
     return edited(float(f"{one('number', number):.1e}"), unit)
 
 
@@ -204,7 +204,7 @@ def edited(number: float, unit: Callable[[float], str] = count) -> str:
     ('28 GB', '31.5 GB')
     """
     if not callable(unit):
-        refuse("unit", unit, "is no function that makes words of a number")
+        refuse("unit", unit, "isn't a function that writes a number in words")
     written = unit(one("number", number))
     instance("unit", written, str)
     return _without_zeros(written)
@@ -298,11 +298,11 @@ def read_as(text: object, unit: str = "") -> Written:
     >>> read_as("22.4 days", "bytes")
     Traceback (most recent call last):
     ...
-    ValueError: text='22.4 days': these are days; bytes are asked
+    ValueError: text='22.4 days': these are days; we asked for bytes
     """
     instance("unit", unit, str)
     if unit not in UNITS and unit:
-        refuse("unit", unit, "is no unit that is read here")
+        refuse("unit", unit, "isn't a unit that can be read here")
     if not isinstance(text, str):
         return Written(one("text", text))
     written = _plain(text)
@@ -315,7 +315,7 @@ def read_as(text: object, unit: str = "") -> Written:
     several = re.search(r"[*/]", match["number"])
     if power is None or (several and power):
         if unit and power is None:
-            problem = f"{match['behind'].strip()!r} is no unit known here; {_asked(unit)}"
+            problem = f"{match['behind'].strip()!r} isn't a unit we know; {_asked(unit)}"
             raise ValueError(f"text={show(text)}: {problem}")
         refuse("text", text, f"isn't a number: {_hint(text)}")
     over, under = _fraction(match["number"], power, text)
@@ -379,7 +379,7 @@ def _in_words(unit: str) -> str:
 
 
 def _asked(unit: str) -> str:
-    return "a share is asked" if unit == "share" else f"{_in_words(unit)} are asked"
+    return f"we asked for {'a share' if unit == 'share' else _in_words(unit)}"
 
 
 def _fraction(written: str, power: int, text: str) -> tuple[int, int]:
@@ -431,7 +431,7 @@ def spellings(unit: str) -> list[str]:
     """
     instance("unit", unit, str)
     if unit not in UNITS:
-        refuse("unit", unit, "is no unit that is read here")
+        refuse("unit", unit, "isn't a unit that can be read here")
     return [words for words, name in _SPELLED.items() if name == unit]
 
 

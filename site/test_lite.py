@@ -49,7 +49,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 class Refusing(BaseHTTPRequestHandler):
-    """A proxy that lets nothing through; what is asked of it stands in its log."""
+    """A proxy that lets nothing through; we asked for what of it stands in its log."""
 
     asked: list[str]
 

@@ -122,7 +122,7 @@ def test_what_was_left_out_is_the_fastest_and_the_first_line_says_so(printed) ->
     assert first == (
         f"Sequences of 8,192 tokens, micro-batch {split.micro_batch_size}, tensor "
         f"{split.tensor_parallel}, pipeline {split.pipeline_parallel}, ZeRO {run.zero_stage}, "
-        "nothing recomputed: chosen; as options, to keep or to change: "
+        "nothing recomputed: chosen for you. To keep or change this, use: "
         f"--sequence 8192 --micro-batch {split.micro_batch_size} --tensor {split.tensor_parallel} "
         f"--pipeline {split.pipeline_parallel} --shard zero{run.zero_stage} --recompute none"
     )
@@ -230,7 +230,9 @@ def test_days_make_tokens_of_which_the_run_takes_the_likely_number(printed) -> N
 def test_a_measured_step_makes_the_days_and_its_split_is_named(printed) -> None:
     made = numbers(printed(f"{PLAN} --step-seconds 9.8 --json"))
     assert made["seconds_per_iteration"]["likely"] == pytest.approx(9.8)
-    assert "Your step is taken as one of just this" in printed(f"{PLAN} --step-seconds 9.8")
+    assert "We assume that you measured your step with these" in printed(
+        f"{PLAN} --step-seconds 9.8"
+    )
 
 
 def test_a_measured_step_has_its_own_mfu_and_days_without_stops(printed) -> None:
@@ -308,7 +310,7 @@ def test_without_a_model_days_are_told_by_what_they_train(printed) -> None:
     made = numbers(printed(f"{command} --json"))
     assert made["best"] == made[front.best.name] == pytest.approx(front.best.outcome._asdict())
     shorter = numbers(printed(f"{command} --sequence 2k --json"))
-    assert "in 14 days for $5.38 thousand, by" in printed(f"{command} --price 2")
+    assert "for 14 days ($5.38 thousand), with" in printed(f"{command} --price 2")
     named = frontier(published.accelerator("H100"), 8, 14, shelf(2000))
     assert shorter["best"] == pytest.approx(named.best.outcome._asdict())
 
@@ -337,7 +339,7 @@ def test_a_plan_that_does_not_fit_says_what_would_change_it(printed) -> None:
     summary = " ".join(text.split())
     assert re.search(r"Does not fit: \d+ GB at the loss, \d+ GB too many; .* are logits", summary)
     assert "It would fit with --loss fused, --shard zero" in summary
-    offered = text.split("What would make it fit, one after the other:\n")[1].splitlines()
+    offered = text.split("These changes make it fit:\n")[1].splitlines()
     changes = dict(re.findall(r"(--[a-z-]+) (\S+)", " ".join(offered)))
     assert {"--micro-batch", "--shard"} <= {*changes}
     for option, value in changes.items():
@@ -349,9 +351,9 @@ def test_a_plan_that_does_not_fit_says_what_would_change_it(printed) -> None:
 def test_where_nothing_helps_it_says_by_how_much(printed) -> None:
     command = "plan llama-3.1-405b --gpus 1 --chip t4 --tokens 1T --batch 1"
     text = printed(command)
-    assert "a GPU are missing, even with:\n  --optimizer adamw_paged  " in text
+    assert " short, even with:\n  --optimizer adamw_paged  " in text
     text = printed(f"{command} --optimizer adamw_paged")
-    assert re.search(r"Nothing that's tried here makes it fit: .* a GPU are missing\.", text)
+    assert re.search(r"Nothing we tried makes it fit: each GPU is still .* short\.", text)
     [untried] = re.findall(r"^Not tried: (.*)\.$", text, re.MULTILINE)
     assert untried == "--sequence, --context, --keep-gradients, --fused-mlp, --recipe"
 
@@ -403,13 +405,13 @@ HOSTILE = {
     "plan gpt2 --gpus 8 --chip h100 --tokens 1e99": "--tokens: ",
     "plan gpt2 --gpus 8 --chip h100 --tokens 2,5": "commas group thousands",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1e4": "is more than --tokens 10000",
-    "plan gpt2 --gpus 8 --chip h100": "say how long the run is: --tokens T, or --days D",
+    "plan gpt2 --gpus 8 --chip h100": "say how long the run is: give --tokens T or",
     "plan gpt2 --gpus 8 --chip h100 --tokens 10^400": "'10^400' is larger or smaller than any",
     "plan gpt2 --gpu 8 --gpus 64 --chip h100 --tokens 1T": "unrecognized arguments: --gpu 8",
-    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --gpus 64": "--gpus is given 2 times: once is",
-    "plan gpt2 --gpus=8 --chip h100 --tokens 1T --gpus 8": "--gpus is given 2 times",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --gpus 64": "--gpus appears 2 times: give it",
+    "plan gpt2 --gpus=8 --chip h100 --tokens 1T --gpus 8": "--gpus appears 2 times",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --shard ddp --keep-gradients no": (
-        "--keep-gradients changes nothing with --shard ddp: it is for --shard zero2, zero3, "
+        "--keep-gradients changes nothing with --shard ddp: use it with --shard zero2, zero3, "
     ),
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --shard zero1 --keep-gradients yes": (
         "--keep-gradients yes changes nothing with --shard zero1: gradients are sharded from"
@@ -426,7 +428,7 @@ HOSTILE = {
     "plan gpt2 --gpus 8 --chip h100 --tokens 1B --price 1e39": "--price 1e+39 is too much: a run",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1B --price 1e39 --json": "--price 1e+39 is too much",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1e39": "is too many: a run has at most 1e+36 FLOPs",
-    "plan gpt2 --gpus 8 --chip h100 --days 1e20": "--days 1e+20 makes more tokens than any run",
+    "plan gpt2 --gpus 8 --chip h100 --days 1e20": "--days 1e+20 allows more tokens than any",
     "plan gpt2 --gpus 16 --chip h100 --tokens 1B --pipeline 16": (
         "--pipeline 16 is more than the model's 12 layers"
     ),
@@ -434,19 +436,19 @@ HOSTILE = {
         "The model's 8 experts aren't divisible by --experts 16"
     ),
     "plan gpt2 --gpus 8 --chip h100 --tokens 1B --step-seconds 0": "--step-seconds 0 is not pos",
-    "plan --gpus 8 --chip h100 --days 3 --tensor 2": "--tensor is of one model: give its name",
-    "plan --gpus 8 --chip h100 --days 3 --markdown": "--markdown is of one model",
+    "plan --gpus 8 --chip h100 --days 3 --tensor 2": "--tensor needs a model: give its name",
+    "plan --gpus 8 --chip h100 --days 3 --markdown": "--markdown needs a model",
     "plan --gpus 8 --chip h100 --days 1e-9": "--days 1e-09 is less than one step",
     "plan --gpus 8 --chip h1000 --days 3": "--chip 'h1000' is unknown, did you",
-    "plan gpt2 --gpus 8 --chip h100 --tokens 1B --step-seconds 3": "give --batch beside",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1B --step-seconds 3": "give --batch with",
     "plan gpt2 --gpus 7 --chip h100 --tokens 1B --batch 8": "by --micro-batch·replicas=7",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1B --days 3": "--tokens or --days, not both",
     "plan gpt2 --gpus 8 --chip h100 --days 0": "--days 0 is not positive",
     "plan gpt2 --gpus 8 --tokens 1B": "required: --chip",
-    "plan --gpus 8 --chip h100 --tokens 1B": "give one model: its name",
-    "plan gpt2 --config x --gpus 8 --chip h100 --tokens 1B": "give one model: its name",
-    "plan --config no.json --gpus 8 --chip h100 --tokens 1B": "--config 'no.json' is no file",
-    "plan no.json --gpus 8 --chip h100 --tokens 1B": "MODEL 'no.json' is no file",
+    "plan --gpus 8 --chip h100 --tokens 1B": "give one model: a name",
+    "plan gpt2 --config x --gpus 8 --chip h100 --tokens 1B": "give one model: a name",
+    "plan --config no.json --gpus 8 --chip h100 --tokens 1B": "--config 'no.json' isn't a file",
+    "plan no.json --gpus 8 --chip h100 --tokens 1B": "MODEL 'no.json' isn't a file",
     "plan gpt2 --gpus 63 --chip h100 --tokens 1T --tensor 2": "63 is not divisible by --tensor",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1B --sequence 0": "--sequence 0 is not positive",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1B --sequence 2k": "--sequence 2000 is more than",
@@ -479,15 +481,15 @@ def test_what_cannot_be_is_refused_in_a_sentence(command: str, refused) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("layers: 32", "holds no JSON that can be read"),
-        ("[1]", "is no mapping"),
+        ("layers: 32", "isn't JSON that can be read"),
+        ("[1]", "isn't a mapping"),
         ("{}", "model_type=None is unknown"),
         (
             '{"model_type": "gemma3", "text_config": {}}',
             "model_type=None in text_config is unknown",
         ),
         ('{"model_type": "llama", "hidden_size": NaN}', "is not a finite number"),
-        ("[" * 10**5, "holds no JSON that can be read"),
+        ("[" * 10**5, "isn't JSON that can be read"),
     ],
 )
 def test_a_file_that_is_no_config_is_refused(
@@ -497,7 +499,7 @@ def test_a_file_that_is_no_config_is_refused(
     path.write_text(content, "utf-8")
     message = refused(f"plan --config {path} --gpus 8 --chip h100 --tokens 1B")
     assert problem in message
-    assert re.search(r"/config\.json|\.\.\. holds no JSON", message)
+    assert re.search(r"/config\.json|\.\.\. isn't JSON", message)
     assert "FAMILIES" not in message
     assert problem in refused(f"plan {path} --gpus 8 --chip h100 --tokens 1B")
 
@@ -517,7 +519,7 @@ def test_an_unknown_name_is_sent_to_the_list_of_names(command: str, other: str, 
 def test_a_folder_is_no_config(tmp_path: Path, refused, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)  # an error cuts a long path short
     message = refused("plan --config . --gpus 8 --chip h100 --tokens 1B")
-    assert message.startswith("--config '.' is no file: give the path of a config.json")
+    assert message.startswith("--config '.' isn't a file: give the path of a config.json")
 
 
 def test_a_refusal_in_a_terminal_has_no_traceback() -> None:

@@ -71,10 +71,10 @@ def test_what_is_left_out_is_chosen_and_the_table_says_what_learns(capsys: Any) 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ("--bits 4", "say what learns: --full, or adapters with --lora R"),
-        ("--full --lora 8", "say what learns: --full, or adapters with --lora R"),
+        ("--bits 4", "say what to train: everything with --full, or adapters with --lora R"),
+        ("--full --lora 8", "say what to train: everything with --full, or adapters with --lora R"),
         ("--lora 8 --bits 8", "--bits 8 is neither 4 nor 16"),
-        ("--full --bits 4", "--bits is of adapters: give --lora R in place of --full"),
+        ("--full --bits 4", "--bits is for adapters: give --lora R instead of --full"),
         ("--lora 0", "--lora 0 is not positive"),
         ("--lora 1e9", "--lora 1000000000 is more than 4,096, the rank of the largest adapted"),
         ("--lora 8 --targets q_pro", "--targets 'q_pro' is unknown, did you mean 'q_proj'?"),
@@ -83,7 +83,7 @@ def test_what_is_left_out_is_chosen_and_the_table_says_what_learns(capsys: Any) 
         ("--full --optimizer muon", "--optimizer 'muon' is unknown"),
         ("--optimizer adamw_in_backward", "has no step of several passes: here are 64 micro-batch"),
         ("--lora 8 --pipeline 2", "--pipeline 2 is not planned with tuning: leave it at 1"),
-        ("--lora 8 --recipe amp", "--recipe is of weights that all learn: give --full in place"),
+        ("--lora 8 --recipe amp", "--recipe is for training all weights: give --full instead"),
         ("--full --recipe fp8", "--recipe 'fp8' isn't planned with tuning, only amp, pure_bf16"),
     ],
 )
@@ -100,7 +100,7 @@ def test_attention_matrices_on_several_gpus_and_nodes_are_planned(capsys: Any) -
     assert "That time leaves out what nodes and GPUs that share a matrix send each other" in output
     assert "nobody has measured tensor parallelism in tuning or tuning across nodes" in output
     stored = f"{command} --attention eager --sequence 8192 --recompute none --micro-batch 1"
-    offered = output_of(stored, capsys).split("What would make it fit, one after the other:\n")[1]
+    offered = output_of(stored, capsys).split("These changes make it fit:\n")[1]
     assert offered.split()[:2] == ["--attention", "flash"]
 
 
@@ -119,7 +119,7 @@ def test_a_70b_in_full_on_a_node_is_told_what_makes_it_fit(capsys: Any) -> None:
     command = (
         "plan llama-3.1-70b --full --gpus 8 --chip h100 --tokens 10M --sequence 4096 --batch 8"
     )
-    offered = output_of(command, capsys).split("What would make it fit, one after the other:\n")[1]
+    offered = output_of(command, capsys).split("These changes make it fit:\n")[1]
     options = " ".join(re.findall(r"--[a-z]+ \w+", offered))
     assert options == "--optimizer adamw_8bit --recipe pure_bf16"
     assert "Fits: " in output_of(f"{command} {options}", capsys)
@@ -130,4 +130,4 @@ def test_a_70b_in_full_on_a_node_is_told_what_makes_it_fit(capsys: Any) -> None:
 
 def test_a_shelf_is_not_tuned(capsys: Any) -> None:
     message = output_of("plan --gpus 8 --chip h100 --days 7 --lora 8", capsys, 2)
-    assert message == "--lora is of one model: give its name, or --config FILE\n"
+    assert message == "--lora needs a model: give its name, or --config FILE\n"

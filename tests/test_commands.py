@@ -56,7 +56,7 @@ def test_commands_are_listed_and_others_refused(capsys: pytest.CaptureFixture[st
         usage = capsys.readouterr().out
         assert all(f"\n  {name} " in usage for name in COMMANDS)
     assert main(["utilisations"]) == 2
-    assert "utilisations is no command" in capsys.readouterr().err
+    assert "utilisations isn't a command" in capsys.readouterr().err
 
 
 def test_a_shell_gets_the_status_too() -> None:

@@ -66,11 +66,11 @@ class Accelerator:
                 checked = others.get(name, quantity)(name, getattr(self, name))
                 object.__setattr__(self, name, checked)
         if not isinstance(self.peaks, Mapping):
-            refuse("peaks", self.peaks, "is no mapping of formats to FLOP/s")
+            refuse("peaks", self.peaks, "isn't a mapping of formats to FLOP/s")
         peaks = {str(key): rate(f"peaks[{key!r}]", x) for key, x in self.peaks.items()}
         object.__setattr__(self, "peaks", peaks)
         if not isinstance(self.matmul_shares, Mapping):
-            refuse("matmul_shares", self.matmul_shares, "is no mapping of formats to shares")
+            refuse("matmul_shares", self.matmul_shares, "isn't a mapping of formats to shares")
         shares = {
             str(key): share(f"matmul_shares[{key!r}]", x) for key, x in self.matmul_shares.items()
         }

@@ -76,7 +76,7 @@ class Attention(Mixer):
         choice("qk_norm", self.qk_norm, ["", "head", "each"])
         choice("gate", self.gate, ["", "values", "heads"])
         if not isinstance(self.biases, str) or {*self.biases} - {*"qkvo"}:
-            refuse("biases", self.biases, "names other projections than q, k, v and o")
+            refuse("biases", self.biases, "names projections other than q, k, v and o")
 
     @property
     def _widths(self) -> tuple[Size, Size, Size, Size]:
@@ -304,7 +304,7 @@ class Experts(Part):
         super().__post_init__()
         instance("expert", self.expert, Mlp)
         if self.expert.norm or given(self.expert.more):
-            refuse("expert", self.expert, "has more than matrices: experts have no norm inside")
+            refuse("expert", self.expert, "has more than matrices, but an expert can't have a norm")
         if self.shared is not None:
             instance("shared", self.shared, Mlp)
         for name in ("num_experts", "experts_per_token"):
@@ -369,7 +369,7 @@ class Layer:
             if part is not None:
                 instance(name, part, kinds)
         if self.mixer is None and self.mlp is None:
-            refuse("mixer", None, "leaves nothing in a layer without an mlp")
+            refuse("mixer", None, "leaves a layer without an mlp empty")
         flag("parallel", self.parallel)
         for name in ("norms", "norm_size"):
             value = single(name, getattr(self, name), least=0)

@@ -78,7 +78,7 @@ def longest_shape(model: Model) -> Transformer:
     if isinstance(model, Transformer):
         return model
     if not isinstance(model, str | PathLike):
-        refuse("model", model, "is no Transformer, no name and no path of a config.json")
+        refuse("model", model, "isn't a Transformer, a name or the path of a config.json")
     if isinstance(model, PathLike) or model.endswith(".json") or isfile(model):
         return Transformer.from_config(_read_json("model", Path(model)))
     return _published("model", model)
@@ -93,7 +93,7 @@ def known_accelerator(accelerator: Chip) -> Accelerator:
     if isinstance(accelerator, Accelerator):
         return accelerator
     if not isinstance(accelerator, str):
-        refuse("accelerator", accelerator, "is no Accelerator and no name of one")
+        refuse("accelerator", accelerator, "isn't an Accelerator or the name of one")
     return _chip(find_row("accelerator", accelerator, "accelerators"))
 
 
@@ -203,7 +203,7 @@ def read_config(path: str | PathLike[str], sequence_length: Number | None = None
     Nothing is executed, and at most a megabyte is read.
     """
     if not isinstance(path, str | PathLike):
-        refuse("path", path, "is no path of a file")
+        refuse("path", path, "isn't the path of a file")
     return Transformer.from_config(_read_json("path", Path(path)), sequence_length)
 
 
@@ -220,7 +220,7 @@ def parse_config(
     if not isinstance(config, str):
         refuse("config", config, "is neither the text of a config.json nor a dict")
     if len(config) > CONFIG_LIMIT:
-        refuse("config", config[:20], f"is longer than {CONFIG_LIMIT:,} letters")
+        refuse("config", config[:20], f"is longer than {CONFIG_LIMIT:,} characters")
     return Transformer.from_config(_parsed("config", config, config), sequence_length)
 
 
@@ -228,13 +228,13 @@ def _read_json(argument: str, path: Path) -> Any:
     try:
         path = path.expanduser()
         if not path.is_file():
-            refuse(argument, str(path), "is no file: give the path of a config.json")
+            refuse(argument, str(path), "isn't a file: give the path of a config.json")
         with path.open("rb") as file:
             content = file.read(CONFIG_LIMIT + 1)
     except (OSError, RuntimeError) as error:  # unreadable, or a ~ of nobody
-        refuse(argument, str(path), f"cannot be read: {str(error)[:80]}")
+        refuse(argument, str(path), f"can't be read: {str(error)[:80]}")
     if len(content) > CONFIG_LIMIT:
-        refuse(argument, str(path), f"is larger than {CONFIG_LIMIT:,} bytes: no config.json")
+        refuse(argument, str(path), f"is too large for a config.json: over {CONFIG_LIMIT:,} bytes")
     return _parsed(argument, str(path), content)
 
 
@@ -244,7 +244,7 @@ def _parsed(name: str, source: str, content: str | bytes) -> Any:
         text = shallow(content) if isinstance(content, str) else content
         return json.loads(text, object_pairs_hook=_read_object)
     except (ValueError, RecursionError) as error:
-        refuse(name, source, f"holds no JSON that can be read: {str(error)[:120]}")
+        refuse(name, source, f"isn't JSON that can be read: {str(error)[:120]}")
 
 
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

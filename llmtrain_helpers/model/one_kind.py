@@ -102,7 +102,7 @@ def keywords(layers: Stack) -> dict[str, object]:
     # Made again from the keywords, it must have all the traits that it has now.
     [(_, copy)] = of_keywords(words)
     if _traits(layer) != _traits(copy):
-        refuse("layers", layers, "are of no plain kind: change them as `layers`")
+        refuse("layers", layers, "can't be described by keywords: change `layers`")
     return words
 
 
@@ -112,7 +112,7 @@ def _plain(layers: Stack) -> tuple[Size, Layer, Attention, Mlp]:
     mixer, mlp = layer.mixer, layer.mlp
     expert = mlp.expert if isinstance(mlp, Experts) else mlp
     if others or not isinstance(mixer, Attention) or not isinstance(expert, Mlp):
-        refuse("layers", layers, "are not of one plain kind: change them as `layers`")
+        refuse("layers", layers, "aren't all of one plain kind: change `layers`")
     return l, layer, mixer, expert
 
 
@@ -140,15 +140,15 @@ def _traits(layer: Layer) -> list[tuple[str, object]]:
 def checked(name: str, value: object) -> Stack:
     """Layers as pairs of how many and of what kind; several kinds take no arrays."""
     if not isinstance(value, tuple | list) or not value:
-        refuse(name, value, "are no pairs of (how many, Layer)")
+        refuse(name, value, "aren't pairs of (how many, Layer)")
     for pair in value:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            refuse(name, pair, "is no pair of (how many, Layer)")
+            refuse(name, pair, "isn't a pair of (how many, Layer)")
         instance(name, pair[1], Layer)
     if len(value) == 1:
         return ((count("num_layers", value[0][0]), value[0][1]),)
     for how_many, layer in value:
         for which, number in [(name, how_many), *numbers(layer)]:
             if is_array(number):
-                refuse(which, number, "is an array: layers of several kinds take none")
+                refuse(which, number, "is an array, which only works if all layers are of one kind")
     return tuple((single("num_layers", n), layer) for n, layer in value)

@@ -84,7 +84,7 @@ class Part:
         First those that each GPU of a tensor-parallel group keeps, then those that the
         group shares out. Raises ValueError for a kind whose values haven't been counted.
         """
-        problem = "keeps for backward what has not been counted: no activations of it"
+        problem = "stores activations that haven't been counted yet"
         refuse("layers", type(self).__name__, problem)
 
     def score_heads(self) -> Size:

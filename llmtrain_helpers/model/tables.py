@@ -38,11 +38,11 @@ def table_lines(table: str) -> list[list[str]]:
     lines = _read(data_folder() / "columns.txt", ":")
     columns = {name: cells.split(",") for name, cells in lines}
     if not isinstance(table, str) or table not in columns:
-        refuse("table", table, "is no table of data/")
+        refuse("table", table, "isn't a table of data/")
     path = data_folder() / f"{table}.csv"
     lines = checked_lines(path, columns[table])
     if len(lines) < 2:
-        raise ValueError(f"{path} has no rows: get the file again")
+        raise ValueError(f"{path} has no rows: get a fresh copy of the file")
     return lines
 
 
@@ -53,10 +53,10 @@ def checked_lines(path: Path, columns: Sequence[str]) -> list[list[str]]:
     if missing:
         names = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
         need = "a header with each of its columns once, separated by commas"
-        raise ValueError(f"{path} has no column {names}: it needs {need}, so get it again")
+        raise ValueError(f"{path} has no column {names}: it needs {need}, so get a fresh copy")
     for line in lines:
         if len(line) != len(header):
-            problem = f"has {len(line)} cells and not {len(header)}: get the file again"
+            problem = f"has {len(line)} cells instead of {len(header)}: get a fresh copy"
             raise ValueError(f"{path}: the row {show(','.join(line))} {problem}")
     return [header, *lines]
 

@@ -155,9 +155,9 @@ def _free(run: Run) -> float:
 def check_one(plan: Plan, reason: str = "here it must be one") -> None:
     """Refuse what isn't a plan, and a plan of arrays."""
     if not isinstance(getattr(plan, "run", None), Run):
-        refuse("plan", plan, "is no Plan")
+        refuse("plan", plan, "isn't a Plan")
     if plan.is_many():
-        refuse("plan", plan, f"is many: {reason}")
+        refuse("plan", plan, f"is a sweep of plans: {reason}")
 
 
 def _divisors(whole: int) -> list[int]:
@@ -213,7 +213,7 @@ def advise(plan: Plan, fixed: Collection[str] = ()) -> tuple[Advice, ...]:
     """
     check_one(plan)
     if not isinstance(fixed, (list, tuple, set, frozenset)):
-        refuse("fixed", fixed, "is no list of options")
+        refuse("fixed", fixed, "isn't a list of options")
     fixed = [choice("fixed", name, FIXABLE) for name in fixed]
     if plan.fits:
         return ()

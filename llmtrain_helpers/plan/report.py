@@ -132,7 +132,7 @@ def report(
     the loss is then that of one run over all of them, at best. ValueError for a plan of
     many, or a law without a loss.
     """
-    check_one(plan, "a report is about one")
+    check_one(plan, "a report is about a single one")
     instance("name", name, str)
     run, days = plan.run, plan.days
     price = longer = ""
@@ -419,7 +419,7 @@ def rests_on(plan: Plan) -> str:
 
     ValueError for a plan of many.
     """
-    check_one(plan, "a report is about one")
+    check_one(plan, "a report is about a single one")
     if plan.run.utilizations is not None:
         return "yours: the shares of the peak that you gave"
     if plan.run.tuning is not None:
@@ -516,7 +516,7 @@ def worth(plan: Plan, law: str | Law = "besiroglu", trained_on: Number = 0) -> W
     >>> round(worth(plan).loss, 2), round(worth(plan).best)
     (2.08, 20)
     """
-    check_one(plan, "a model's worth is told of one")
+    check_one(plan, "only a single plan has a worth")
     fit = known_law(law)
     N, T = plan.parameters.active, plan.run.tokens + _tokens_before(trained_on)
     return Worth(

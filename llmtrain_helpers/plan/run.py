@@ -249,7 +249,7 @@ class Run:
         speeds = [name for name in sources if getattr(self, name) is not None]
         if len(speeds) > 1:
             other = " and ".join(speeds[1:])
-            refuse(speeds[0], getattr(self, speeds[0]), f"and {other}: give one, the other is None")
+            refuse(speeds[0], getattr(self, speeds[0]), f"and {other}: give only one of them")
         pace = self.pace
         if pace is None:
             return
@@ -263,7 +263,7 @@ class Run:
         for name in ("model", "accelerator"):
             then, current = getattr(pace, name), getattr(self, name)
             if then is not current and then != current:
-                refuse("pace", pace, f"was measured with another {name}")
+                refuse("pace", pace, f"was measured with a different {name}")
 
     def _split(self) -> Split:
         """How the GPUs and the batch are shared, refused where it does not come out even."""
@@ -413,7 +413,7 @@ def checked_stops(stops: object) -> tuple[float, float, float]:
     ValueError: stops=(1, 1.1, 0.9) is not 1 or more, ascending: least, likely, most
     """
     if not isinstance(stops, tuple) or len(stops) != 3:
-        refuse("stops", stops, "is no triple: least, likely, most")
+        refuse("stops", stops, "isn't a triple: least, likely, most")
     least, likely, most = (float(one("stops", x, quantity)) for x in stops)
     if not 1 <= least <= likely <= most:
         refuse("stops", stops, "is not 1 or more, ascending: least, likely, most")
@@ -440,6 +440,6 @@ def spelt_out(arguments: Mapping[str, T]) -> dict[str, T]:
         return options
     for name in ways[:2]:
         if name in options:
-            refuse("shard", shard, f"says {name} too: leave one of them out")
+            refuse("shard", shard, f"also sets {name}: leave one of them out")
     spelt: dict[str, Any] = dict(zip(ways, SHARDS[choice("shard", shard, SHARDS)], strict=False))
     return {**options, **spelt}

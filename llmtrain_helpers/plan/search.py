@@ -243,9 +243,9 @@ def _of_layout(options: Mapping[str, Any]) -> dict[str, Any]:
 def _check_single(model: Transformer, accelerator: Accelerator, run: Mapping[str, object]) -> None:
     """Refuse arrays: a best split is that of one plan."""
     if is_array(count_parameters(model).total):
-        refuse("model", model, "is many shapes: here it must be one")
+        refuse("model", model, "is a sweep of shapes: here it must be one shape")
     if any(map(is_array, vars(accelerator).values())):
-        refuse("accelerator", accelerator, "is many: here it must be one")
+        refuse("accelerator", accelerator, "is a sweep: here it must be a single one")
     for name, value in {**run, "sequence_length": model.sequence_length}.items():
         if is_array(value):
             refuse(name, value, "is an array: here it must be one number")

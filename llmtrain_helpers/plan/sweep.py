@@ -287,7 +287,7 @@ def _rules(
     """
     np = numpy()
     if is_array(count_parameters(model).total):
-        refuse("model", model, "is many shapes: here it must be one")
+        refuse("model", model, "is a sweep of shapes: here it must be one shape")
     if is_array(model.sequence_length):
         refuse("sequence_length", model.sequence_length, "is an array: here it must be one number")
     sequence_parallel = flag("sequence_parallel", options.get("sequence_parallel", True))

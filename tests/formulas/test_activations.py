@@ -223,7 +223,7 @@ def test_the_count_takes_arrays_of_batches_and_of_shapes() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"model": "gpt2"}, "model='gpt2' is no Transformer"),
+        ({"model": "gpt2"}, "model='gpt2' isn't a Transformer"),
         ({"recompute": None}, "recompute=None is unknown"),
         ({"attention": "dense"}, f"attention='dense' is unknown.*{KERNELS[0]}"),
         ({"dropout": 0.1}, "dropout=0.1 is neither True nor False"),
@@ -359,7 +359,7 @@ def test_a_shorter_sequence_takes_the_models_place() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"model": None}, "model=None is no Transformer"),
+        ({"model": None}, "model=None isn't a Transformer"),
         ({"recipe": "bf17"}, "recipe='bf17' is unknown, did you mean 'bf16'"),
         ({"recompute": "all"}, "recompute='all' is unknown"),
         ({"steps": 10**5}, "10,000, what a timeline shows"),

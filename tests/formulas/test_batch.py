@@ -160,9 +160,9 @@ def test_the_measured_curves_are_taken(
         ([1, 2], [1, 2], "fewer than three"),
         ([4, 4, 4, 8], [1, 1, 1, 2], "fewer than three"),
         ([1, 2, 4], [1, 2], "is not of the shape"),
-        ([1, 2, 4, 8], [1, 2, 4.4, 9], "overhead=.*not positive"),
-        ([1, 2, 4, 8], [4, 3, 2, 1], "seconds for each sample=.*not positive"),
-        ([1, 2, 4, 8], [1.0, 1.001, 1.003, 1.007], "no saturation is seen"),
+        ([1, 2, 4, 8], [1, 2, 4.4, 9], "overhead=.*didn't come out positive"),
+        ([1, 2, 4, 8], [4, 3, 2, 1], "seconds per sample=.*didn't come out positive"),
+        ([1, 2, 4, 8], [1.0, 1.001, 1.003, 1.007], "no saturation is visible"),
         ([1, 2, 4, 0], [1, 2, 3, 4], "batch_sizes=0.0 is not positive"),
         ([1, 2, 4, 8], [1, 2, 3, np.nan], "seconds=nan"),
         (8, 0.5, r"batch_sizes=\[8.0\] are fewer than three"),
@@ -172,7 +172,7 @@ def test_the_measured_curves_are_taken(
         ([1, 2, 2.5], [1, 2, 3], "batch_sizes=2.5 is not a whole number"),
         (["1", "2", "4"], [1, 2, 3], "batch_sizes is an array of <U1, not"),
         ([1, 2, 4], [1, 2, None], "seconds is an array of object, not"),
-        ([[1], [1, 2]], [1, 2], "batch_sizes=.* is no array of numbers"),
+        ([[1], [1, 2]], [1, 2], "batch_sizes=.* isn't an array of numbers"),
         (None, [1, 2], "batch_sizes=None is not a number"),
     ],
 )
@@ -194,7 +194,7 @@ def test_the_fit_takes_lists_arrays_and_columns_alike() -> None:
 def test_a_fit_may_end_exactly_at_the_half_rate_batch() -> None:
     sizes = np.array([2, 4, 8])
     assert fit_step_time(sizes, 0.5 + sizes / 14).half_rate_batch < 8
-    with pytest.raises(ValueError, match="half-rate batch, 9: no saturation"):
+    with pytest.raises(ValueError, match="half-rate batch, 9, so no saturation"):
         fit_step_time(sizes, 0.5 + sizes / 17)
 
 
@@ -229,7 +229,7 @@ def test_without_a_limit_the_largest_batch_is_sought_up_to_2_to_the_20() -> None
 def test_the_largest_batch_says_when_nothing_fits() -> None:
     with pytest.raises(ValueError, match="not even a batch of 1 fits"):
         largest_batch(lambda batch: False)
-    with pytest.raises(ValueError, match="fits=3 is no function"):
+    with pytest.raises(ValueError, match="fits=3 isn't a function"):
         largest_batch(3)
     assert_refused(largest_batch, "limit", fits=lambda batch: True, limit=0)
 

@@ -475,7 +475,7 @@ def test_other_refusals_name_what_is_wrong() -> None:
     assert_refused(lambda: checkpoint_bytes(1, "bf17"), "recipe='bf17' is unknown")
     assert_refused(lambda: goodput(1, 1, 1, 1, "third"), "form='third' is unknown")
     assert_refused(lambda: best_checkpoint_interval(1, 1, "dal"), "did you mean 'daly'")
-    assert_refused(lambda: calendar_days(30), "plan=30 is no Plan")
+    assert_refused(lambda: calendar_days(30), "plan=30 isn't a Plan")
     assert_refused(lambda: calendar_days(PLAN, outages=1), "outages")
     assert_refused(lambda: calendar_days(PLAN, evaluation=-0.1), "evaluation")
     assert_refused(lambda: calendar_days(PLAN, failures_per_node_day=1e6), "where no run ends")

@@ -300,7 +300,7 @@ def test_a_signature_checks_what_is_given_and_passes_it_on() -> None:
 @pytest.mark.parametrize(
     ("argument", "bad", "problem"),
     [
-        ("model", "gpt2", "model='gpt2' is no Transformer"),
+        ("model", "gpt2", "model='gpt2' isn't a Transformer"),
         ("tokens", 0, "tokens=0 is not positive"),
         ("seconds", np.array([1.0]), "seconds=.* is an array: here it must be one number"),
         ("num_gpus", 2.5, "num_gpus=2.5 is not a whole number"),

@@ -136,9 +136,9 @@ def test_half_and_a_quarter_cost_the_same_at_any_budget() -> None:
             assert spent == pytest.approx(times, rel=0.01)
             assert over_training(share) == pytest.approx(spent, rel=1e-6)
         assert compute_for_loss(best.parameters, at) == pytest.approx(flops)
-        with pytest.raises(ValueError, match="is out of reach: such a model ends at"):
+        with pytest.raises(ValueError, match="is out of reach: on endless text, this size gets to"):
             compute_for_loss(0.1 * best.parameters, at)
-    with pytest.raises(ValueError, match=r"share=0.1 of the best size never gets"):
+    with pytest.raises(ValueError, match=r"share=0.1 of the best size never reaches"):
         over_training(0.1)
 
 
@@ -181,7 +181,7 @@ def test_beyond_the_runs_of_a_law_the_result_says_so() -> None:
 @pytest.mark.parametrize("law", ["llama3", "deepseek", "kaplan", "twenty"])
 def test_a_law_without_a_loss_says_which_have_one(law: str) -> None:
     for call in (lambda: loss(1e9, 1e10, law), lambda: over_training(0.5, law)):
-        with pytest.raises(ValueError, match="gives a best size, and no loss") as refusal:
+        with pytest.raises(ValueError, match="gives a best size but no loss") as refusal:
             call()
         assert "besiroglu" in str(refusal.value)
     with pytest.raises(ValueError, match="has neither a loss nor a best size"):
@@ -341,7 +341,7 @@ def test_below_a_share_of_the_best_size_no_text_is_enough(law: str) -> None:
     least = smallest_share(law)
     assert least == pytest.approx((1 + LAWS[law].alpha / LAWS[law].beta) ** (-1 / LAWS[law].alpha))
     assert over_training(1.0001 * least, law) > 1e6
-    with pytest.raises(ValueError, match="never gets to the same loss"):
+    with pytest.raises(ValueError, match="never reaches the same loss"):
         over_training(0.9999 * least, law)
 
 

@@ -160,11 +160,11 @@ def test_arrays_keep_their_shape_and_numbers_come_back_as_floats() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"bits": 17}, "bits=17 do not add up: sign 1 \\+ exponent 5 \\+ mantissa 10"),
+        ({"bits": 17}, "bits=17 don't add up: sign 1 \\+ exponent 5 \\+ mantissa 10"),
         ({"exponent_bits": 1}, "exponent_bits=1 is less than 2"),
         ({"exponent_bits": 9}, "exponent_bits=9 is more than 8, what this can round"),
         ({"mantissa_bits": 24}, "mantissa_bits=24 is more than 23, what this can round"),
-        ({"name": None}, "name=None is no str"),
+        ({"name": None}, "name=None isn't a str"),
         ({"mantissa_bits": 0}, "mantissa_bits=0 is not positive"),
         ({"mantissa_bits": 2.5}, "mantissa_bits=2.5 is not a whole number"),
         ({"infinities": "no"}, "infinities='no' is neither True nor False"),
@@ -396,7 +396,7 @@ def test_states_that_fill_the_memory_to_the_last_byte_fit() -> None:
     assert smallest_data_parallel(10**9, "bf16", 3, 8e9) == 2
     assert smallest_data_parallel(10**9, "bf16", 1, 4e9 + 1e9) == 12
     for stage, kept in enumerate(["1.6e+10", "4e+09", "2e+09"]):  # memory as large
-        with pytest.raises(ValueError, match=re.escape(f"too small for {kept} bytes")):
+        with pytest.raises(ValueError, match=re.escape(f"too small for the {kept} bytes")):
             smallest_data_parallel(10**9, "bf16", stage, float(kept) - (stage == 0))
 
 

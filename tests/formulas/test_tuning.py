@@ -192,7 +192,7 @@ def test_targets_that_the_model_has_not_are_refused() -> None:
 
 @pytest.mark.parametrize("family", ["mamba", "jamba"])
 def test_a_recurrence_is_refused_and_not_ignored(family: str) -> None:
-    with pytest.raises(ValueError, match="is no attention"):
+    with pytest.raises(ValueError, match="isn't attention"):
         tuned_parameters(Transformer.from_config({"model_type": family}), Tuning.lora(8))
 
 

@@ -170,7 +170,7 @@ def test_a_name_that_stands_for_a_family_says_all_of_its_sizes(name: str) -> Non
     assert len(counted) >= 6
     for key in counted:
         left = {other: value for other, value in sizes.items() if other != key}
-        assert refusal(name, **left).startswith(f"{key}=None is left out")
+        assert refusal(name, **left).startswith(f"{key}=None is missing: a file of")
 
 
 COUNTED = {"num_layers", "hidden_size", "num_heads", "vocab_size", "intermediate_size"}
@@ -278,7 +278,7 @@ def test_a_stack_of_several_kinds_has_at_most_100_000_layers() -> None:
 def test_kinds_of_mlps_that_are_not_one_for_each_layer_are_refused(kinds) -> None:
     message = refusal("mellum", num_hidden_layers=4, mlp_layer_types=kinds)
     assert message.startswith("mlp_layer_types=")
-    assert message.endswith("are no 4 of 'dense' or 'sparse'")
+    assert message.endswith("aren't 4 words, each 'dense' or 'sparse'")
 
 
 # --- which model, and whose code
@@ -429,19 +429,19 @@ def test_structure_that_is_not_known_is_refused(family: str, key: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "only"),
     [
-        ("attention_bias", True, "only False has"),
-        ("mlp_bias", True, "only False has"),
-        ("add_cross_attention", True, "only False has"),
-        ("mlp_only_layers", [0], r"only \[\] has"),
-        ("decoder_sparse_step", 2, "only 1 has"),
-        ("decoder_sparse_step", 0, "only 1 has"),
+        ("attention_bias", True, "only False does"),
+        ("mlp_bias", True, "only False does"),
+        ("add_cross_attention", True, "only False does"),
+        ("mlp_only_layers", [0], r"only \[\] does"),
+        ("decoder_sparse_step", 2, "only 1 does"),
+        ("decoder_sparse_step", 0, "only 1 does"),
         *(("layer_types", types, "only .'full_attention'") for types in (3, True)),
         ("layer_types", "full_attention", "only .'full_attention'"),
         ("layer_types", [["full_attention"]], "only .'full_attention'"),
     ],
 )
 def test_what_a_shape_cannot_hold_is_said_with_what_it_can(key, value, only) -> None:
-    assert re.search(f"no place in this shape: {only}", refusal("llama", **{key: value}))
+    assert re.search(f"doesn't fit this shape: {only}", refusal("llama", **{key: value}))
 
 
 WANTED = {
@@ -459,7 +459,7 @@ WANTED = {
 def test_a_value_that_says_no_is_refused_where_one_is_wanted(family: str) -> None:
     key, nothing, wanted = WANTED[family]
     message = refusal(family, **{key: nothing})
-    assert message == f"{key}={nothing!r} has no place in this shape: only {wanted!r} has"
+    assert message == f"{key}={nothing!r} doesn't fit this shape: only {wanted!r} does"
     assert read(family, **{key: wanted}) == read(family)
 
 
@@ -476,7 +476,7 @@ def test_a_value_that_says_no_is_refused_where_one_is_wanted(family: str) -> Non
 )
 def test_a_null_where_a_class_has_a_value_is_refused_with_it(family, key, value) -> None:
     message = refusal(family, **{key: None})
-    assert message == f"{key}=None is null, where {FAMILIES[family].model} has {value!r}"
+    assert message == f"{key}=None is null, but in {FAMILIES[family].model} it is {value!r}"
 
 
 def test_a_null_says_that_there_is_no_such_thing_where_there_may_be_none() -> None:
@@ -583,7 +583,7 @@ def test_an_error_names_the_key_of_the_file(family, keys, message: str) -> None:
 @pytest.mark.parametrize("key", [None, 3, ("a",), "expert" * 10**5, "expert\n" * 40])
 def test_odd_keys_are_read_over_or_refused_in_words(key) -> None:
     if isinstance(key, str):
-        with pytest.raises(ValueError, match="does not belong") as caught:
+        with pytest.raises(ValueError, match="isn't a key of Llama") as caught:
             Transformer.from_config({"model_type": "llama", key: 1})
         assert len(str(caught.value)) < 200
     else:
@@ -741,7 +741,7 @@ def test_a_row_may_begin_with_the_words_of_another() -> None:
     assert families["big"].defaults["n_embd"] == 64
     assert small.read_over == other.read_over == ("scale",)
     assert not {"hidden_size", "n_embd"} & {*other.defaults}
-    with pytest.raises(ValueError, match=r"row='mine' .* word='\^gpt2' names no row above"):
+    with pytest.raises(ValueError, match=r"row='mine' .* word='\^gpt2' doesn't name a row above"):
         families_of("mine Llama ^gpt2")
 
 
@@ -764,42 +764,42 @@ def test_each_sign_of_a_row_is_explained_once() -> None:
 @pytest.mark.parametrize(
     ("word", "problem"),
     [
-        ("hiden_size", "word='hiden_size' is no key and value with one of = > + ! : @ between"),
-        ("hidden_size=", "word='hidden_size=' is no key and value with"),
-        ("=64", "word='=64' is no key and value with"),
+        ("hiden_size", "word='hiden_size' isn't a key and a value with one of = > + ! : @ between"),
+        ("hidden_size=", "word='hidden_size=' isn't a key and a value with"),
+        ("=64", "word='=64' isn't a key and a value with"),
         (".norm=2", "trait='norm' is unknown, did you mean 'norms'?"),
         (".model=Llama", "trait='model' is unknown"),
-        (".norms=two", "word='.norms=two' gives norms another thing than int or @rule"),
-        (".gated=maybe", "word='.gated=maybe' gives gated another thing than bool"),
-        (".kinds=", "word='.kinds=' gives kinds another thing than str or @rule"),
-        (".sparse=3", "gives sparse another thing than @rule or None"),
-        (".kinds=@refuse", "word='.kinds=@refuse' names 'refuse', which is no function of rules"),
-        (".kinds=@_full_where", "names '_full_where', which is no function of rules"),
-        (".kinds=@full_every", "gives full_every other values behind a colon than it takes"),
-        (".kinds=@full_every:", "gives full_every other values"),
-        (".kinds=@full_every:1:conv:2", "gives full_every other values"),
-        (".kinds=@sliding_if_window:4", "gives sliding_if_window other values"),
-        ("conv@Mamba", "word='conv@Mamba' names 'Mamba', which is no function of rules"),
-        ("-hiden_size", "word='-hiden_size' takes away what is no key of a Llama"),
-        ("attention_bias+qkvo", "key='attention_bias' is used, and has no default"),
-        ("n_embd>hiden_size", "key='hiden_size' is used, and has no default"),
-        ("n_ctx:sequence_length", "key='n_ctx' is used, and has no default"),
-        (".qk_norm_if=use_qk_norm", "key='use_qk_norm' is used, and has no default"),
-        (".parallel=use_parallel", "key='use_parallel' is used, and has no default"),
-        ("hidden_size+qx", "word='hidden_size+qx' names other biases than q, k, v"),
-        (".bias=z", "word='.bias=z' names other biases than q, k, v"),
+        (".norms=two", "word='.norms=two' gives norms something other than int or @rule"),
+        (".gated=maybe", "word='.gated=maybe' gives gated something other than bool"),
+        (".kinds=", "word='.kinds=' gives kinds something other than str or @rule"),
+        (".sparse=3", "gives sparse something other than @rule or None"),
+        (".kinds=@refuse", "word='.kinds=@refuse' names 'refuse', which isn't a function of rules"),
+        (".kinds=@_full_where", "names '_full_where', which isn't a function of rules"),
+        (".kinds=@full_every", "gives full_every values after a colon that it doesn't take"),
+        (".kinds=@full_every:", "gives full_every values after"),
+        (".kinds=@full_every:1:conv:2", "gives full_every values after"),
+        (".kinds=@sliding_if_window:4", "gives sliding_if_window values after"),
+        ("conv@Mamba", "word='conv@Mamba' names 'Mamba', which isn't a function of rules"),
+        ("-hiden_size", "word='-hiden_size' removes what isn't a key of a Llama"),
+        ("attention_bias+qkvo", "key='attention_bias' is used, but it has no default"),
+        ("n_embd>hiden_size", "key='hiden_size' is used, but it has no default"),
+        ("n_ctx:sequence_length", "key='n_ctx' is used, but it has no default"),
+        (".qk_norm_if=use_qk_norm", "key='use_qk_norm' is used, but it has no default"),
+        (".parallel=use_parallel", "key='use_parallel' is used, but it has no default"),
+        ("hidden_size+qx", "word='hidden_size+qx' names biases other than q, k, v"),
+        (".bias=z", "word='.bias=z' names biases other than q, k, v"),
     ],
 )
 def test_a_bad_row_is_refused_by_its_name_and_the_word_at_fault(word: str, problem: str) -> None:
-    with pytest.raises(ValueError, match="row='mine' cannot be read: ") as caught:
+    with pytest.raises(ValueError, match="row='mine' can't be read: ") as caught:
         families_of(f"fine Llama .gated=no\nmine Llama {word} vocab_size=64")
     assert problem in str(caught.value)
 
 
 def test_a_row_without_a_class_and_a_second_row_of_a_name_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"row='mine' .* name no class of transformers"):
+    with pytest.raises(ValueError, match=r"row='mine' .* don't name a class of transformers"):
         families_of("mine")
-    with pytest.raises(ValueError, match=r"row='mine' .* has a row already"):
+    with pytest.raises(ValueError, match=r"row='mine' .* already has a row"):
         families_of("mine Llama\n\nmine Llama\n")
 
 

@@ -131,7 +131,7 @@ def test_what_no_keyword_says_stays_when_keywords_change_a_stack(family: str) ->
     ids=["shared expert", "parameters of attention alone", "an array", "two mixers"],
 )
 def test_a_kind_that_keywords_cannot_make_again_is_refused(layer: Layer) -> None:
-    with pytest.raises(ValueError, match=r"layers=.* are of no plain kind"):
+    with pytest.raises(ValueError, match=r"layers=.* can't be described by keywords"):
         replace(stack((4, layer)), num_layers=8)
 
 
@@ -147,10 +147,10 @@ def test_several_kinds_answer_for_most_of_their_layers() -> None:
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
-        ("none", "layers='none' are no pairs"),
-        ([], r"layers=\[\] are no pairs"),
-        ([3], "layers=3 is no pair"),
-        ([(2, "attention")], "layers='attention' is no Layer"),
+        ("none", "layers='none' aren't pairs"),
+        ([], r"layers=\[\] aren't pairs"),
+        ([3], "layers=3 isn't a pair"),
+        ([(2, "attention")], "layers='attention' isn't a Layer"),
         ([(0, Layer(PLAIN, DENSE))], "num_layers=0 is not positive"),
         ([(np.array([1, 2]), Layer(PLAIN, DENSE))] * 2, "is an array"),
     ],
@@ -166,7 +166,7 @@ def test_what_is_no_stack_is_refused(layers, message: str) -> None:
     ("make", "message"),
     [
         (lambda: Attention(8, 3, 16), "num_heads=8 is not divisible"),
-        (lambda: Attention(8, 2, 16, biases="x"), "biases='x' names other"),
+        (lambda: Attention(8, 2, 16, biases="x"), "biases='x' names projections other"),
         (lambda: Attention(8, 2, 16, gate="all"), "gate='all' is unknown"),
         (lambda: LatentAttention(8, 0, 0, 8, 8, 8), "kv_rank=0 is not positive"),
         (lambda: Experts(DENSE, 4, 5), "experts_per_token=5 is more than"),
@@ -174,8 +174,8 @@ def test_what_is_no_stack_is_refused(layers, message: str) -> None:
         (lambda: Experts(Mlp(32, norm=True), 4, 2), r"expert=Mlp\(.* has more than matrices"),
         (lambda: Experts(Mlp(32, more=3), 4, 2), r"expert=Mlp\(.* has more than matrices"),
         (lambda: Experts(Mlp(32, more=np.array([0])), 4, 2), "expert=.* has more than matr"),
-        (lambda: Layer(None, None), "mixer=None leaves nothing"),
-        (lambda: Layer("attention", None), "mixer='attention' is no Mixer"),
+        (lambda: Layer(None, None), "mixer=None leaves a layer"),
+        (lambda: Layer("attention", None), "mixer='attention' isn't a Mixer"),
     ],
 )
 def test_bad_parts_are_refused(make, message: str) -> None:
@@ -298,5 +298,5 @@ def test_latent_attention_keeps_what_its_norms_and_products_read() -> None:
 def test_what_is_not_counted_is_refused_and_not_guessed() -> None:
     model = stack((2, Layer(ShortConvolution(3, 64), DENSE)))
     assert count_flops(model, 1, "none").scores == 0
-    with pytest.raises(ValueError, match="layers='ShortConvolution' keeps"):
+    with pytest.raises(ValueError, match="layers='ShortConvolution' stores"):
         count_activations(model, 1)

@@ -145,13 +145,13 @@ def test_a_length_that_is_none_is_refused_by_its_name(length: object) -> None:
     ("model", "problem"),
     [
         ("Llama-3.1-9B", "^model='Llama-3.1-9B' is unknown, did you mean 'Llama-"),
-        ("nowhere.json", "^model='nowhere.json' is no file: give the path of a config.json"),
-        (Path("nowhere"), "^model='nowhere' is no file"),
+        ("nowhere.json", "^model='nowhere.json' isn't a file: give the path of a config.json"),
+        (Path("nowhere"), "^model='nowhere' isn't a file"),
         ("", "^model='' is unknown"),
         ("x" * 10**5, "^model='xxx"),
         ("a\0b", "^model='a.x00b' is unknown"),
-        (None, "^model=None is no Transformer, no name and no path"),
-        (b"gpt2", "^model=b'gpt2' is no Transformer"),
+        (None, "^model=None isn't a Transformer, a name or the path"),
+        (b"gpt2", "^model=b'gpt2' isn't a Transformer"),
     ],
 )
 def test_a_model_that_is_not_known_is_refused_with_near_names(model: object, problem: str) -> None:
@@ -161,10 +161,10 @@ def test_a_model_that_is_not_known_is_refused_with_near_names(model: object, pro
 
 
 def test_a_folder_and_a_file_that_is_no_config_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is no file: give the path of a config"):
+    with pytest.raises(ValueError, match="isn't a file: give the path of a config"):
         plan_of(tmp_path)
     (tmp_path / "config.json").write_text("layers: 32", "utf-8")
-    with pytest.raises(ValueError, match=r"^model=.*holds no JSON that can be read"):
+    with pytest.raises(ValueError, match=r"^model=.*isn't JSON that can be read"):
         plan_of(tmp_path / "config.json")
     vision = config_file(tmp_path, "vision.json", model_type="llava", text_config={})
     with pytest.raises(ValueError, match=r"^model_type=None in text_config is unknown"):
@@ -176,7 +176,7 @@ def test_a_folder_and_a_file_that_is_no_config_are_refused(tmp_path: Path) -> No
     [
         ("H10", "^accelerator='H10' is unknown, did you mean 'H100 SXM'"),
         ("", "^accelerator='' is unknown"),
-        (8, "^accelerator=8 is no Accelerator and no name of one"),
+        (8, "^accelerator=8 isn't an Accelerator or the name of one"),
     ],
 )
 def test_a_chip_that_is_not_known_is_refused_with_near_names(chip: object, problem: str) -> None:
@@ -208,7 +208,7 @@ def test_the_word_beside_what_it_says_is_refused_by_name(other: dict[str, object
     )
     [name] = other
     for call in calls:
-        with pytest.raises(ValueError, match=f"^shard='fsdp' says {name} too: leave one"):
+        with pytest.raises(ValueError, match=f"^shard='fsdp' also sets {name}: leave one"):
             call()
 
 

@@ -148,7 +148,7 @@ def test_plans_of_arrays_say_how_many_they_are() -> None:
         ),
         ({"sequence_parallel": "no"}, "sequence_parallel='no' is neither"),
         ({"utilizations": (0.5, 0.4, 0.3)}, "is not ascending"),
-        ({"utilizations": 45}, "is no triple"),
+        ({"utilizations": 45}, "isn't a triple"),
         ({"flops_per_gpu": 140}, "Write 140e12"),
     ],
 )
@@ -188,7 +188,7 @@ def test_plans_whose_memory_differs_are_many_too() -> None:
         ({"utilizations": (np.array([0.3]), 0.4, 0.5)}, "is an array"),
         ({"recipe": np.array(["bf16"])}, "recipe=.* is unknown"),
         ({"recompute": 10**5000}, "recompute=10\\^5000 is unknown"),
-        ({"num_gpus": np.ma.array([8, 16])}, "is no plain array"),
+        ({"num_gpus": np.ma.array([8, 16])}, "isn't a plain array"),
     ],
 )
 def test_a_plan_refuses_further_slips(changes, problem) -> None:

@@ -197,7 +197,7 @@ def test_the_fewest_gpus_are_found_inside_a_node_and_beyond(
 
 
 def test_a_word_is_no_tuning() -> None:
-    with pytest.raises(ValueError, match="tuning='lora' is no Tuning"):
+    with pytest.raises(ValueError, match="tuning='lora' isn't a Tuning"):
         plan("lora")  # type: ignore[arg-type]
 
 

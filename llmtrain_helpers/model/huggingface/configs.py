@@ -159,7 +159,7 @@ def language_model(config: Mapping[str, object]) -> tuple[Mapping[str, object], 
     {'model_type': 'llama'}
     """
     if not isinstance(config, Mapping):
-        refuse("config", config, "is no mapping of names to values")
+        refuse("config", config, "isn't a mapping of names to values")
     values: Mapping[str, Any] = config
     family, where = _family(config), ""
     key = next((key for key in _TEXTS if isinstance(config.get(key), Mapping)), None)
@@ -189,10 +189,10 @@ def _check_model(config: Mapping[str, object], family: Family) -> None:
     """Refuse another head, another class, and code that comes beside the file."""
     classes, own = config.get("architectures"), [family.model]
     if is_array(classes) or (classes and classes != own):
-        refuse("architectures", classes, f"is not what is counted here: only {own} is")
+        refuse("architectures", classes, f"isn't counted here: only {own} is")
     code = config.get("auto_map")
     if (is_array(code) or code) and not classes:
-        refuse("auto_map", code, f"is code of its own: read only beside architectures={own}")
+        refuse("auto_map", code, f"is custom code, only accepted with architectures={own}")
 
 
 def _check_structure(key: str, value: Any, family: Family) -> None:
@@ -204,12 +204,12 @@ def _check_structure(key: str, value: Any, family: Family) -> None:
         refuse(key, value, "is an array: here it must be one value")
     # NumPy's numbers cannot be compared with an empty list.
     if key in only and not (value == only[key] if only[key] else not value):
-        refuse(key, value, f"has no place in this shape: only {only[key]!r} has")
+        refuse(key, value, f"doesn't fit this shape: only {only[key]!r} does")
     if key == "layer_types" and not (family.has(key) or _all_attention(value)):
-        refuse(key, value, f"has no place in this shape: only {ATTENTION} have")
+        refuse(key, value, f"doesn't fit this shape: only {ATTENTION} do")
     is_there = is_array(value) or value  # zero, false and empty say that it is not
     if is_there and key not in only and _is_foreign(key, family):
-        refuse(key, value, f"does not belong to {family.model}: its part is unknown")
+        refuse(key, value, f"isn't a key of {family.model}, so we don't know what it changes")
 
 
 def _all_attention(kinds: Any) -> bool:
@@ -238,7 +238,7 @@ def _check_other_families(config: Mapping[str, object], family: Family) -> None:
             act = config.get(key)
             gated = _ACTS.get(act) if isinstance(act, str) else None
             if gated not in (None, family.gated):
-                refuse(key, act, f"is not what {family.model} has between its matrices")
+                refuse(key, act, f"isn't the kind of activation that {family.model} uses")
     same = config["model_type"] in OTHER_NAMES  # its own defaults are others, and not known here
     present = (key for key, x in config.items() if is_array(x) or x or (same and x is not None))
     roles = {family.role(family.aliases.get(str(key), str(key))) for key in present}
@@ -250,7 +250,7 @@ def _check_other_families(config: Mapping[str, object], family: Family) -> None:
         if same and role not in _NO_SIZES:
             needed = needed or (default and type(default) is int) or role == "num_kv_heads"
         if needed and role not in roles:
-            problem = f"is left out, which a file of {family.model} says with its sizes"
+            problem = f"is missing: a file of {family.model} gives it with its sizes"
             refuse(key, None, problem)
 
 
@@ -310,7 +310,7 @@ def _default(key: str, config: Mapping[str, object], family: Family) -> Any:
         default = family.defaults[key]
         null = key in config and default is not None
         if null and not family.null_is_default:
-            refuse(key, None, f"is null, where {family.model} has {show(default)}")
+            refuse(key, None, f"is null, but in {family.model} it is {show(default)}")
         return default
     value = None if key in config else family.defaults[key]
     if value is None:  # in all classes this means: as many as there are heads
@@ -357,9 +357,9 @@ def _list(name: str, value: Any) -> list[Any]:
     """A list of words or of whole numbers, and nothing else."""
     plain = isinstance(value, list | tuple)
     if not plain or not all(type(item) in (str, int) for item in value):
-        problem = "has no place in this shape: only a list of names or numbers has"
+        problem = "doesn't fit this shape: only a list of names or numbers does"
         if name == "layer_types":
-            problem = f"has no place in this shape: only {ATTENTION} have"
+            problem = f"doesn't fit this shape: only {ATTENTION} do"
         refuse(name, value, problem)
     return list(value)
 
@@ -376,7 +376,7 @@ def _check_fit(entries: Mapping[str, tuple[str, Any]], family: Family) -> None:
         experts, chosen = entries["num_experts"], entries["experts_per_token"]
         for name, value in (experts, chosen):
             if value is None:
-                refuse(name, value, "leaves open how many experts there are, or are met")
+                refuse(name, value, "doesn't say how many experts a layer has, or a token uses")
         at_most(*chosen, *experts)
         if experts[1] and not chosen[1]:
             refuse(*chosen, f"leaves {experts[0]}={experts[1]} unused")

@@ -205,11 +205,11 @@ def families_of(rows: str) -> dict[str, Family]:
     for name, *words in filter(None, map(str.split, lines)):
         try:
             if name in families:
-                refuse("model_type", name, "has a row already")
+                refuse("model_type", name, "already has a row")
             words_of[name] = [x for word in words for x in _spelt_out(word, words_of)]
             families[name] = _family(words_of[name])
         except ValueError as error:
-            raise ValueError(f"row={name!r} cannot be read: {error}") from None
+            raise ValueError(f"row={name!r} can't be read: {error}") from None
     return families
 
 
@@ -218,14 +218,14 @@ def _spelt_out(word: str, words_of: Mapping[str, list[str]]) -> list[str]:
     if word[0] != "^":
         return [word]
     if word[1:] not in words_of:
-        refuse("word", word, "names no row above")
+        refuse("word", word, "doesn't name a row above")
     return words_of[word[1:]][1:]
 
 
 def _family(words: list[str]) -> Family:
     """A family from the words of its row behind the name: its class, then its traits."""
     if not words:
-        refuse("words", words, "name no class of transformers")
+        refuse("words", words, "don't name a class of transformers")
     model = words[0] if "Model" in words[0] else f"{words[0]}ForCausalLM"
     traits: dict[str, Any] = {"defaults": dict(_LLAMA)}
     for word in words[1:]:
@@ -235,7 +235,7 @@ def _family(words: list[str]) -> Family:
     used = {*family.aliases.values(), *family.switches, *family.roles, *parallel}
     for key in sorted(used | {family.qk_norm_if} - {""}):
         if key not in family.defaults:
-            refuse("key", key, "is used, and has no default: key=default is missing")
+            refuse("key", key, "is used, but it has no default: add key=default")
     return family
 
 
@@ -249,12 +249,12 @@ def _take(word: str, traits: dict[str, Any]) -> None:
         traits["read_over"] = (*traits.get("read_over", ()), rest)
     elif sign_of_word == "-":
         if traits["defaults"].pop(rest, word) == word:
-            refuse("word", word, "takes away what is no key of a Llama")
+            refuse("word", word, "removes what isn't a key of a Llama")
     else:
         sign = next((letter for letter in word if letter in _SIGNS), " ")
         key, _, value = word.partition(sign)
         if not key or not value:
-            refuse("word", word, f"is no key and value with one of {' '.join(_SIGNS)} between")
+            refuse("word", word, f"isn't a key and a value with one of {' '.join(_SIGNS)} between")
         trait = _rule(word, value) if sign == "@" else _literal(value)
         if sign == "+":
             _check_letters(word, value)
@@ -283,7 +283,7 @@ def _trait(word: str, name: str, text: str) -> Any:
     kind_of_value = "Callable" if callable(value) else type(value).__name__
     if kind_of_value not in _TRAITS[name]:
         kinds = " or ".join("@rule" if kind == "Callable" else kind for kind in _TRAITS[name])
-        refuse("word", word, f"gives {name} another thing than {kinds}")
+        refuse("word", word, f"gives {name} something other than {kinds}")
     return value
 
 
@@ -298,14 +298,14 @@ _TRAITS = {
 def _check_letters(word: str, letters: str) -> None:
     """Refuse letters that stand for no bias."""
     if not {*letters} <= {*"qkvoamesrh"}:
-        refuse("word", word, "names other biases than q, k, v, o, a, m, e, s, r and h")
+        refuse("word", word, "names biases other than q, k, v, o, a, m, e, s, r and h")
 
 
 def _rule(word: str, text: str) -> Callable[..., Any]:
     """The function of `rules` or `makers` that a word names, made with the values behind it."""
     name, *values = text.split(":")
     if name not in _RULES:
-        refuse("word", word, f"names {name!r}, which is no function of rules or makers")
+        refuse("word", word, f"names {name!r}, which isn't a function of rules or makers")
     rule = _RULES[name]
     makes_one = "x" not in rule.__annotations__  # out of the values, and reads no file
     if not makes_one and not values:
@@ -314,7 +314,7 @@ def _rule(word: str, text: str) -> Callable[..., Any]:
         with suppress(TypeError):
             function: Callable[..., Any] = rule(*map(_literal, values))
             return function
-    refuse("word", word, f"gives {name} other values behind a colon than it takes")
+    refuse("word", word, f"gives {name} values after a colon that it doesn't take")
 
 
 _RULES = {

@@ -188,7 +188,7 @@ def one_part_a_layer(x: Values, letters: str) -> Stack:
     parts["mamba"], parts["attention"] = parts[LINEAR], parts[FULL]
     named = x["layer_types"] or [LINEAR, "moe", FULL, "mlp"]
     if not {*named} <= {*parts}:
-        refuse("layers_block_type", named, f"know others than {', '.join(parts)}")
+        refuse("layers_block_type", named, f"contain something other than {', '.join(parts)}")
     return tuple((1, Layer(*parts[kind], norms=1)) for kind in named)
 
 

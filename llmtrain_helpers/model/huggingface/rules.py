@@ -127,7 +127,7 @@ def gpt_neo_kinds(x: Values) -> list[str]:
     """Every second layer has a window, or those that `attention_layers` calls local."""
     named = x["attention_layers"] or ["global", "local"] * (layer_count(x) // 2)
     if len(named) != x["num_layers"] or not {*named} <= {"global", "local"}:
-        refuse("attention_layers", named, "do not say 'global' or 'local' of each layer")
+        refuse("attention_layers", named, "don't say 'global' or 'local' for each layer")
     return [SLIDING if kind == "local" else FULL for kind in named]
 
 
@@ -169,7 +169,7 @@ def recurrent_gemma_kinds(x: Values) -> list[str]:
     """The blocks that `block_types` names follow in turn; attention has a window."""
     named = x["block_types"]
     if not named or not {*named} <= {"attention", "recurrent"}:
-        refuse("block_types", named, "know other blocks than attention and recurrent")
+        refuse("block_types", named, "contain blocks other than attention and recurrent")
     blocks = [named[i % len(named)] for i in range(layer_count(x))]
     return [SLIDING if block == "attention" else LINEAR for block in blocks]
 

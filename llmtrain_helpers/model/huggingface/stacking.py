@@ -79,11 +79,11 @@ def _kinds(x: Values, family: Family) -> Any:
     l = layer_count(x)
     choices = {*family.mixers, *family.attention_kinds}
     if not all(kind in choices for kind in kinds):
-        refuse("layer_types", kinds, f"has no place in this shape: only {ATTENTION} have")
+        refuse("layer_types", kinds, f"doesn't fit this shape: only {ATTENTION} do")
     if len(kinds) != l and family.any_kinds:
         return "full_attention"
     if len(kinds) != l:
-        refuse("layer_types", kinds, f"are {len(kinds)}, and layers {l}")
+        refuse("layer_types", kinds, f"are {len(kinds)} kinds for {l} layers")
     return kinds
 
 
@@ -94,7 +94,7 @@ def _sparse(x: Values, family: Family) -> Any:
     if x.get("mlp_layer_types"):
         kinds, l = x["mlp_layer_types"], layer_count(x)
         if len(kinds) != l or not {*kinds} <= {"dense", "sparse"}:
-            refuse("mlp_layer_types", kinds, f"are no {l} of 'dense' or 'sparse'")
+            refuse("mlp_layer_types", kinds, f"aren't {l} words, each 'dense' or 'sparse'")
         return [kind == "sparse" for kind in kinds]
     sparse = family.sparse(x) if family.sparse else True
     return sparse if isinstance(sparse, bool) else [bool(layer) for layer in sparse]

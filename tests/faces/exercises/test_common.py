@@ -497,8 +497,8 @@ DAYS = Numeric(
         ("538 hours", "You wrote 538 hours, that's 22.4 days. Right, 22.4 days."),
         ("600 h", "You wrote 600 h, that's 25 days. Too high. h."),
         (537.6, "hours."),
-        ("22.4 GB", "'22.4 GB': these are GB; days are asked."),
-        ("22.4 bananas", "'22.4 bananas': 'bananas' is no unit known here; days are asked."),
+        ("22.4 GB", "'22.4 GB': these are GB; we asked for days."),
+        ("22.4 bananas", "'22.4 bananas': 'bananas' isn't a unit we know; we asked for days."),
         ("112/5", "Right, 22.4 days."),
         ("2**10**9", "'2**10**9' isn't a number: write 7B, 300e9, 15T, 8k, 1,024 or 2.5."),
     ],
@@ -534,7 +534,7 @@ def test_entries_of_a_design_are_read_with_their_units_and_said_back() -> None:
     reply = check("duration-d", run).text
     assert reply.startswith("days: you wrote 720 hours, that's 30 days. Right. At 25%")
     reply = check("duration-d", run | {"days": "30 GB"}).text
-    assert reply == "days='30 GB': these are GB; days are asked."
+    assert reply == "days='30 GB': these are GB; we asked for days."
 
 
 def test_a_guess_has_its_unit() -> None:
@@ -543,7 +543,7 @@ def test_a_guess_has_its_unit() -> None:
         "You wrote 24 months, that's 2 years. It's 26 years, so you're 13× too low"
     )
     assert guess.reveal("2 years").startswith("You said 2 years. It's 26 years")
-    with pytest.raises(ValueError, match="these are GB; years are asked"):
+    with pytest.raises(ValueError, match="these are GB; we asked for years"):
         guess.reveal("2 GB")
     per_cent = Prediction(lambda: 0.38, "Why.", asked="%")
     assert ["2.00" in per_cent.reveal(x) or "too high" in per_cent.reveal(x) for x in (2, "2%")]

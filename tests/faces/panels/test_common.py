@@ -279,7 +279,7 @@ def test_another_unit_of_a_fields_kind_is_converted_and_one_of_another_kind_is_n
     price = Control("Price", "Yours.", unit="dollars a GPU-hour", whole=False)
     assert price.read("$2.50 a GPU-hour") == price.read("2.5 dollars") == 2.5
     assert Control("Size", "Of a message.", unit="MiB").read("4194304 B") == 4
-    with pytest.raises(ValueError, match=r"^Write: these are GB; seconds are asked\.$"):
+    with pytest.raises(ValueError, match=r"^Write: these are GB; we asked for seconds\.$"):
         write.read("5 GB")
     with pytest.raises(ValueError, match=r"^Write: '1 hour' lies outside 0 to 300 s\.$"):
         replace(write, most=300).read("1 hour")

@@ -158,11 +158,11 @@ def test_sizes_that_a_pasted_file_leaves_out_are_named() -> None:
 
 
 HOSTILE = {
-    "nonsense": "The text 'nonsense' holds no JSON",
+    "nonsense": "The text 'nonsense' isn't JSON",
     " ": "Paste the text",
-    "[1]": "The text [1] is no mapping",
-    "[" * 100_000: "holds no JSON",
-    "x" * 2_000_000: "is longer than 1,000,000 letters",
+    "[1]": "The text [1] isn't a mapping",
+    "[" * 100_000: "isn't JSON",
+    "x" * 2_000_000: "is longer than 1,000,000 characters",
     "{}": "In the file, model_type=None is unknown",
     '{"model_type": "<script>"}': "model_type='<script>' is unknown",
     '{"model_type": "llama", "hidden_size": NaN}': "hidden_size=nan is not a finite",
@@ -170,7 +170,7 @@ HOSTILE = {
     '{"model_type": "llama", "num_hidden_layers": 100000}': "we can draw 1,000 at most",
     '{"model_type": "gemma3", "text_config": {}}': "model_type=None in text_config is unknown",
     '{"model_type": "gemma3_text", "num_hidden_layers": 1' + "0" * 400 + "}": "finite",
-    "\ud800": "holds no JSON",
+    "\ud800": "isn't JSON",
 }
 
 

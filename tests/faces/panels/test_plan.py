@@ -59,7 +59,7 @@ def offers_of(panel) -> list[str]:
         ("flops_per_gpu", 420, "below 10⁹ FLOP/s"),
         ("flops_per_gpu", "2000T", "more than the whole peak"),
         ("seconds_per_iteration", "8.0", "29 days</b> expected"),
-        ("config", "/no/such/file.json", "is no file: give the path of a config.json"),
+        ("config", "/no/such/file.json", "isn't a file: give the path of a config.json"),
     ],
 )
 def test_the_panel_follows_each_control(control: str, value, text: str) -> None:

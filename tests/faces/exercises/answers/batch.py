@@ -75,7 +75,7 @@ ANSWERS = {
             ("8", "a micro-batch, but you were asked for the seconds"),
             (4.0, "three digits"),
             ("4.0 s", "three digits"),
-            ("4 GB", "these are GB; seconds are asked"),
+            ("4 GB", "these are GB; we asked for seconds"),
             (11, "how many turns"),
             (5.0, "Too high"),
         ],
@@ -124,7 +124,7 @@ ANSWERS = {
                     ({"gpus": 10, "pipeline": 5}, "can't split 32 layers evenly over 5 stages"),
                     ({"micro": 0}, "micro=0 is not positive"),
                     ({"micro": "two"}, "isn't a number"),
-                    ({"gpus": "8 days"}, "gpus='8 days': these are days; GPUs are asked"),
+                    ({"gpus": "8 days"}, "gpus='8 days': these are days; we asked for GPUs"),
                     ({"model": "Llama-9"}, "Llama-9"),
                 ]
             ),

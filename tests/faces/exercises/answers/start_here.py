@@ -26,7 +26,7 @@ ANSWERS = {
             (DAYS / 2, "a multiply-add is 2"),
             (DAYS * 10, "10 times too high"),
             (DAYS / 10, "10 times too low"),
-            ("25 GB", "these are GB; days are asked"),
+            ("25 GB", "these are GB; we asked for days"),
             (30, "Too high. Did you use the rate of all the GPUs together"),
         ],
     ),
