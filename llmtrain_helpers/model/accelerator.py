@@ -24,11 +24,11 @@ _RATES = ("bandwidth", "power", "link_bandwidth", "network_bandwidth", "shown_me
 class Accelerator:
     """A GPU or TPU: memory in bytes, bandwidth in bytes/s, power in watts, peaks in FLOP/s.
 
-    `link_bandwidth` and `network_bandwidth` are bytes/s that one GPU sends, one way,
-    inside its node of `gpus_per_node` and out of it; `matmul_share` is the best share
-    of its dense peak that a matrix product was measured to reach, and `matmul_shares`
-    maps the formats to it that were measured to reach another. `shown_memory` are the
-    bytes that its driver shows, where the vendor's GB are rounded. What is unknown is None.
+    `link_bandwidth` and `network_bandwidth` are the bytes/s that one GPU sends, one way,
+    inside its node of `gpus_per_node` and out of it; `matmul_share` is the best measured
+    share of its dense peak for a matrix product, and `matmul_shares` maps formats to
+    theirs if it's different. `shown_memory` is the bytes that its driver shows, in case
+    the vendor's GB are rounded. Anything unknown is None.
 
     `peaks` maps a number format (fp32, tf32, bf16, fp16, fp8, fp4) to the dense peak, the
     one without structured sparsity: twice that is what many datasheets print.
@@ -77,14 +77,14 @@ class Accelerator:
         object.__setattr__(self, "matmul_shares", shares)
 
     def peak(self, format: str) -> Result:
-        """The dense peak for a number format, in FLOP/s; an error if there is none."""
+        """The dense peak for a number format, in FLOP/s; raises ValueError if there isn't one."""
         if not isinstance(format, str) or format not in self.peaks:
             formats = ", ".join(self.peaks) or "none"
             refuse("format", format, f"has no peak on {self.name}. Known: {formats}")
         return self.peaks[format]
 
     def matmul_rate(self, format: str) -> Result | None:
-        """FLOP/s of the best matrix product in a number format; None where it is unknown.
+        """FLOP/s of the best matrix product in a number format; None if it's unknown.
 
         >>> chip = Accelerator("H100", 80e9, peaks={"fp8": 2e15}, matmul_share=0.8,
         ...     matmul_shares={"fp8": 0.7})
@@ -97,5 +97,5 @@ class Accelerator:
 
     @property
     def training_format(self) -> str:
-        """What models are trained in on it: bf16, or fp16 where it knows no bf16."""
+        """The format that models are trained in: bf16, or fp16 if it doesn't have bf16."""
         return "bf16" if "bf16" in self.peaks else "fp16"

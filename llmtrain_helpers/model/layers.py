@@ -80,7 +80,7 @@ class Attention(Mixer):
 
     @property
     def _widths(self) -> tuple[Size, Size, Size, Size]:
-        """How many numbers a token's queries, keys, values and output have."""
+        """The numbers per token in queries, keys, values and output."""
         a, k, d = self.num_heads, self.num_kv_heads, self.head_dim
         if given(self.value_dim):
             return a * d, k * d, k * self.value_dim, a * self.value_dim
@@ -117,7 +117,7 @@ class Attention(Mixer):
         return (1 + self.twice) * (q + out)
 
     def heads(self) -> dict[str, Size]:
-        """Query heads and key-value heads, both of which tensor parallelism shares out."""
+        """Query heads and key-value heads, which tensor parallelism splits."""
         return {"num_heads": self.num_heads, "num_kv_heads": self.num_kv_heads}
 
     def score_heads(self) -> Size:
@@ -125,7 +125,7 @@ class Attention(Mixer):
         return self.num_heads
 
     def activations(self, hidden_size: Size, fused: bool) -> tuple[Size, Size]:
-        """Queries, keys, values and output; inputs of norms; gates, and what passes them."""
+        """Queries, keys, values and output; inputs of norms; gates and their outputs."""
         if self.twice:
             return super().activations(hidden_size, fused)
         q, k, v, out = self._widths
@@ -139,7 +139,7 @@ class Attention(Mixer):
         return 0, bool(self.qk_norm) * (q + k)
 
     def repeated(self) -> Size:
-        """Keys and values that several query heads share, but once."""
+        """Extra copies of the keys and values that several query heads share."""
         q, k, v, out = self._widths
         return q - k + out - v
 
@@ -148,10 +148,10 @@ class Attention(Mixer):
 class LatentAttention(Mixer):
     """Multi-head latent attention (MLA): keys and values made from a few numbers per token.
 
-    A token is squeezed to `kv_rank` numbers (a norm, then a matrix to all heads' plain keys
+    A token is compressed to `kv_rank` numbers (a norm, then a matrix to all heads' plain keys
     of `plain_dim` and values of `value_dim`), and to one key of `rotary_dim` that all heads
     share. Queries are made the same way from `q_rank` numbers, or directly if that's 0.
-    `bias` is on the two matrices that squeeze and on the output; `gate` is as in
+    `bias` is on the two matrices that compress and on the output; `gate` is as in
     `Attention`.
 
     >>> LatentAttention(128, 1536, 512, 128, 64, 128).parameters(7168)  # DeepSeek-V3
@@ -179,7 +179,7 @@ class LatentAttention(Mixer):
 
     @property
     def num_kv_heads(self) -> Size:
-        """Heads of keys and values: as many as of queries."""
+        """Key-value heads: as many as query heads."""
         return self.num_heads
 
     @property
@@ -313,7 +313,7 @@ class Experts(Part):
         at_most("experts_per_token", chosen, "num_experts", experts)
 
     def matrices(self, hidden_size: Size) -> tuple[Matrix, ...]:
-        """The matrices of the router, of the experts, and of what all tokens share."""
+        """The matrices of the router, the experts, and the shared MLP."""
         h, n, chosen = hidden_size, self.num_experts, self.experts_per_token
         router = Matrix(h, n, self.router_bias * n, name="router")
         experts = [

@@ -1,6 +1,6 @@
-"""Models and chips by their names, and out of a `config.json`. Shared by all chapters.
+"""Models and chips by name, and from a `config.json`. Shared by all chapters.
 
-Sources: those of the rows in `data/`, each of which names its own.
+Sources: those of the rows in `data/`, which each name their own.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ PEAKS = ["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
 """The columns of `accelerators()` that hold dense peaks, in FLOP/s."""
 
 SEQUENCE = 8192
-"""Tokens of a sequence if you don't give any, because most models are first trained on about
-as many. A table or a file only says the longest that a model takes, which is often more."""
+"""Tokens per sequence if you don't give any, because most models are first trained with about
+this many. A table or a file only has the longest sequence that a model accepts, often more."""
 
 CONFIG_LIMIT = 1_000_000
-"""A config.json has a few thousand bytes; a file beyond this is something else."""
+"""A config.json has a few thousand bytes; a larger file than this is something else."""
 
 
 Model: TypeAlias = Transformer | str | PathLike[str]
-"""A model as it may be given: itself, its published name, or the path of its config.json."""
+"""A model: itself, its published name, or the path of its config.json."""
 
 Chip: TypeAlias = Accelerator | str
-"""An accelerator as it may be given: itself, or its name."""
+"""An accelerator: itself, or its name."""
 
 
 def known_model(model: Model, sequence_length: Number | None = None) -> Transformer:
-    """The shape that is meant: a `Transformer`, a published name, or a `config.json`'s path.
+    """Return the shape of a `Transformer`, a published name, or a `config.json`'s path.
 
     Without a `sequence_length`, a `Transformer` keeps its own, and a name or a file gets
-    `SEQUENCE` tokens, or fewer if the model takes fewer. More than it takes is a
-    ValueError if its positions are learned, and else a warning.
+    `SEQUENCE` tokens, or fewer if the model accepts fewer. More than that raises a
+    ValueError if positions are learned, and otherwise a warning.
 
     >>> known_model("Llama-3.1-8B").sequence_length, known_model("gpt2").sequence_length
     (8192, 1024)
@@ -68,9 +68,9 @@ def known_model(model: Model, sequence_length: Number | None = None) -> Transfor
 
 
 def longest_shape(model: Model) -> Transformer:
-    """The shape that is meant, with the longest sequences that its table or file says.
+    """Return a shape with the longest sequences in its table or file.
 
-    A word is a path if it ends in .json or there's such a file, and else a name.
+    A word is a path if it ends in .json or there's such a file, and otherwise a name.
 
     >>> longest_shape("Llama-3.1-8B").sequence_length
     131072
@@ -85,7 +85,7 @@ def longest_shape(model: Model) -> Transformer:
 
 
 def known_accelerator(accelerator: Chip) -> Accelerator:
-    """The chip that is meant: an `Accelerator`, or its name in `published.accelerators()`.
+    """Return the chip for an `Accelerator`, or its name in `published.accelerators()`.
 
     >>> known_accelerator("h100").name
     'H100 SXM'
@@ -98,11 +98,11 @@ def known_accelerator(accelerator: Chip) -> Accelerator:
 
 
 def architecture(name: str, sequence_length: Number | None = None) -> Transformer:
-    """The shape of a published model by its name, as a table lists it.
+    """Return the shape of a published model by its name in a table.
 
-    Of `architectures()`, or else of `configs()`. `sequence_length` is that of training,
-    in tokens; without it the model's maximum stands. An unknown name is a ValueError
-    that offers the nearest.
+    Looks in `architectures()`, then in `configs()`. `sequence_length` is for training,
+    in tokens, by default the model's maximum. Raises ValueError for an unknown name,
+    and suggests the nearest.
 
     >>> architecture("Llama-3.1-8B", sequence_length=8192).num_kv_heads
     8
@@ -111,7 +111,7 @@ def architecture(name: str, sequence_length: Number | None = None) -> Transforme
 
 
 def _published(argument: str, name: str, sequence_length: Number | None = None) -> Transformer:
-    """The shape of this name; a refusal calls it by the argument that it was."""
+    """Return the shape of this name; an error uses the name of the argument."""
     row = find_row(argument, name, "architectures", "configs")
     if "config" in row:
         return config_model(row["name"], sequence_length)
@@ -120,7 +120,7 @@ def _published(argument: str, name: str, sequence_length: Number | None = None) 
 
 
 def model_names() -> list[str]:
-    """The names that `architecture` knows, each once.
+    """List the names that `architecture` knows, each once.
 
     >>> "DeepSeek-V3" in model_names()
     True
@@ -129,7 +129,7 @@ def model_names() -> list[str]:
 
 
 def config_model(name: str, sequence_length: Number | None = None) -> Transformer:
-    """The shape of a real model out of `configs()`, by its name there.
+    """Return the shape of a real model by its name in `configs()`.
 
     >>> config_model("DeepSeek-V3").num_experts
     256
@@ -140,7 +140,7 @@ def config_model(name: str, sequence_length: Number | None = None) -> Transforme
 
 
 def accelerator(name: str) -> Accelerator:
-    """An accelerator by its name in `accelerators()`, or as papers call it.
+    """Return an accelerator by its name in `accelerators()`, or by its name in papers.
 
     >>> accelerator("A100-80").peak("bf16")
     312000000000000.0
@@ -153,7 +153,7 @@ def accelerator(name: str) -> Accelerator:
 
 
 def _chip(row: Mapping[str, Any]) -> Accelerator:
-    """The accelerator in a row, with its links and the share of its peak that is reached."""
+    """Make the accelerator of a row, with its links and the best share of its peak."""
     return Accelerator(
         name=row["name"],
         memory=row["memory_bytes"],
@@ -168,7 +168,7 @@ def _chip(row: Mapping[str, Any]) -> Accelerator:
 
 @cache
 def _links(name: str) -> dict[str, Any]:
-    """The bandwidths of a chip's links and its GPUs in a node, where they are known."""
+    """The bandwidths of a chip's links and its GPUs per node, if they're known."""
     columns = ("link_bandwidth", "network_bandwidth", "gpus_per_node")
     row = next((row for row in rows("links") if row["name"] == name), Row())
     return {column: row[column] for column in columns if column in row}
@@ -180,7 +180,7 @@ SAME_SILICON = {
     "H200 SXM": "H100 SXM",
     "H800 SXM": "H100 SXM",
 }
-"""Chips that differ in memory or links alone from one whose products were measured."""
+"""Chips that only differ in memory or links from one whose products were measured."""
 
 
 @cache
@@ -196,11 +196,11 @@ def _matmul_shares(name: str) -> dict[str, Any]:
 
 
 def read_config(path: str | PathLike[str], sequence_length: Number | None = None) -> Transformer:
-    """The shape in a Hugging Face `config.json`; see `Transformer.from_config`.
+    """Read the shape in a Hugging Face `config.json`; see `Transformer.from_config`.
 
-    A file that is not there, too large, no JSON, or of a family that is not known is a
-    ValueError that says so; so is a key that has two values, or one that is not finite.
-    Nothing is executed, and at most a megabyte is read.
+    Raises ValueError if the file doesn't exist, is too large, isn't JSON or has an unknown
+    family, and if a key has two values or one that isn't finite. Never executes anything,
+    and reads at most a megabyte.
     """
     if not isinstance(path, str | PathLike):
         refuse("path", path, "isn't the path of a file")
@@ -210,7 +210,7 @@ def read_config(path: str | PathLike[str], sequence_length: Number | None = None
 def parse_config(
     config: str | Mapping[str, object], sequence_length: Number | None = None
 ) -> Transformer:
-    """The shape in a `config.json`, given as its text or as a dict; it refuses as `read_config`.
+    """Read the shape in a `config.json`'s text or dict, with the errors of `read_config`.
 
     >>> parse_config('{"model_type": "gpt2"}') == parse_config({"model_type": "gpt2"})
     True
@@ -231,7 +231,7 @@ def _read_json(argument: str, path: Path) -> Any:
             refuse(argument, str(path), "isn't a file: give the path of a config.json")
         with path.open("rb") as file:
             content = file.read(CONFIG_LIMIT + 1)
-    except (OSError, RuntimeError) as error:  # unreadable, or a ~ of nobody
+    except (OSError, RuntimeError) as error:  # unreadable, or a ~ without a user
         refuse(argument, str(path), f"can't be read: {str(error)[:80]}")
     if len(content) > CONFIG_LIMIT:
         refuse(argument, str(path), f"is too large for a config.json: over {CONFIG_LIMIT:,} bytes")
@@ -239,7 +239,7 @@ def _read_json(argument: str, path: Path) -> Any:
 
 
 def _parsed(name: str, source: str, content: str | bytes) -> Any:
-    """The value that a JSON text holds; a ValueError names the text by its source."""
+    """Parse a JSON text; a ValueError names its source."""
     try:
         text = shallow(content) if isinstance(content, str) else content
         return json.loads(text, object_pairs_hook=_read_object)
@@ -248,7 +248,7 @@ def _parsed(name: str, source: str, content: str | bytes) -> Any:
 
 
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of a JSON file, in which each key has one value, and no NaN."""
+    """Read an object of a JSON file; each key has to have one value, and no NaN."""
     values: dict[str, Any] = {}
     for key, value in pairs:
         if isinstance(value, float) and not isfinite(value):
@@ -259,7 +259,7 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def shape_of_row(row: Mapping[str, object]) -> Transformer:
-    """The shape in a row of a table, whose kind is gpt, llama or nemo."""
+    """Make the shape in a row of a table; its kind is gpt, llama or nemo."""
     kind = row["kind"]
     traits = {"layer_norm": kind != "llama", "gated_mlp": kind == "llama", "bias": kind == "gpt"}
     columns = signature(Transformer).parameters.keys() & row.keys()

@@ -1,4 +1,4 @@
-"""A stack of layers of one kind, as keywords describe it. Shared by all chapters."""
+"""A stack of layers of one kind, described by keywords. Shared by all chapters."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from llmtrain_helpers.checks import (
 from llmtrain_helpers.model.layers import Attention, Experts, Layer, Mlp, Stack, numbers
 
 MISSING = cast(Size, None)
-"""A size that is left out; the part that needs it refuses it by its name."""
+"""A missing size; the part that needs it refuses it by name."""
 
 
 def share_of_heads(hidden_size: Number, num_heads: Number) -> Size:
-    """The size of a head where heads share out the hidden size.
+    """The size of a head if heads divide the hidden size.
 
     >>> share_of_heads(12288, 96)
     128
@@ -51,7 +51,7 @@ def one_kind(
     num_experts: int = 0,
     experts_per_token: int = 0,
 ) -> Stack:
-    """The stack that keywords describe; sizes that are left out are refused by their names."""
+    """Make the stack that keywords describe; refuse missing sizes by name."""
     shifts, qkv = flag("layer_norm", layer_norm), "qkv" * flag("qkv_bias", qkv_bias)
     has_bias, normed = flag("bias", bias), "head" * flag("qk_norm", qk_norm)
     biases = qkv + "o" * has_bias
@@ -67,7 +67,7 @@ def one_kind(
 
 
 def changed(layers: Stack, kind: Mapping[str, object]) -> Stack:
-    """The stack with what keywords say changed; windows and norms of each head stay."""
+    """Change a stack by keywords; windows and per-head norms don't change."""
     stack = of_keywords({**keywords(layers), **kind})
     (_, _, old, _), (l, layer, new, _) = _plain(layers), _plain(stack)
     norms = new.qk_norm and (old.qk_norm or new.qk_norm)
@@ -76,12 +76,12 @@ def changed(layers: Stack, kind: Mapping[str, object]) -> Stack:
 
 
 def of_keywords(words: Mapping[str, object]) -> Stack:
-    """The stack of `one_kind`, which checks the words."""
+    """Make the stack of `one_kind`, which checks the keywords."""
     return one_kind(**cast(dict[str, Any], words))
 
 
 def keywords(layers: Stack) -> dict[str, object]:
-    """The keywords that describe a stack; one that needs more than keywords is refused."""
+    """Return the keywords that describe a stack; refuse a stack that needs more."""
     l, layer, mixer, expert = _plain(layers)
     mlp = layer.mlp
     words: dict[str, object] = {
@@ -99,7 +99,7 @@ def keywords(layers: Stack) -> dict[str, object]:
     if isinstance(mlp, Experts):
         words["num_experts"] = mlp.num_experts
         words["experts_per_token"] = mlp.experts_per_token
-    # Made again from the keywords, it must have all the traits that it has now.
+    # If we make it again from the keywords, it has to have all its current traits.
     [(_, copy)] = of_keywords(words)
     if _traits(layer) != _traits(copy):
         refuse("layers", layers, "can't be described by keywords: change `layers`")
@@ -107,7 +107,7 @@ def keywords(layers: Stack) -> dict[str, object]:
 
 
 def _plain(layers: Stack) -> tuple[Size, Layer, Attention, Mlp]:
-    """How many layers, their one kind, its attention, and its MLP or an expert of it."""
+    """Return the number of layers, their kind, its attention, and its MLP or expert."""
     (l, layer), *others = layers
     mixer, mlp = layer.mixer, layer.mlp
     expert = mlp.expert if isinstance(mlp, Experts) else mlp
@@ -117,7 +117,7 @@ def _plain(layers: Stack) -> tuple[Size, Layer, Attention, Mlp]:
 
 
 def _traits(layer: Layer) -> list[tuple[str, object]]:
-    """All that describes a layer, part after part, but for what keywords say as it is.
+    """Everything that describes a layer, part by part, except what keywords state directly.
 
     Sizes among that may be arrays, which cannot be compared; no keyword says another.
     """
@@ -138,7 +138,7 @@ def _traits(layer: Layer) -> list[tuple[str, object]]:
 
 
 def checked(name: str, value: object) -> Stack:
-    """Layers as pairs of how many and of what kind; several kinds take no arrays."""
+    """Check layers as pairs of number and kind; several kinds can't have arrays."""
     if not isinstance(value, tuple | list) or not value:
         refuse(name, value, "aren't pairs of (how many, Layer)")
     for pair in value:

@@ -15,8 +15,8 @@ from llmtrain_helpers.checks import Size, broadcast, count, flag, refuse
 class Matrix(NamedTuple):
     """A matrix of `rows` × `columns`: a layer has `copies` of it, and a token uses `active` ones.
 
-    `biases` is how many numbers are added to each result; `name` says what it makes, so
-    that nobody has to know the order of a part's matrices.
+    `biases` is how many numbers are added to each result; `name` is its purpose, so that
+    nobody has to know the order of a part's matrices.
 
     >>> Matrix(4096, 14336).weights
     58720256
@@ -88,15 +88,15 @@ class Part:
         refuse("layers", type(self).__name__, problem)
 
     def score_heads(self) -> Size:
-        """Scores that there are for each pair of tokens: one for each head."""
+        """Scores per pair of tokens: one per head."""
         return 0
 
     def norm_inputs(self) -> tuple[Size, Size]:
-        """Values a token that norms on queries and keys read: not split by heads, and split."""
+        """Values per token that norms on queries and keys read: not split by heads, and split."""
         return 0, 0
 
     def repeated(self) -> Size:
-        """Values a token by which keys and values grow where each query head has its own."""
+        """Extra values per token if each query head has its own keys and values."""
         return 0
 
     def parameters(self, hidden_size: Size) -> Size:
@@ -105,7 +105,7 @@ class Part:
         return counted + self.others()
 
     def active_weights(self, hidden_size: Size) -> Size:
-        """Weights that a token is multiplied with; only the chosen experts count."""
+        """Weights that a token is multiplied by; only the chosen experts count."""
         return sum(m.active * m.weights for m in self.matrices(hidden_size))
 
     def idle(self, hidden_size: Size) -> Size:
@@ -115,7 +115,7 @@ class Part:
 
 
 class Mixer(Part):
-    """A part in which tokens meet: attention, or a recurrence."""
+    """A part that mixes tokens: attention, or a recurrence."""
 
     window: Size = 0
     chunked: bool = False
@@ -125,5 +125,5 @@ class Mixer(Part):
         return 0
 
     def heads(self) -> dict[str, Size]:
-        """What tensor parallelism shares out, by its name."""
+        """The heads that tensor parallelism splits, by name."""
         return {}

@@ -1,8 +1,8 @@
 """Mixers that carry a state from token to token. Shared by all chapters.
 
-Their matrices are counted like those of any layer. What is left out is the scan itself:
-the few operations for each number of the state, the convolution before it, and what
-both keep for backward, so that there are no activations of a model that has them.
+Their matrices are counted like those of any layer. We leave out the scan itself: the few
+operations per number of the state, the convolution before it, and the values that both
+store for backward, so we can't count the activations of a model that has them.
 
 Sources: the modelling classes of Hugging Face transformers 5.23; Gu and Dao (arXiv
 2312.00752, 2405.21060); Yang et al. (arXiv 2412.06464); Kimi Linear (arXiv 2510.26692).
@@ -18,7 +18,7 @@ from llmtrain_helpers.model.parts import Matrix, Mixer
 
 @dataclass(frozen=True)
 class Recurrence(Mixer):
-    """A mixer with a state, and with a convolution over the last `kernel_size` tokens."""
+    """A mixer with a state and a convolution over the last `kernel_size` tokens."""
 
     kernel_size: Size
 
@@ -35,11 +35,11 @@ class Recurrence(Mixer):
         broadcast(**sizes)
 
     def convolved(self) -> Size:
-        """Values a token that the convolution runs over."""
+        """Values per token that the convolution runs over."""
         return 0
 
     def others(self) -> Size:
-        """Parameters of the convolution, a kernel for each value."""
+        """Parameters of the convolution, with one kernel per value."""
         return self.convolved() * self.kernel_size
 
 
@@ -47,7 +47,7 @@ class Recurrence(Mixer):
 class Mamba(Recurrence):
     """Mamba: `inner_size` channels, each with a state of `state_size`.
 
-    `normed` are norms on the step and on what goes in and out of the state (Jamba).
+    `normed` adds norms on the step and on the state's input and output (Jamba).
 
     >>> Mamba(4, 1536, 16, 48).parameters(768)
     3770880
@@ -79,14 +79,14 @@ class Mamba(Recurrence):
         return self.inner_size
 
     def others(self) -> Size:
-        """The convolution, the decay of each number of the state, and what goes past it."""
+        """The convolution, the decay of each number of the state, and the skip connection."""
         e = self.inner_size
         return super().others() + self.conv_bias * e + e * self.state_size + e
 
 
 @dataclass(frozen=True)
 class Mamba2(Recurrence):
-    """Mamba 2: heads that decay as a whole; `groups` share what goes in and out.
+    """Mamba 2: heads that decay as a whole; `groups` share the state's input and output.
 
     >>> Mamba2(4, 8192, 128, 128, 8).parameters(4096)
     109627776
@@ -111,15 +111,15 @@ class Mamba2(Recurrence):
         )
 
     def norms(self) -> Size:
-        """Parameters of the norm on what comes out."""
+        """Parameters of the output norm."""
         return self.normed * self.inner_size
 
     def convolved(self) -> Size:
-        """The channels and what goes in and out of the state pass the convolution."""
+        """The channels, and the state's input and output, pass through the convolution."""
         return self.inner_size + 2 * self.groups * self.state_size
 
     def others(self) -> Size:
-        """The convolution, and for each head a step, a decay and what goes past the state."""
+        """The convolution, and per head a step, a decay and a skip connection."""
         more = self.conv_bias * self.convolved() + 3 * self.num_heads
         return super().others() + more
 
@@ -139,7 +139,7 @@ class DeltaNet(Recurrence):
 
     @property
     def _widths(self) -> tuple[Size, Size]:
-        """How many numbers a token has as keys, and as values."""
+        """The numbers per token in keys, and in values."""
         keys = self.num_key_heads * self.key_dim
         return keys, self.num_value_heads * self.value_dim
 
@@ -168,9 +168,9 @@ class DeltaNet(Recurrence):
 
 @dataclass(frozen=True)
 class KimiDelta(Recurrence):
-    """Kimi delta attention: a delta rule that decays each key's channel by itself.
+    """Kimi delta attention: a delta rule with a separate decay for each channel of the keys.
 
-    Decay and gate come over `low_rank` numbers, or straight where that is 0.
+    Decay and gate go through `low_rank` numbers, or directly if that's 0.
 
     >>> KimiDelta(4, 32, 128, 128).parameters(2304)
     39514144
@@ -213,7 +213,7 @@ class KimiDelta(Recurrence):
 
 @dataclass(frozen=True)
 class LightningAttention(Recurrence):
-    """Linear attention with a gate and a norm on what comes out, no convolution.
+    """Linear attention with a gate and an output norm, without a convolution.
 
     >>> LightningAttention(0, 32, 128).parameters(4096)
     83886080
@@ -235,7 +235,7 @@ class LightningAttention(Recurrence):
 
 @dataclass(frozen=True)
 class ShortConvolution(Recurrence):
-    """A convolution over few tokens between two gates.
+    """A short convolution between two gates.
 
     >>> ShortConvolution(3, 2048).parameters(2048)
     16783360
@@ -263,7 +263,7 @@ class ShortConvolution(Recurrence):
 
 @dataclass(frozen=True)
 class GatedRecurrence(Recurrence):
-    """A real-gated linear recurrence unit beside a gate (Griffin, RecurrentGemma).
+    """A real-gated linear recurrent unit next to a gate (Griffin, RecurrentGemma).
 
     >>> GatedRecurrence(4, 2560, 10).parameters(2560)
     20999680

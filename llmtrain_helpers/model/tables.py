@@ -1,4 +1,4 @@
-"""The tables of `data/`, row by row, with the standard library alone. Shared by all chapters."""
+"""The tables of `data/`, row by row, using only the standard library. Shared by all chapters."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from llmtrain_helpers.checks import refuse, show
 
 
 def data_folder() -> Path:
-    """Where the tables lie: in the installed package, or beside it in a checkout."""
+    """Find the tables: in the installed package, or next to it in a checkout."""
     here = Path(__file__).parents[1]
     installed = here / "data"
     return installed if installed.is_dir() else here.parent / "data"
 
 
 class Row(dict[str, Any]):
-    """A row: numbers, texts, True and False, by the names of its columns."""
+    """A row: numbers, texts, True and False, by column."""
 
 
 @cache
@@ -34,7 +34,7 @@ def rows(table: str) -> tuple[Row, ...]:
 
 
 def table_lines(table: str) -> list[list[str]]:
-    """The cells of a table, its header first; a ValueError names a file that's damaged."""
+    """The cells of a table, header first; a ValueError names a damaged file."""
     lines = _read(data_folder() / "columns.txt", ":")
     columns = {name: cells.split(",") for name, cells in lines}
     if not isinstance(table, str) or table not in columns:
@@ -47,7 +47,7 @@ def table_lines(table: str) -> list[list[str]]:
 
 
 def checked_lines(path: Path, columns: Sequence[str]) -> list[list[str]]:
-    """The cells of a CSV file that has these columns, and whole rows; its header first."""
+    """The cells of a CSV file with these columns and complete rows, header first."""
     header, *lines = _read(path, ",") or [[]]
     missing = [column for column in columns if header.count(column) != 1]
     if missing:
@@ -62,7 +62,7 @@ def checked_lines(path: Path, columns: Sequence[str]) -> list[list[str]]:
 
 
 def _read(path: Path, delimiter: str) -> list[list[str]]:
-    """The cells of a file's lines, but of empty ones."""
+    """The cells of a file's lines, without empty ones."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return [line for line in reader(file, delimiter=delimiter) if line]
@@ -71,7 +71,7 @@ def _read(path: Path, delimiter: str) -> list[list[str]]:
 
 
 def names(table: str) -> list[str]:
-    """The names of a table's rows, in order: what a list to choose from shows.
+    """The names of a table's rows, in order, for a list to pick from.
 
     >>> names("accelerators")[:2]
     ['V100 16GB SXM2', 'V100 32GB SXM2']
@@ -80,7 +80,7 @@ def names(table: str) -> list[str]:
 
 
 def _typed(row: Mapping[str, str]) -> Row:
-    """A row with its numbers as numbers, and without its gaps."""
+    """Convert the numbers of a row, and drop its gaps."""
     return Row({key: _value(key, text) for key, text in row.items() if text})
 
 
@@ -98,11 +98,11 @@ def _value(key: str, text: str) -> Any:
 
 
 _TEXTS = ("name", "release", "model")
-"""Columns that stay text though they may look like numbers."""
+"""Columns that are text even if they look like numbers."""
 
 
 def find_row(kind: str, name: str, *tables: str) -> Row:
-    """The row of this name or alias, out of the first of these tables that has it."""
+    """Find the row with this name or alias in the first of these tables that has it."""
     by_spelling = _by_spelling(tables)
     row = by_spelling.get(_plain(name)) if isinstance(name, str) else None
     if row is None:
@@ -118,7 +118,7 @@ def find_row(kind: str, name: str, *tables: str) -> Row:
 
 @cache
 def _by_spelling(tables: tuple[str, ...]) -> dict[str, Row]:
-    """The rows of these tables by each of their names; the first table's go before others'."""
+    """The rows of these tables by every name; earlier tables take precedence."""
     spellings = {
         _plain(spelling): row
         for table in reversed(tables)
@@ -129,7 +129,7 @@ def _by_spelling(tables: tuple[str, ...]) -> dict[str, Row]:
 
 
 def _plain(name: str) -> str:
-    """A name as it is compared: its letters and digits alone."""
+    """A name as we compare it: just its letters and digits."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 

@@ -1,4 +1,4 @@
-"""A model's shape, as all formulas take it. Shared by all chapters.
+"""A model's shape, the input of all formulas. Shared by all chapters.
 
 A `Transformer` is decoder-only, a stack of layers of one kind or of several; the names of
 its numbers are those of Hugging Face configs.
@@ -39,24 +39,24 @@ from llmtrain_helpers.model.one_kind import (
 class Transformer:
     """The shape of a decoder-only transformer; make one with `gpt`, `llama`, `from_config`.
 
-    `layers` are the layers from first to last, as pairs: how many of a kind follow one
-    another, and the `Layer`. A stack of one kind can be described by keywords instead,
-    `num_layers` to `experts_per_token`. Every shape answers to these names; where there
-    are several kinds of layer, for the kind that is most frequent.
+    `layers` are the layers from first to last, as pairs: how many of a kind follow each
+    other, and the `Layer`. You can also describe a stack of one kind by keywords,
+    `num_layers` to `experts_per_token`. Every shape has these attributes; if there are
+    several kinds of layer, they describe the most frequent one.
 
-    Sizes are whole numbers. For a sweep over shapes of one kind they are NumPy arrays
-    (the number of experts excepted); such a sweep cannot be compared or hashed.
+    Sizes are whole numbers. For a sweep over shapes of one kind, they can be NumPy arrays
+    (except for the number of experts); you can't compare or hash such a sweep.
 
     sequence_length     tokens of a sequence that the model is trained on
-    num_positions       rows of a learned position table; 0 where positions are rotary
+    num_positions       rows of a learned position table; 0 if positions are rotary
     final_norm          parameters of the last norm for each value: 2, 1 or 0
-    embedding_norm      the same of a norm behind the embedding
-    embedding_size      width of an embedding that is narrower than the model; 0: none is
+    embedding_norm      the same for a norm after the embedding
+    embedding_size      width of an embedding that's narrower than the model, else 0
     head_bias           whether the output matrix has a bias
-    more                parameters that stand beside the layers otherwise
-    prediction_layers   layers that predict tokens beyond the next (MTP): counted apart
+    more                other parameters outside the layers
+    prediction_layers   layers that predict tokens beyond the next (MTP), counted separately
 
-    ValueError for a size that is none, by the name of its argument.
+    Raises ValueError for a bad size, naming its argument.
 
     >>> Transformer.gpt(96, 12288, 96, 50257, 2048).head_dim
     128
@@ -120,7 +120,7 @@ class Transformer:
         kind = {name: value for name, value in described.items() if value is not None}
         if layers is None:
             layers = of_keywords(kind)
-        elif kind:  # as `dataclasses.replace` gives both: what the keywords say is changed
+        elif kind:  # `dataclasses.replace` passes both, so the keywords are the change
             layers = changed(checked("layers", layers), kind)
         stack = checked("layers", layers)
         if final_norm is None or "layer_norm" in kind:
@@ -160,44 +160,44 @@ class Transformer:
 
     @cached_property
     def kinds(self) -> tuple[Layer, ...]:
-        """Each kind of layer once, in the order in which they come first."""
+        """Each kind of layer once, in order of first appearance."""
         if len(self.layers) == 1:  # of arrays, perhaps, which have no hash
             return (self.layers[0][1],)
         return tuple(dict.fromkeys(layer for _, layer in self.layers))
 
     @cached_property
     def num_layers(self) -> Size:
-        """How many layers there are, of all kinds."""
+        """The number of layers, of all kinds."""
         return over_layers(self, lambda layer: 1)
 
     @cached_property
     def num_heads(self) -> Size:
-        """Heads of queries; 0 where there is no attention."""
+        """Query heads; 0 without attention."""
         return self._of_most("mixer", "num_heads", 0)
 
     @cached_property
     def num_kv_heads(self) -> Size:
-        """Heads of keys and values; with latent attention as many as of queries."""
+        """Key-value heads; with latent attention, as many as query heads."""
         return self._of_most("mixer", "num_kv_heads", 0)
 
     @cached_property
     def head_dim(self) -> Size:
-        """The size of a query's head."""
+        """The size of a query head."""
         return self._of_most("mixer", "head_dim", 0)
 
     @cached_property
     def intermediate_size(self) -> Size:
-        """How wide the MLP is inside, or one of its experts."""
+        """The inner width of the MLP, or of one expert."""
         return self._of_most("mlp", "intermediate_size", 0)
 
     @cached_property
     def num_experts(self) -> int:
-        """Experts of a layer that has any."""
+        """Experts per layer, in layers that have any."""
         return int(self._of_most("mlp", "num_experts", 0))
 
     @cached_property
     def experts_per_token(self) -> int:
-        """Experts that a token meets in such a layer."""
+        """Experts that a token uses in such a layer."""
         return int(self._of_most("mlp", "experts_per_token", 0))
 
     @cached_property
@@ -207,12 +207,12 @@ class Transformer:
 
     @cached_property
     def layer_norm(self) -> bool:
-        """Whether norms shift as well (LayerNorm), and do not only scale (RMSNorm)."""
+        """Whether norms also shift (LayerNorm), instead of just scaling (RMSNorm)."""
         return any(layer.norm_size == 2 for _, layer in self.layers)
 
     @cached_property
     def bias(self) -> bool:
-        """Whether the output projection has a bias, as all of a GPT's have."""
+        """Whether the output projection has a bias, like all projections of a GPT."""
         return "o" in self._of_most("mixer", "biases", "")
 
     @cached_property
@@ -226,7 +226,7 @@ class Transformer:
         return bool(self._of_most("mixer", "qk_norm", ""))
 
     def _of_most(self, part: str, name: str, none: T) -> T:
-        """The value of a trait in most of the layers that have it; `none` where none has."""
+        """The most frequent value of a trait in the layers that have it; `none` if none does."""
         votes: dict[T, int] = {}
         for how_many, layer in self.layers:
             owner = getattr(layer, part)
@@ -252,10 +252,10 @@ class Transformer:
         intermediate_size: Number | None = None,
         num_positions: Number | None = None,
     ) -> Transformer:
-        """A GPT: learned positions, biases, LayerNorm, a GELU MLP of 4h, a final norm.
+        """Make a GPT: learned positions, biases, LayerNorm, a GELU MLP of 4h, a final norm.
 
-        The position table has one row for each of the `sequence_length` tokens, unless
-        `num_positions` says that it has more.
+        The position table has one row for each of the `sequence_length` tokens, or more if
+        you set `num_positions`.
 
         >>> Transformer.gpt(40, 6144, 48, vocab_size=50257, sequence_length=1024).bias
         True
@@ -298,9 +298,9 @@ class Transformer:
         num_experts: int = 0,
         experts_per_token: int = 0,
     ) -> Transformer:
-        """A Llama: rotary positions, RMSNorm, gated MLP, no biases; experts when asked.
+        """Make a Llama: rotary positions, RMSNorm, gated MLP, no biases, optional experts.
 
-        `intermediate_size` is that of one expert where there are experts.
+        `intermediate_size` is per expert if there are experts.
 
         >>> Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192).head_dim
         128
@@ -325,10 +325,10 @@ class Transformer:
     def from_config(
         cls, mapping: Mapping[str, object], sequence_length: Number | None = None
     ) -> Transformer:
-        """The shape that a Hugging Face `config.json` of a decoder describes.
+        """Make the shape that a Hugging Face `config.json` of a decoder describes.
 
-        `families.FAMILIES` lists the families that are known. Keys left out take the
-        family's own defaults; but null `num_key_value_heads` are as many as the heads.
+        `families.FAMILIES` lists the known families. Missing keys have the family's own
+        defaults, except that null `num_key_value_heads` means as many as heads.
         `sequence_length` is that of training; without it, the file's maximum
         stands, or 2,048 where a family has none. Of a model that also sees or hears, its
         language model is read (`text_config`). What would give another number is
@@ -350,7 +350,7 @@ class Transformer:
 
 
 def of_length(model: Transformer, sequence_length: Number | None) -> Transformer:
-    """The model, trained with this sequence length if one is given."""
+    """Return the model, trained with this sequence length if you give one."""
     instance("model", model, Transformer)
     if sequence_length is None:
         return model
@@ -359,7 +359,7 @@ def of_length(model: Transformer, sequence_length: Number | None) -> Transformer
 
 
 def over_layers(model: Transformer, counted: Callable[[Layer], Exact]) -> Exact:
-    """The sum over all layers of what is counted in each.
+    """Sum a count over all layers.
 
     >>> over_layers(Transformer.gpt(96, 12288, 96, 50257, 2048), lambda layer: 1)
     96

@@ -1,7 +1,7 @@
-"""How a Hugging Face `config.json` becomes a shape, by its family's row of traits.
+"""Turn a Hugging Face `config.json` into a shape, using its family's row of traits.
 
-Shared by all chapters, through `Transformer.from_config`. A file is taken as
-transformers takes it, or refused: a number is never silently wrong.
+Shared by all chapters, through `Transformer.from_config`. We read a file
+as transformers does, or refuse it: a number is never silently wrong.
 
 Source: the configuration and modelling classes of Hugging Face transformers 5.23.
 """
@@ -36,7 +36,7 @@ _ONLY: dict[str, Any] = {
     "use_bidirectional_attention": False,  # would halve the windows
     "per_layer_config": {},
 }
-"""Keys with the only value that is known, where a family does not know more of them."""
+"""Keys with their only accepted value, unless a family accepts more."""
 
 
 _STRUCTURE = re.compile(
@@ -51,7 +51,7 @@ _STRUCTURE = re.compile(
     | _cycles$ | ^hc_ | kv_channels | keep_window | ^dim_ | ngram""",
     re.VERBOSE,
 )
-"""Names by which the files of other decoders say how many matrices, and how large."""
+"""Names that other decoders' files use for the number and size of matrices."""
 
 _HARMLESS = {
     "decoder_start_token_id",
@@ -69,17 +69,17 @@ _HARMLESS = {
     "moe_norm_min",
     "moe_renormalize",
 }
-"""Names that look like these, and change no matrix."""
+"""Names that look like these but don't change a matrix."""
 
 _NORMS = {"rms_norm_eps": 1, "layer_norm_eps": 2, "layer_norm_epsilon": 2}
-"""Names that say which norm there is, by the parameters that one has for each value."""
+"""Names that reveal the norm, with its parameters per value."""
 
 _ACTS = {
     **dict.fromkeys(["silu", "swish"], True),
     **dict.fromkeys(["relu2", "xielu", "gelu_new"], False),
 }
 _ACT_KEYS = ("hidden_act", "hidden_activation", "activation_function")
-"""Activations that say whether the MLP has a gate."""
+"""Activations that reveal whether the MLP has a gate."""
 
 _LISTS = {
     "layer_types",
@@ -91,7 +91,7 @@ _LISTS = {
     "moe_layers",
     "attention_layers",
 }
-"""Keys whose value is a list with something to say of each layer, though a row has None."""
+"""Keys whose value is a list with an entry per layer, although a row has None."""
 
 _MAY_BE_ZERO = {
     "first_k_dense_replace",
@@ -107,7 +107,7 @@ _MAY_BE_ZERO = {
     "expert_layer_offset",
     "sliding_window",
 }
-"""Numbers that may be zero, though a row has another: there is no such layer or size."""
+"""Numbers that can be zero, although a row has another: no such layer or size."""
 
 _MAY_BE_NULL = {
     "sliding_window",
@@ -116,13 +116,13 @@ _MAY_BE_NULL = {
     "mamba_d_ssm",
     "num_nextn_predict_layers",
 }
-"""Keys of which null says that there is no such thing."""
+"""Keys for which null means that the model doesn't have it."""
 
 
 def shape(config: Mapping[str, object]) -> dict[str, object]:
-    """The arguments of `Transformer` that a config gives.
+    """Return the arguments of `Transformer` from a config.
 
-    Its `sequence_length` is the longest that the file knows.
+    Its `sequence_length` is the longest in the file.
 
     >>> shape({"model_type": "gpt2"})["num_positions"]
     1024
@@ -138,7 +138,7 @@ def shape(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def left_out(config: Mapping[str, object]) -> dict[str, object]:
-    """The sizes that a file does not say, with the defaults that are taken for them.
+    """Return the sizes missing from a file, with the defaults used for them.
 
     >>> left_out({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 24})
     {'vocab_size': 50257}
@@ -153,7 +153,7 @@ def left_out(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def language_model(config: Mapping[str, object]) -> tuple[Mapping[str, object], Family]:
-    """A config of a language model with its family, or that part of a file of more than text.
+    """Return the language model's config and family, even from a file of more than text.
 
     >>> language_model({"model_type": "llava", "text_config": {"model_type": "llama"}})[0]
     {'model_type': 'llama'}
@@ -169,7 +169,7 @@ def language_model(config: Mapping[str, object]) -> tuple[Mapping[str, object], 
         if tied is not None:  # the whole has the head, and decides
             config = {**config, "tie_word_embeddings": tied}
     if family is None:
-        # The nearest is not offered: a name that looks alike is another shape.
+        # We don't suggest the nearest: a similar name can be a different shape.
         choices = [*COMMON, f"and {len(FAMILIES) - len(COMMON)} more in families.FAMILIES"]
         name = config.get("model_type")
         refuse("model_type", name, f"{where}is unknown. Known: {', '.join(choices)}")
@@ -177,7 +177,7 @@ def language_model(config: Mapping[str, object]) -> tuple[Mapping[str, object], 
 
 
 _TEXTS = ("text_config", "llm_config", "language_config")
-"""Keys under which a file of more than text has its language model."""
+"""Keys of the language model in a file of more than text."""
 
 
 def _family(config: Mapping[str, object]) -> Family | None:
@@ -186,7 +186,7 @@ def _family(config: Mapping[str, object]) -> Family | None:
 
 
 def _check_model(config: Mapping[str, object], family: Family) -> None:
-    """Refuse another head, another class, and code that comes beside the file."""
+    """Refuse a different head or class, and custom code next to the file."""
     classes, own = config.get("architectures"), [family.model]
     if is_array(classes) or (classes and classes != own):
         refuse("architectures", classes, f"isn't counted here: only {own} is")
@@ -196,18 +196,18 @@ def _check_model(config: Mapping[str, object], family: Family) -> None:
 
 
 def _check_structure(key: str, value: Any, family: Family) -> None:
-    """Refuse what would change the matrices, and is not known of the family."""
+    """Refuse keys that could change the matrices and that the family doesn't have."""
     if value is None:
         return
     only = family.only if family.has(key) else {**_ONLY, **family.only}
     if key in only and is_array(value):
         refuse(key, value, "is an array: here it must be one value")
-    # NumPy's numbers cannot be compared with an empty list.
+    # NumPy's numbers can't be compared with an empty list.
     if key in only and not (value == only[key] if only[key] else not value):
         refuse(key, value, f"doesn't fit this shape: only {only[key]!r} does")
     if key == "layer_types" and not (family.has(key) or _all_attention(value)):
         refuse(key, value, f"doesn't fit this shape: only {ATTENTION} do")
-    is_there = is_array(value) or value  # zero, false and empty say that it is not
+    is_there = is_array(value) or value  # zero, false and empty mean that it isn't
     if is_there and key not in only and _is_foreign(key, family):
         refuse(key, value, f"isn't a key of {family.model}, so we don't know what it changes")
 
@@ -217,7 +217,7 @@ def _all_attention(kinds: Any) -> bool:
 
 
 def _is_foreign(key: str, family: Family) -> bool:
-    """Whether a key says something of the structure that is not known of the family."""
+    """Tell whether a key describes structure that the family doesn't have."""
     if family.has(key) or key in _HARMLESS or key in family.read_over:
         return False
     if key in _NORMS:
@@ -228,10 +228,10 @@ def _is_foreign(key: str, family: Family) -> bool:
 
 
 def _check_other_families(config: Mapping[str, object], family: Family) -> None:
-    """Refuse a file that looks written for another family, whatever `model_type` says.
+    """Refuse a file that looks like another family's, regardless of its `model_type`.
 
-    By an activation of MLPs with a gate, or without, where the family has the other; and
-    by a size that the family's own files say and this one leaves out.
+    It does if its activation implies a gated MLP and the family's isn't (or the reverse),
+    or if it leaves out a size that the family's own files include.
     """
     if family.mlp and not family.any_act:
         for key in _ACT_KEYS:
@@ -239,7 +239,7 @@ def _check_other_families(config: Mapping[str, object], family: Family) -> None:
             gated = _ACTS.get(act) if isinstance(act, str) else None
             if gated not in (None, family.gated):
                 refuse(key, act, f"isn't the kind of activation that {family.model} uses")
-    same = config["model_type"] in OTHER_NAMES  # its own defaults are others, and not known here
+    same = config["model_type"] in OTHER_NAMES  # its own defaults differ, and we don't know them
     present = (key for key, x in config.items() if is_array(x) or x or (same and x is not None))
     roles = {family.role(family.aliases.get(str(key), str(key))) for key in present}
     if not same and ("vocab_size" not in roles or len(roles & _SIZES) < 4):
@@ -255,13 +255,13 @@ def _check_other_families(config: Mapping[str, object], family: Family) -> None:
 
 
 _SIZES = {"hidden_size", "num_layers", "num_heads", "vocab_size", "intermediate_size"}
-"""Sizes that a whole file says; a file without them has the class's defaults."""
+"""Sizes in a complete file; a file without them has the class's defaults."""
 
 _NO_SIZES = {"sequence_length", "window", "max_window_layers"}
-"""Whole numbers of a file that change no matrix."""
+"""Whole numbers in a file that don't change a matrix."""
 
 _COUNTED = {*_SIZES, "num_experts", "experts_per_token"}
-"""Sizes that are worth a word where a file leaves them out, so much hangs on them."""
+"""Sizes that matter enough to mention if a file leaves them out."""
 
 _KINDS = {
     "expert_size",
@@ -285,11 +285,11 @@ _KINDS = {
     "conv_L_cache",
     "conv1d_width",
 }
-"""Keys that only families with such layers have, and that all of their files say."""
+"""Keys that only families with such layers have, and that all their files include."""
 
 
 def _entry(key: str, config: Mapping[str, object], family: Family) -> tuple[str, Any]:
-    """The spelling of a key that a file uses, with the value there; or with the default."""
+    """Return a key as the file spells it, with its value or the default."""
     spellings = [key, *(name for name, own in family.aliases.items() if own == key)]
     used = [name for name in spellings if config.get(name) is not None]
     if not used:
@@ -303,7 +303,7 @@ def _entry(key: str, config: Mapping[str, object], family: Family) -> tuple[str,
 
 
 def _default(key: str, config: Mapping[str, object], family: Family) -> Any:
-    """The value of a key that a file leaves out, or sets to null."""
+    """Return the value of a key that a file leaves out or sets to null."""
     if key in _MAY_BE_NULL and key in config:
         return None
     if family.role(key) != "num_kv_heads":
@@ -320,7 +320,7 @@ def _default(key: str, config: Mapping[str, object], family: Family) -> Any:
 
 
 def _checked(name: str, key: str, value: Any, family: Family) -> Any:
-    """The value of a key, refused by the `name` that the file gives it."""
+    """Check the value of a key; an error uses the `name` in the file."""
     default, role = family.defaults[key], family.role(key)
     if is_array(value) and not _sweeps(role, family):
         refuse(name, value, "is an array: here it must be one number")
@@ -342,7 +342,7 @@ def _checked(name: str, key: str, value: Any, family: Family) -> Any:
 
 
 def _sweeps(role: str, family: Family) -> bool:
-    """Whether a size may be an array: where no rule of the family takes one number."""
+    """Tell whether a size can be an array: if no rule of the family needs one number."""
     ruled = (
         family.mixers
         or family.stack
@@ -354,7 +354,7 @@ def _sweeps(role: str, family: Family) -> bool:
 
 
 def _list(name: str, value: Any) -> list[Any]:
-    """A list of words or of whole numbers, and nothing else."""
+    """Check a list of words or whole numbers, and refuse anything else."""
     plain = isinstance(value, list | tuple)
     if not plain or not all(type(item) in (str, int) for item in value):
         problem = "doesn't fit this shape: only a list of names or numbers does"
@@ -365,7 +365,7 @@ def _list(name: str, value: Any) -> list[Any]:
 
 
 def _check_fit(entries: Mapping[str, tuple[str, Any]], family: Family) -> None:
-    """Refuse numbers that do not go together, by the names that the file gives them."""
+    """Refuse numbers that don't go together, by their names in the file."""
     if "num_heads" in entries and "kv_rank" not in entries:
         heads, kv_heads = entries["num_heads"], entries.get("num_kv_heads")
         if entries.get("head_dim", ("", None))[1] is None and not family.rounds_head_dim:

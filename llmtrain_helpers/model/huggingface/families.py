@@ -1,8 +1,8 @@
 """Families of models: one row of traits for each `model_type` of a `config.json`.
 
-Shared by all chapters. A row says what the family's class in transformers does: which
-keys its files have and what they are when left out, which norms, biases and gates there
-are, where experts begin, how far each layer looks. `configs` reads files by them.
+Shared by all chapters. A row describes the family's class in transformers: which
+keys its files have and their defaults, its norms, biases and gates, the layers with
+experts, how far each layer looks. `configs` uses them to read files.
 
 Source: the configuration and modelling classes of Hugging Face transformers 5.23.
 """
@@ -55,12 +55,12 @@ ROLES = {
     "layers_block_type": "layer_types",
     "num_nextn_predict_layers": "prediction_layers",
 }
-"""What a key stands for, where its name does not say so."""
+"""The meaning of a key, if it's not its name."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """How the files of one `model_type` are read: a row of `family_rows`, as a value.
+    """How to read the files of one `model_type`: a row of `family_rows`, as a value.
 
     What the files say:
 
@@ -169,11 +169,11 @@ class Family:
     stack: Callable[[Values, str], Stack] | None = None
 
     def has(self, key: str) -> bool:
-        """Whether it is one of the family's keys, or a second spelling of one."""
+        """Tell whether this is one of the family's keys, or an alias of one."""
         return key in self.defaults or key in self.aliases
 
     def role(self, key: str) -> str:
-        """What a key of the family's files stands for."""
+        """Return the meaning of a key of the family's files."""
         return self.roles.get(key, ROLES.get(key, key))
 
 
@@ -188,13 +188,13 @@ _LLAMA: dict[str, Any] = {
     "max_position_embeddings": 2048,
     "tie_word_embeddings": False,
 }
-"""The keys of a Llama, which a family has where its row says nothing else."""
+"""The keys of a Llama, which a family has by default."""
 
 
 def families_of(rows: str) -> dict[str, Family]:
-    """The families that rows describe, by `model_type`; `family_rows` says how to write one.
+    """Return the families that rows describe, by `model_type`; `family_rows` explains rows.
 
-    ValueError for a row that cannot be read, by its name and the word that is at fault.
+    Raises ValueError for a row that can't be read, naming it and the bad word.
 
     >>> families_of("mine Llama hidden_size=64 .gated=no")["mine"].gated
     False
@@ -214,7 +214,7 @@ def families_of(rows: str) -> dict[str, Family]:
 
 
 def _spelt_out(word: str, words_of: Mapping[str, list[str]]) -> list[str]:
-    """A word of a row, or what stands behind the class in the row that ^ names."""
+    """Return a word of a row, or the words of the row that ^ names."""
     if word[0] != "^":
         return [word]
     if word[1:] not in words_of:
@@ -223,7 +223,7 @@ def _spelt_out(word: str, words_of: Mapping[str, list[str]]) -> list[str]:
 
 
 def _family(words: list[str]) -> Family:
-    """A family from the words of its row behind the name: its class, then its traits."""
+    """Make a family from the words of its row after the name: its class, then its traits."""
     if not words:
         refuse("words", words, "don't name a class of transformers")
     model = words[0] if "Model" in words[0] else f"{words[0]}ForCausalLM"
@@ -240,7 +240,7 @@ def _family(words: list[str]) -> Family:
 
 
 def _take(word: str, traits: dict[str, Any]) -> None:
-    """Put what a word of a row says among the traits; the signs are those of `family_rows`."""
+    """Add a word of a row to the traits; `family_rows` explains the signs."""
     sign_of_word, rest = word[0], word[1:]
     if sign_of_word == ".":
         name, _, value = rest.partition("=")
@@ -269,11 +269,11 @@ _SIGNS = {
     ":": "roles",
     "@": "mixers",
 }
-"""The traits that a sign inside a word puts its key and value into."""
+"""The traits that each sign inside a word adds its key and value to."""
 
 
 def _trait(word: str, name: str, text: str) -> Any:
-    """The value that a word gives a trait; it must be of the trait's type."""
+    """Parse the value that a word gives a trait; it has to have the trait's type."""
     choice("trait", name, _TRAITS)
     value = _rule(word, text[1:]) if text[0] == "@" else _literal(text)
     if name == "attention_kinds":
@@ -292,17 +292,17 @@ _TRAITS = {
     for trait in fields(Family)
     if trait.name not in {*_SIGNS.values(), "model", "read_over"}
 }
-"""The traits that a word with a dot sets, with the types that they may have."""
+"""The traits that a word with a dot sets, with their types."""
 
 
 def _check_letters(word: str, letters: str) -> None:
-    """Refuse letters that stand for no bias."""
+    """Refuse letters that don't stand for a bias."""
     if not {*letters} <= {*"qkvoamesrh"}:
         refuse("word", word, "names biases other than q, k, v, o, a, m, e, s, r and h")
 
 
 def _rule(word: str, text: str) -> Callable[..., Any]:
-    """The function of `rules` or `makers` that a word names, made with the values behind it."""
+    """Make the function of `rules` or `makers` that a word names, using the values after it."""
     name, *values = text.split(":")
     if name not in _RULES:
         refuse("word", word, f"names {name!r}, which isn't a function of rules or makers")
@@ -323,11 +323,11 @@ _RULES = {
     for name, rule in vars(module).items()
     if isfunction(rule) and rule.__module__ == module.__name__ and name[0] != "_"
 }
-"""The functions that a row may name."""
+"""The functions that a row can name."""
 
 
 def _literal(text: str) -> Any:
-    """A value as a row has it: a number, a word, a list of them, or nothing."""
+    """Parse a value of a row: a number, a word, a list of them, or nothing."""
     if text[0] == "[":
         return [_literal(item) for item in text[1:-1].split(",") if item]
     if text in _WORDS:
@@ -343,7 +343,7 @@ def _literal(text: str) -> Any:
 _WORDS = {"None": None, "True": True, "False": False, "no": False, "''": ""}
 
 FAMILIES = families_of(ROWS)
-"""The families that are known, by `model_type`."""
+"""The known families, by `model_type`."""
 
 OTHER_NAMES = {
     "kimi_k2": "deepseek_v3",
@@ -353,8 +353,8 @@ OTHER_NAMES = {
     "glm4v_moe_text": "glm4_moe",
     "granite_docling_text": "granite",
 }
-"""Names whose files have the keys and the layers of a family, but other defaults: they're
-read if they say all of their sizes."""
+"""Names whose files have the keys and layers of a family, but different defaults: we read
+them if they include all their sizes."""
 
 COMMON = ["gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe"]
-"""The families that an error names, of all that are known."""
+"""The known families that an error lists."""

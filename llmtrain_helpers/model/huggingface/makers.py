@@ -1,4 +1,4 @@
-"""The mixers and stacks that only some families have, made from what a file says.
+"""The mixers and stacks that only some families have, made from a file's values.
 
 Shared by all chapters, through `families`, whose table names them.
 

@@ -1,4 +1,4 @@
-"""What a family does that no plain trait says, as functions of what its file says.
+"""Functions of a file's values, for traits of a family that aren't plain values.
 
 Shared by all chapters, through `families`, whose table names them. A rule for layers
 gives one answer for all of them, or a list with one for each; layers count from 0.
@@ -15,10 +15,10 @@ from llmtrain_helpers.checks import Size, refuse
 
 
 class Values(dict[str, Any]):
-    """The values of a file, by the names of `families.ROLES`, else by the file's own.
+    """The values of a file, by the names in `families.ROLES`, or else by the file's own.
 
-    They are what JSON has, a number or a list of words; `configs` holds each to the type
-    that the family's default has.
+    They're JSON values, such as a number or a list of words; `configs` checks that each has
+    the type of the family's default.
     """
 
 
@@ -26,19 +26,19 @@ Kinds: TypeAlias = str | list[str]
 """The kind of mixer of all layers, or of each."""
 
 KindsRule: TypeAlias = Callable[[Values], list[str]]
-"""A rule that says the kind of mixer of each layer."""
+"""A rule that returns the kind of mixer of each layer."""
 
 Sparse: TypeAlias = bool | list[bool]
 """Whether all layers have experts, or which of them."""
 
 MOST_LAYERS = 100_000
-"""Of a stack of several kinds: no model has more."""
+"""The most layers of a stack of several kinds: no model has more."""
 
 FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
 
 
 def layer_count(x: Values) -> int:
-    """The number of layers, where each is looked at by itself; no more than MOST_LAYERS."""
+    """The number of layers if each is handled separately, at most MOST_LAYERS."""
     l = x["num_layers"]
     if not isinstance(l, int) or l > MOST_LAYERS:
         problem = f"is not one number of at most {MOST_LAYERS:,} layers"
@@ -47,7 +47,7 @@ def layer_count(x: Values) -> int:
 
 
 def _full_where(is_full: Callable[[int, Values], bool], other: str = SLIDING) -> KindsRule:
-    """A rule that gives full attention to the layers for which `is_full` says so."""
+    """Make a rule that gives full attention to the layers for which `is_full` is true."""
 
     def kinds(x: Values) -> list[str]:
         return [FULL if is_full(i, x) else other for i in range(layer_count(x))]
@@ -235,7 +235,7 @@ def jamba_experts(x: Values) -> list[bool]:
 
 
 def _size(x: Values, key: str) -> Size:
-    """The size that this key says."""
+    """The size under this key."""
     size: Size = x[key]
     return size
 
@@ -290,7 +290,7 @@ def three_with_experts(x: Values, sparse: bool) -> int:
 
 
 def four_if_use_post_norm(x: Values, sparse: bool) -> int:
-    """A layer has norms after mixer and MLP too, where the file says so."""
+    """A layer also has norms after mixer and MLP, if the file says so."""
     return 4 if x["use_post_norm"] else 2
 
 
@@ -316,16 +316,16 @@ def opt_final_norm(x: Values) -> int:
 
 
 def output_bias_of_last_layer(x: Values) -> Size:
-    """The last layer alone has a bias on attention's output, as long as the hidden size."""
+    """Only the last layer has a bias on attention's output, as long as the hidden size."""
     return _size(x, "hidden_size")
 
 
 def one_per_head(x: Values) -> Size:
-    """Each head of a mixer has one parameter more."""
+    """Each head of a mixer has one extra parameter."""
     return _size(x, "num_heads")
 
 
 def four_vectors_of_head_dim(x: Values) -> Size:
-    """A mixer has four vectors more, each of a head's size."""
+    """A mixer has four extra vectors, each as long as a head."""
     d: Size | None = x["head_dim"]
     return 4 * (_size(x, "hidden_size") // x["num_heads"] if d is None else d)

@@ -1,6 +1,6 @@
-"""From what a `config.json` says to a stack of layers, by its family's row of traits.
+"""Turn the values of a `config.json` into a stack of layers, using its family's traits.
 
-Shared by all chapters, through `configs`, which reads a file and checks what it says.
+Shared by all chapters, through `configs`, which reads and checks a file.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from llmtrain_helpers.model.layers import (
 )
 
 ATTENTION = ("full_attention", "sliding_attention", "chunked_attention")
-"""Kinds of layers that differ in where they look, and not in their matrices."""
+"""Kinds of layers that only differ in where they look, not in their matrices."""
 
 
 def arguments(x: Values, family: Family) -> dict[str, object]:
-    """The arguments of `Transformer`, from what the file says in its own terms."""
+    """Return the arguments of `Transformer` from the file's own terms."""
     rows, longest = x.get("num_positions", 0), x.get("sequence_length", 2048)
     if family.positions is not None:
         rows = longest + family.positions
@@ -50,13 +50,13 @@ def arguments(x: Values, family: Family) -> dict[str, object]:
 
 
 def _biases(x: Values, family: Family) -> str:
-    """The biases that there are, by the letters of `Family`."""
+    """Return the biases, by the letters of `Family`."""
     switched = (letters for key, letters in family.switches.items() if x[key])
     return family.bias + "".join(switched)
 
 
 def _layers(x: Values, family: Family) -> Stack:
-    """The stack: one kind, or a run of each kind after the other."""
+    """Make the stack: one kind, or runs of several kinds."""
     if family.stack:
         return family.stack(x, _biases(x, family))
     kinds, sparse = _kinds(x, family), _sparse(x, family)
@@ -112,7 +112,7 @@ def _layer(kind: str, sparse: bool, x: Values, family: Family) -> Layer:
 
 
 def _attention(kind: str, x: Values, family: Family, biases: str) -> Mixer:
-    """Attention, plain or latent, that looks as far as this kind of layer does."""
+    """Make attention, plain or latent, with the window of this kind of layer."""
     if "kv_rank" in x:
         return LatentAttention(
             x["num_heads"],
@@ -145,7 +145,7 @@ def _attention(kind: str, x: Values, family: Family, biases: str) -> Mixer:
 
 
 def _window(kind: str, x: Values) -> Any:
-    """How far layers of this kind look; 0: to the start."""
+    """The window of this kind of layer; 0: to the start."""
     key = {"sliding_attention": "window", "chunked_attention": "chunk"}.get(kind, "")
     return x.get(key) or 0
 
@@ -159,7 +159,7 @@ def _mlp(x: Values, family: Family, biases: str) -> Mlp | None:
 
 def _experts(x: Values, family: Family, biases: str) -> Experts:
     f = x.get("expert_size") or x["intermediate_size"]
-    # Some files say how many experts are shared, some how large all of these are together.
+    # Some files have the number of shared experts, others their total size.
     times = 1 if family.always_shared else x.get("shared_experts") or 0
     shared = x.get("shared_size", times * f if times else 0)
     return Experts(
