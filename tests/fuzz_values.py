@@ -355,7 +355,7 @@ OUTCOMES = [
     "no fit",
     "comes out even",
     "plans fits",
-    "fits on no number",
+    "fit on any number",
     "is more than the whole peak",
     "FLOP for this loss",
 ]

@@ -1,6 +1,6 @@
-"""The plan of a whole run: what it takes, whether it fits, and what to change.
+"""The plan of a whole run: what it needs, whether it fits, and what to change.
 
-Advice and the search of splits are imported when one of their names is first used.
+Advice and the split search are imported when one of their names is first used.
 """
 
 from importlib import import_module
@@ -30,7 +30,7 @@ _HOMES = {"Advice": "advice", "advise": "advice", "fewest_gpus": "advice", "best
 
 
 def __getattr__(name: str) -> Any:
-    """A name of the advice or the search, on its first use."""
+    """Import a name of the advice or the search on its first use."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

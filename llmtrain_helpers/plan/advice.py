@@ -1,6 +1,6 @@
-"""What to change in a plan. Beside notebooks/09_plan.ipynb.
+"""What to change in a plan. Goes with notebooks/09_plan.ipynb.
 
-`advise` finds the cheapest changes that make a plan fit, `fewest_gpus` the least that
+`advise` finds the cheapest changes that make a plan fit, and `fewest_gpus` the fewest GPUs
 it fits on. Sources: those of `plan`.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # a plan has its report, and a report has advice
     from llmtrain_helpers.plan.plan import Plan
 
 LEVERS = ("loss_kernel", "attention", "zero_stage", "micro_batch_size", "recompute")
-"""What advice changes first, in the order in which it is given: what is free leads."""
+"""The order in which advice gives its changes: free ones first."""
 
 OF_MOMENT = {
     "loss": ("loss_kernel", "attention"),
@@ -37,14 +37,14 @@ OF_MOMENT = {
     "first layer": ("zero_stage", "optimizer", "offload"),
     "update": ("zero_stage", "optimizer", "offload"),
 }
-"""The levers of each moment of a step: what makes memory less there."""
+"""The levers of each moment of a step: the changes that reduce its memory."""
 
 SAME: dict[str, dict[str, str]] = {
     "loss_kernel": dict.fromkeys(LOSS_KERNELS, "fused"),
     "attention": dict.fromkeys(KERNELS, "flash"),
     "optimizer": {"adamw": "adamw_fused"},
 }
-"""Changes after which a model learns the same, by option and by what it was."""
+"""Changes that don't affect what a model learns, by option and old value."""
 
 STRONGER: dict[str, tuple[str, ...]] = {
     "optimizer": ("adamw_8bit", "adamw_paged", "adamw_in_backward"),
@@ -54,31 +54,31 @@ STRONGER: dict[str, tuple[str, ...]] = {
 }
 """Changes that round more, send more or can't clip gradients, from the mildest to the strongest.
 
-SGD and Muon never need less than states that are paged. A recipe is changed in tuning alone."""
+SGD and Muon never need less than paged states. A recipe only changes in tuning."""
 
 HOST_MEMORY = 2e12
-"""Bytes of a node's own memory that advice counts on: a DGX H100's (NVIDIA's datasheet)."""
+"""Bytes of host memory per node that advice assumes: a DGX H100's (NVIDIA's datasheet)."""
 
 WIDER = (1, 2, 4, 8)
-"""How many times as many GPUs as now advice lets share each matrix, at most a node's."""
+"""Factors by which advice can raise the tensor parallelism, up to a node."""
 
 FIXABLE = (*SAME, "method", "recipe", "offload", "tensor_parallel")
-"""What advice can be told to leave as it is."""
+"""Options that you can tell advice to leave alone."""
 
 UNTRIED = (
     *("sequence_length", "pipeline_parallel", "context_parallel"),
     *("expert_parallel", "expert_tensor_parallel", "keep_gradients", "fused_mlp", "recipe"),
 )
-"""What could make a plan need less and is left as it is."""
+"""Options that could reduce a plan's memory, but that advice doesn't change."""
 
 
 def fewest_gpus(plan: Plan) -> Plan:
-    """The plan on the fewest GPUs on which it fits, split as it is.
+    """Find the fewest GPUs on which a plan fits with the same split.
 
-    More GPUs are more replicas: they never hold more, and less only where ZeRO shards
-    over them, and where a pipeline has fewer micro-batches in flight. Takes any plan of
-    one split; ValueError if it fits on no number of GPUs that divides the batch, saying
-    by how much.
+    More GPUs mean more replicas. Each never needs more memory, and only needs less if ZeRO
+    shards over them, or if a pipeline has fewer micro-batches in flight. Takes a plan of
+    one split. Raises ValueError, which says what's missing, if it doesn't fit on any
+    number of GPUs that divides the batch.
 
     >>> from llmtrain_helpers import Accelerator, Transformer, plan_run
     >>> model = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
@@ -92,16 +92,16 @@ def fewest_gpus(plan: Plan) -> Plan:
     if fewest.num_gpus is None:
         over = fewest.memory + plan.reserve - plan.card
         raise ValueError(
-            f"the model fits on no number of GPUs at this split: on {fewest.smallest} to "
-            f"{fewest.largest:,} it takes at least {units.gigabytes(fewest.memory)} on each and a "
+            f"the model doesn't fit on any number of GPUs with this split: on {fewest.smallest} to "
+            f"{fewest.largest:,} each needs at least {units.gigabytes(fewest.memory)} and a "
             f"reserve of {units.gigabytes(plan.reserve)}, {units.gigabytes(over)} more "
-            "than there is"
+            "than it has"
         )
     return plan.replace(num_gpus=fewest.num_gpus)
 
 
 class Fewest(NamedTuple):
-    """The fewest GPUs that hold a run, if any do; what each holds on the largest number."""
+    """The fewest GPUs that a run fits on, if any; what each needs on the largest number."""
 
     num_gpus: int | None
     memory: float
@@ -110,12 +110,12 @@ class Fewest(NamedTuple):
 
 
 def _fewest(run: Run) -> Fewest:
-    """The fewest GPUs on which a run fits.
+    """Find the fewest GPUs on which a run fits.
 
-    More GPUs are more replicas, and more replicas never hold more: so it is searched by
-    halving, among the numbers of replicas that divide the batch and share the experts. Those
-    with a smaller reserve are searched by themselves: one GPU, and for tuning those of a node.
-    So are those whose experts are whole, of which each GPU has more.
+    More GPUs mean more replicas, which never need more memory each, so we can bisect over the
+    numbers of replicas that divide the batch and share the experts. We search those with a
+    smaller reserve separately (one GPU, and for tuning a node's), and also those with whole
+    experts, because there each GPU has more of them.
     """
     a_replica = run.tensor_parallel * run.pipeline_parallel * run.context_parallel
     divisors = _divisors(run.global_batch_size // run.micro_batch_size)
@@ -141,13 +141,13 @@ def _fewest(run: Run) -> Fewest:
 
 
 def _fewest_replicas(run: Run) -> int:
-    """The fewest replicas that share a run's experts, with its tensor and context parallelism."""
+    """Find the fewest replicas that can share a run's experts, with its other parallelism."""
     sizes = run.tensor_parallel, run.context_parallel, run.expert_parallel
     return fewest_replicas(*sizes, run.expert_tensor_parallel, run.sequence_parallel)
 
 
 def _free(run: Run) -> float:
-    """The bytes of the card that a run leaves, less its reserve."""
+    """Return the bytes of the card that a run leaves free, minus its reserve."""
     free = card_bytes(run.accelerator) - reserve_bytes(run) - memory_per_gpu(run).total
     return float(free)
 
@@ -167,11 +167,11 @@ def _divisors(whole: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Advice:
-    """One thing to change in a plan that does not fit, what it saves and what it costs.
+    """One thing to change in a plan that doesn't fit, what it saves, and what it costs.
 
-    `change` names inputs and their new values; `plan` has this change and those before;
-    `saved` is in bytes on each GPU; `extra_cost` the share by which GPU-hours grow,
-    communication included; `sent` the bytes more that each GPU sends in a step.
+    `change` names inputs and their new values; `plan` includes this change and those before;
+    `saved` is in bytes per GPU; `extra_cost` is the share by which GPU-hours grow,
+    including communication; `sent` is how many more bytes each GPU sends per step.
     """
 
     change: Changes
@@ -184,25 +184,25 @@ class Advice:
 
 
 def advise(plan: Plan, fixed: Collection[str] = ()) -> tuple[Advice, ...]:
-    """The cheapest changes that make the plan fit, reserve included; free ones first.
+    """Find the cheapest changes that make a plan fit with its reserve; free ones come first.
 
-    Looks at the loss's kernel, attention's, every smaller micro-batch, higher stage of ZeRO and
-    further recomputation, and takes the set that fits at the lowest price: GPU-hours first, then
-    the lever of the fullest moment alone (`OF_MOMENT`), then bytes sent, then the larger
-    micro-batch. If none fits, more GPUs share each matrix; and then the same with the mildest
-    change of optimizer, in tuning of method or recipe, or offload, with which one does
-    (`STRONGER`; a host has `HOST_MEMORY`). In tuning matrices are shared last, for nobody has
-    measured that. Where that's not enough, more GPUs, as few as will do: more replicas, or else
-    up to eight times the tensor parallelism as well. Of the loss's kernel, attention, optimizer,
-    method, recipe, offload and tensor parallelism, those that are `fixed` stay as they are.
+    Tries the loss and attention kernels, every smaller micro-batch, higher ZeRO stage and more
+    recomputation, and picks the set that fits at the lowest price. Price means GPU-hours, then
+    the lever of the fullest moment (`OF_MOMENT`), then bytes sent, then the larger micro-batch.
+    If none fits, more GPUs share each matrix. Next it tries the same with the mildest change
+    that works of optimizer, of method or recipe (in tuning), or of offload (`STRONGER`; a host
+    has `HOST_MEMORY`). In tuning, sharing matrices comes last, because nobody has measured it.
+    If that's not enough, it adds as few GPUs as possible: more replicas, or else also up to
+    eight times the tensor parallelism. Of the loss kernel, attention, optimizer, method,
+    recipe, offload and tensor parallelism, those that are `fixed` don't change.
 
     Empty if the plan fits. If nothing makes it fit, the last plan doesn't either, and its
-    `free_memory` says by how much; if nothing is left to change, the one advice has no `change`.
+    `free_memory` shows how much; with nothing left to change, the only advice has no `change`.
 
-    The price is that of the plan's own seconds, sending and launching in it. Where the
-    chip's bandwidths are unknown, a step takes its computing or its sending between
-    replicas, whichever is longer, at `NODE_BANDWIDTH`. A pipeline is offered no ZeRO
-    beyond stage 1 unless the plan says what becomes of its gradients.
+    The price uses the plan's own seconds, including communication and kernel launches. If the
+    chip's bandwidths are unknown, a step lasts as long as its computing or its traffic
+    between replicas, whichever is longer, at `NODE_BANDWIDTH`. For a pipeline, ZeRO 2 and 3
+    are only offered if the plan sets `keep_gradients`.
 
     >>> from llmtrain_helpers import Accelerator, Transformer, plan_run
     >>> model = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
@@ -226,7 +226,7 @@ def advise(plan: Plan, fixed: Collection[str] = ()) -> tuple[Advice, ...]:
         wide = _wider(plan.run, wider)
         if wide is None:
             continue
-        # What the leanest of them doesn't do, none does: no need to look at all.
+        # If the leanest of them doesn't fit, none does, so there's no need to try them all.
         leaner = [{**way, **strong} for way in (same[0], same[-1])]
         few = [(run, _free(run)) for run in _further(wide, leaner, ends=True)]
         leanest = max([leanest, *few], key=lambda pair: pair[1])
@@ -244,7 +244,7 @@ def advise(plan: Plan, fixed: Collection[str] = ()) -> tuple[Advice, ...]:
 def _same_or_stronger(
     run: Run, fixed: Collection[str]
 ) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Changes of `STRONGER`, the mildest first, each with those of `SAME`, from none to all."""
+    """Yield the changes of `STRONGER`, mildest first, each with those of `SAME`, none to all."""
     now = {**vars(run), **vars(run.tuning or run)}
     now |= {"loss_kernel": run.loss, "optimizer": run.update}
     names = STRONGER if run.tuning is not None else ("optimizer", "offload")
@@ -259,7 +259,7 @@ def _same_or_stronger(
 
 
 def _wider(run: Run, times: int) -> Run | None:
-    """The run with so many times as many of its GPUs for each matrix, where a node has them."""
+    """Multiply the GPUs that share each matrix by a factor, if a node has enough."""
     t = times * run.tensor_parallel
     if times == 1:
         return run
@@ -267,7 +267,7 @@ def _wider(run: Run, times: int) -> Run | None:
 
 
 def _ways(choices: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """Every set of these changes, from none to one of each name, the first names first."""
+    """Yield every set of these changes, from none to one per name, first names first."""
     ways: list[dict[str, Any]] = [{}]
     for name, values in choices.items():
         ways += [{**way, name: value} for value in values for way in ways]
@@ -275,10 +275,10 @@ def _ways(choices: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
 
 
 def _further(run: Run, ways: Sequence[Mapping[str, Any]], ends: bool = False) -> list[Run]:
-    """A run with every smaller micro-batch, higher stage and further recomputation.
+    """Yield a run with every smaller micro-batch, higher stage and more recomputation.
 
-    Each with these changes; with `ends` only the smallest and the largest micro-batch. (One
-    pass of a large one has no gradients of earlier passes.)
+    Each has these changes; with `ends`, only the smallest and the largest micro-batch. (A
+    single pass of a large one doesn't have gradients of earlier passes.)
     """
     b, before = run.split.micro_batch_size, run.offload
     sequences = _divisors(b * run.split.accumulation_steps)  # those of a replica
@@ -294,7 +294,7 @@ def _further(run: Run, ways: Sequence[Mapping[str, Any]], ends: bool = False) ->
 
 
 def _is_hosted(run: Run, before: Offload) -> bool:
-    """Tell whether what a run offloads is what it did before, or no more than its hosts have."""
+    """Tell whether a run offloads the same as before, or no more than its hosts can store."""
     on_node = min(run.num_gpus, run.accelerator.gpus_per_node)
     if run.offload in ("none", before):
         return True
@@ -302,7 +302,7 @@ def _is_hosted(run: Run, before: Offload) -> bool:
 
 
 def _further_recompute(run: Run) -> list[EveryRecompute]:
-    """What recomputes all that the run does, or more; selective only where scores are stored."""
+    """Recomputation that covers at least the run's; selective only if scores are stored."""
     if run.recompute != "none":
         return list(dict.fromkeys([run.recompute, "full"]))
     stored: list[EveryRecompute] = ["selective"] if run.attention != "flash" else []
@@ -310,7 +310,7 @@ def _further_recompute(run: Run) -> list[EveryRecompute]:
 
 
 def _on_more_gpus(plan: Plan, ways: Sequence[Mapping[str, Any]], wider: int) -> Plan | None:
-    """On the fewest more GPUs that do: replicas with ZeRO, and perhaps a wider split as well."""
+    """Add the fewest GPUs that make it fit: replicas with ZeRO, perhaps a wider split too."""
     run = plan.run
     fitting: list[Run] = []
     t, e, x = wider * run.tensor_parallel, run.expert_parallel, run.expert_tensor_parallel
@@ -338,7 +338,7 @@ def _on_more_gpus(plan: Plan, ways: Sequence[Mapping[str, Any]], wider: int) -> 
 
 
 def _price(plan: Plan, original: Plan) -> tuple[float, ...]:
-    """What to compare plans by: GPU-hours, the moment's lever, bytes sent, the micro-batch."""
+    """The key for comparing plans: GPU-hours, the moment's lever, bytes sent, micro-batch."""
     changed = _changed(original, plan)
     cost = round(_gpu_seconds(plan) / _gpu_seconds(original), 3)
     others = len({*changed} - {*OF_MOMENT[original.phase]})
@@ -346,7 +346,7 @@ def _price(plan: Plan, original: Plan) -> tuple[float, ...]:
 
 
 def _changed(plan: Plan, other: Plan) -> dict[str, Any]:
-    """What another plan changes, in the order in which advice gives it."""
+    """List what another plan changes, in the order of advice."""
     names = (*LEVERS, *STRONGER, "num_gpus", "tensor_parallel")
     old, new = (vars(x.run) | vars(x.run.tuning or x.run) for x in (plan, other))
     return {x: new[x] for x in names if x in new and new[x] != old[x]}
@@ -355,7 +355,7 @@ def _changed(plan: Plan, other: Plan) -> dict[str, Any]:
 def _gpu_seconds(plan: Plan) -> float:
     """GPU-seconds of a step: computing, or sending if that takes longer.
 
-    The model of a step has both in it; without one a node's bandwidth is assumed.
+    The step model includes both; without one, we assume a node's bandwidth.
     """
     if plan.step is not None:
         return float(plan.seconds_per_iteration.likely * plan.split.num_gpus)
@@ -365,9 +365,9 @@ def _gpu_seconds(plan: Plan) -> float:
 
 
 def _in_steps(plan: Plan, best: Plan) -> tuple[Advice, ...]:
-    """From one plan to the other, one thing at a time, what is free first.
+    """Go from one plan to the other, one change at a time, free ones first.
 
-    Where GPUs are added, they and what goes with them are the last step.
+    If GPUs are added, they and what goes with them are the last step.
     """
     targets = _changed(plan, best)
     if not targets:

@@ -1,4 +1,4 @@
-"""What a GPU holds under a split. Beside notebooks/09_plan.ipynb.
+"""The memory of a GPU under a split. Goes with notebooks/09_plan.ipynb.
 
 Sources: Narayanan et al. (arXiv 2104.04473), section 2.2, for the micro-batches in
 flight; Korthikanti et al. (arXiv 2205.05198), section 4.2.3, with interleaved stages;
@@ -38,16 +38,16 @@ more there (IBM's 41 and 58, as their driver showed it). A part is cache that th
 back before it fails (`research.memory`)."""
 
 WIDE_RESERVES = {"one GPU": 5.1e9, "several": 7.8e9}
-"""The same where nobody measured (`unmeasured`): what half of these runs had more there."""
+"""The same if nobody measured (`unmeasured`): half of these runs had more there."""
 
 
 def card_bytes(chip: Accelerator) -> Result:
-    """Bytes of a card: those that its driver shows, or the vendor's where nobody printed them."""
+    """Bytes of a card: those that its driver shows, or the vendor's if nobody published them."""
     return chip.memory if chip.shown_memory is None else chip.shown_memory
 
 
 def reserve_bytes(run: Run) -> Result:
-    """Bytes of the card that a run leaves free: its own, or those of one of the two tables."""
+    """Bytes of the card that a run leaves free: its own reserve, or a default one."""
     if run.reserve is not None:
         return run.reserve
     reserves = WIDE_RESERVES if unmeasured(run) else RESERVES
@@ -55,7 +55,7 @@ def reserve_bytes(run: Run) -> Result:
 
 
 def unmeasured(run: Run) -> tuple[str, ...]:
-    """Name what a run does that no measured peak of data/ has: its reserve is the wider one."""
+    """Name what a run does that no peak in data/ was measured with; it needs the wider reserve."""
     tuned = run.tuning is not None
     ways = {
         "tensor parallelism in tuning": tuned and run.tensor_parallel > 1,
@@ -66,11 +66,11 @@ def unmeasured(run: Run) -> tuple[str, ...]:
 
 
 class Stage(NamedTuple):
-    """The first or the last stage of a pipeline, and which ends of the model it holds.
+    """The first or the last stage of a pipeline, and which ends of the model it has.
 
-    The only stage of a pipeline of one holds both. In a sweep over pipelines of several
-    lengths `embedding` or `head` is an array. `layout` is all that decides about a stage's
-    parameters: a split with one replica and one pass, so that many plans ask for the same.
+    In a pipeline of one, the only stage has both. In a sweep over pipelines of several
+    lengths, `embedding` or `head` is an array. `layout` is everything that decides about a
+    stage's parameters: a split with one replica and one pass, so that many plans share it.
     """
 
     embedding: Size
@@ -88,28 +88,28 @@ def ends(split: Split) -> tuple[Stage, Stage]:
 
 
 def memory_per_gpu(run: Run) -> Memory:
-    """Bytes at the fullest moment of a step, on the GPU of a pipeline that needs most."""
+    """Bytes at the fullest moment of a step, on the GPU of a pipeline that needs the most."""
     return fullest(moments(run))
 
 
 def moments(run: Run) -> tuple[Memory, ...]:
-    """What is in memory at each moment of a step, on each GPU of a pipeline that may need most."""
+    """The memory at each moment of a step, on each GPU of a pipeline that could need the most."""
     return tuple(moment for stage in stored(run) for moment in stage.moments())
 
 
 def stored(run: Run) -> tuple[Stored, ...]:
-    """What a GPU of the first stage stores, and of the last; of the only one, once."""
+    """What a GPU stores in the first stage and in the last; just once if there's only one."""
     return tuple(on_gpu(run, *both) for both in in_all(run))
 
 
 def on_gpu(run: Run, everything: Stored, at_work: Result) -> Stored:
-    """What of all that is stored for a GPU isn't on the CPU."""
+    """The part of a GPU's data that isn't on the CPU."""
     kept = bool(run.keep_gradients)
     return everything.offloaded(run.offload, run.zero_stage, at_work, kept)
 
 
 def in_all(run: Run) -> tuple[tuple[Stored, Result], ...]:
-    """What is stored for a GPU of each stage, here or on the CPU, and the gradients at work."""
+    """A GPU's data in each stage, on the GPU or the CPU, and the gradients at work."""
     if run.tuning is not None:
         return (tuned_in_all(run, run.tuning),)
     (first, last), (first_in_flight, last_in_flight) = ends(run.split), run.split.in_flight
@@ -120,7 +120,7 @@ def in_all(run: Run) -> tuple[tuple[Stored, Result], ...]:
 
 
 def offload_seconds(run: Run) -> Result:
-    """Seconds that a step takes for what is offloaded, if computing hides none of them."""
+    """Seconds that offloading adds to a step, if computing hides none of them."""
     whole = run.zero_stage < 2 or run.keep_gradients
     passes = run.split.accumulation_steps
     on_node = minimum(run.num_gpus, run.accelerator.gpus_per_node)
@@ -129,14 +129,14 @@ def offload_seconds(run: Run) -> Result:
 
 
 def offloaded_bytes(run: Run) -> Result:
-    """Bytes that the host stores for a GPU, of all that is offloaded."""
+    """Bytes that the host stores for a GPU if the run offloads."""
     return greatest(x.states - on_gpu(run, x, at_work).states for x, at_work in in_all(run))
 
 
 def stored_on(run: Run, stage: Stage, in_flight: Result) -> tuple[Stored, Result]:
-    """What is stored for a GPU of a stage, with so many micro-batches in flight.
+    """A GPU's data in a stage, with this many micro-batches in flight.
 
-    And the bytes of gradients that are whole while a layer is at work, where nothing is gathered.
+    Also returns the bytes of whole gradients while a layer is at work, if nothing is gathered.
     """
     model, split = run.model, run.split
     c, t, v = split.context_parallel, split.tensor_parallel, value_bytes(run.bytes_of)
@@ -148,7 +148,7 @@ def stored_on(run: Run, stage: Stage, in_flight: Result) -> tuple[Stored, Result
     # The log-probabilities, 4 bytes a logit, count as activations, as on page 06.
     logits, kernel = divide(stage.head * tokens * model.vocab_size, t), LOSS_KERNELS[run.loss]
     head = divide(stage.head * saved.head, c) - (4 - min(kernel, 4)) * logits
-    # Beside tensor parallelism FSDP's loss has a third tensor of logits in fp32, and the output
+    # With tensor parallelism, FSDP's loss has a third tensor of logits in fp32, and the output
     # matrix keeps its input whole (measured with PyTorch 2.13 on two processes).
     beside = (run.sharding != "zero") * where(t > 1, 1, 0)
     third = 4 * beside * (kernel > 10)
@@ -178,7 +178,7 @@ def stored_on(run: Run, stage: Stage, in_flight: Result) -> tuple[Stored, Result
 
 
 def tuned_in_all(run: Run, tuning: Tuning) -> tuple[Stored, Result]:
-    """What is stored for a GPU of a tuned run, and the gradients at work."""
+    """A GPU's data in a tuned run, and the gradients at work."""
     recompute, split = choice("recompute", run.recompute, RECOMPUTED), run.split
     how = split.accumulation_steps, run.zero_stage, run.sharing, run.attention, run.offload
     ways = run.tensor_parallel, run.sequence_parallel
@@ -206,9 +206,9 @@ def state_bytes(run: Run, stage: Stage) -> dict[str, Result]:
 
 
 def sharded_states(run: Run, parameters: Size, matrices: Size, replicas: Size) -> dict[str, Result]:
-    """States of so many parameters that these replicas share, as ZeRO's stage says.
+    """States of this many parameters, sharded over these replicas by ZeRO's stage.
 
-    So many of them are in `matrices` of layers. With the copy that an update makes.
+    `matrices` counts those in the layers' matrices. Includes the copy that an update makes.
     """
     each, stage, update = run.bytes_of, run.zero_stage, run.update
     bytes_of = unchecked(model_state_bytes)
@@ -228,10 +228,10 @@ def sharded_states(run: Run, parameters: Size, matrices: Size, replicas: Size) -
 
 
 def newton_schulz_bytes(run: Run) -> Result:
-    """Bytes that Muon's iteration has at once for a GPU's part of the largest matrix of m × n.
+    """Bytes that Muon's iteration needs at once for a GPU's part of the largest m × n matrix.
 
-    (g + 4)mn + 4·min(m, n)²: the update in the g bytes of a gradient, and in 16 bits before
-    and after a turn, and two squares. Replicas don't share it: each has whole matrices.
+    (g + 4)mn + 4·min(m, n)²: the update in the g bytes of a gradient, in 16 bits before and
+    after an iteration, plus two squares. It isn't sharded: each replica has whole matrices.
 
     Source: torch.optim.Muon, which follows Keller Jordan's, counted on PyTorch 2.13.
     """
@@ -248,7 +248,7 @@ def newton_schulz_bytes(run: Run) -> Result:
 
 
 def largest_matrix(run: Run) -> Size:
-    """Weights of a GPU's part of the largest matrix: of a layer, or the embedding or the head."""
+    """Weights of a GPU's part of the largest matrix: in a layer, the embedding or the head."""
     of_experts, others = most_weights(run.model)
     split = run.split
     return maximum(-(-of_experts // split.expert_tensor), -(-others // split.tensor_parallel))
@@ -256,7 +256,7 @@ def largest_matrix(run: Run) -> Size:
 
 @cache_per_model
 def most_weights(model: Transformer) -> tuple[Size, Size]:
-    """Weights of the largest matrix of an expert, and of all others with embedding and head."""
+    """Weights of an expert's largest matrix, and of the largest other one."""
     h = model.hidden_size
     matrices = [x for layer in model.kinds for x in layer.matrices(h)]
     of_experts = (x.weights for x in matrices if x.is_chosen())
@@ -268,8 +268,8 @@ def most_weights(model: Transformer) -> tuple[Size, Size]:
 def stage_parameters(model: Transformer, stage: Stage) -> Size:
     """Parameters on a GPU of a stage: a t-th of the matrices, and norms whole.
 
-    Of experts it has an e-th, whole or a t-th of each. The stage with the head has the output
-    matrix, its own copy where it is tied to an embedding on another stage.
+    It has an e-th of the experts, whole or a t-th of each. The stage with the head has the
+    output matrix, or its own copy if that's tied to an embedding on another stage.
     """
     split, layers = stage.layout, stage_layers(model, stage)
     t, e, x = split.tensor_parallel, split.expert_parallel, split.expert_tensor
@@ -290,7 +290,7 @@ def stage_matrices(model: Transformer, stage: Stage) -> Size:
 
 @cache_per_model
 def stage_experts(model: Transformer, stage: Stage) -> Size:
-    """Parameters of experts on a GPU of a stage: e GPUs share them, and perhaps t GPUs each one."""
+    """Parameters of experts on a GPU of a stage: e GPUs share them, and t can share each one."""
     if not model.num_experts:
         return 0
     h, ways = model.hidden_size, stage.layout.expert_ways
@@ -299,7 +299,7 @@ def stage_experts(model: Transformer, stage: Stage) -> Size:
 
 
 def stage_layers(model: Transformer, stage: Stage) -> tuple[tuple[Size, Layer], ...]:
-    """How many layers of each kind a GPU of the first or of the last stage has.
+    """Count the layers of each kind on a GPU of the first or the last stage.
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192)
     >>> first, _ = ends(Split(8, 1, 1, 4, 1, 2, 1))
@@ -329,7 +329,7 @@ def stage_layers(model: Transformer, stage: Stage) -> tuple[tuple[Size, Layer], 
 def kept_activations(
     run: Run, model: Transformer, recompute: EveryRecompute, fused_mlp: bool | None = None
 ) -> ActivationCount:
-    """What a model keeps of a micro-batch on each GPU that shares its layers."""
+    """What a model stores of a micro-batch on each GPU that shares its layers."""
     return count_activations(
         model,
         run.micro_batch_size,
@@ -339,14 +339,14 @@ def kept_activations(
         fused_mlp=run.mlp_is_fused if fused_mlp is None else fused_mlp,
         tensor_parallel=run.tensor_parallel,
         sequence_parallel=run.sequence_parallel,
-        # Megatron weighs what experts give inside of them, and does not keep it.
+        # Megatron weights the experts' outputs inside them, and doesn't store them.
         expert_parallel=1 if run.sharding == "zero" else run.expert_parallel,
         value_bytes=value_bytes(run.bytes_of),
     )
 
 
 def layer_activations(run: Run, kept: Result, stage: Stage) -> Result:
-    """What a stage's layers keep of a micro-batch; `kept` is what all of them do."""
+    """What a stage's layers store of a micro-batch; `kept` is what all layers store."""
     model = run.model
     if stage.embedding is stage.head is True:  # the only stage has all of them
         return kept
@@ -361,7 +361,7 @@ def layer_activations(run: Run, kept: Result, stage: Stage) -> Result:
 
 
 def largest_layer(run: Run, kept: Result) -> tuple[Result, Result]:
-    """What one layer keeps, and what it computes again in backward: of several kinds, the most."""
+    """What one layer stores, and recomputes in backward: for several kinds, the maximum."""
     model = run.model
     if len(model.layers) == 1:
         everything = kept_activations(run, model, "none").layers
@@ -376,7 +376,7 @@ def largest_layer(run: Run, kept: Result) -> tuple[Result, Result]:
 
 @cache_per_model
 def single_layers(model: Transformer) -> dict[Layer, Transformer]:
-    """A model of one layer for each kind that a model has: the same ones for all its plans."""
+    """One-layer models, one for each kind of layer: the same objects for all plans."""
     return {layer: replace(model, layers=((1, layer),)) for layer in model.kinds}
 
 
@@ -384,11 +384,11 @@ def single_layers(model: Transformer) -> dict[Layer, Transformer]:
 
 
 def gathered_bytes(run: Run, stage: Stage) -> tuple[Result, Result]:
-    """What ZeRO 3 and FSDP have whole for a moment: embedding and head, and layers.
+    """What ZeRO 3 and FSDP gather for a moment: embedding and head, and layers.
 
-    The ends with their gradients, and two layers with the gradients of one, as products take
-    them: in 16 bits, or in fp8. With a pipeline the weights of the whole stage: they stay for
-    all its passes.
+    The ends with their gradients, and two layers with one's gradients, in the format of the
+    products: 16 bits, or fp8. With a pipeline, the weights of the whole stage, which remain
+    gathered for all its passes.
     """
     if run.zero_stage < 3:
         return 0, 0
@@ -401,9 +401,9 @@ def gathered_bytes(run: Run, stage: Stage) -> tuple[Result, Result]:
 
 
 def whole_parameters(run: Run, stage: Stage) -> tuple[Result, Result]:
-    """Parameters of a stage's embedding and head on a GPU, whole but for tensor parallelism.
+    """Parameters of a stage's embedding and head on a GPU, only split by tensor parallelism.
 
-    And those of the largest layer, without experts that no other GPU shares.
+    Also those of the largest layer, without experts that no other GPU shares.
     """
     model = run.model
     t, ways = run.split.tensor_parallel, run.split.expert_ways

@@ -1,4 +1,4 @@
-"""The options of a plan: the one list of their names, their types, and a line of help for each.
+"""The options of a plan: the only list of their names, types and help lines.
 
 `plan_run` shows them in its signature and docstring, the command in its help. Their defaults
 are those of `Run`, which has them checked.
@@ -34,20 +34,20 @@ from llmtrain_helpers.precision import Recipe, RecipeName
 from llmtrain_helpers.tuning import Method, Optimizer, Tuning
 
 Software: TypeAlias = Literal["any", "megatron-core", "other"]
-"""Whose software trains: unknown; NVIDIA's Megatron-Core with Transformer Engine, as in
-NeMo and Megatron-Bridge; anybody else's."""
+"""The software that trains: unknown; NVIDIA's Megatron-Core with Transformer Engine, as in
+NeMo and Megatron-Bridge; or any other."""
 
 SOFTWARE: list[Software] = [*get_args(Software)]
 
 
 EveryOptimizer: TypeAlias = Literal[Optimizer, "muon"]
-"""What updates the weights: the optimizers of `STATES`, and Muon, where all of them learn."""
+"""The optimizers: those of `STATES`, and Muon if all weights learn."""
 
 EVERY_OPTIMIZER: list[EveryOptimizer] = [*get_args(EveryOptimizer)]
 
 
 class Help(NamedTuple):
-    """An option in words: a line, what else a docstring says, and its symbol in formulas."""
+    """An option in words: a help line, the rest of its docstring, and its symbol in formulas."""
 
     line: str
     more: str = ""
@@ -55,7 +55,7 @@ class Help(NamedTuple):
 
 
 class Sizes(TypedDict, total=False):
-    """How long a sequence is, and how GPUs, batch and states are split."""
+    """The sequence length, and how GPUs, batch and states are split."""
 
     sequence_length: Annotated[
         Number | None,
@@ -68,7 +68,7 @@ class Sizes(TypedDict, total=False):
         ),
     ]
     micro_batch_size: Annotated[
-        Number, Help("sequences that a replica works on at once", symbol="b")
+        Number, Help("sequences that a replica processes at once", symbol="b")
     ]
     tensor_parallel: Annotated[Number, Help("GPUs that share each matrix", symbol="t")]
     pipeline_parallel: Annotated[
@@ -81,14 +81,14 @@ class Sizes(TypedDict, total=False):
     zero_stage: Annotated[
         int | None,
         Help(
-            "0 to 3, by default 0: optimizer states, gradients, weights are sharded, over all "
-            "GPUs that hold the same"
+            "0 to 3, by default 0: optimizer states, gradients, weights are sharded over all "
+            "GPUs that have the same ones"
         ),
     ]
 
 
 class Assumptions(TypedDict, total=False):
-    """What else a plan assumes."""
+    """The other assumptions of a plan."""
 
     expert_tensor_parallel: Annotated[
         Number | None,
@@ -104,13 +104,13 @@ class Assumptions(TypedDict, total=False):
     ]
     context: Annotated[Context, Help("how GPUs that share a sequence exchange keys and values")]
     sequence_parallel: Annotated[
-        bool, Help("whether tensor-parallel GPUs share norms and dropout too")
+        bool, Help("whether tensor-parallel GPUs also split norms and dropout")
     ]
     keep_gradients: Annotated[
         bool | None,
         Help(
             "whether gradients stay whole between passes, from ZeRO 2 on",
-            "; with a pipeline it must be said, for frameworks differ",
+            "; with a pipeline you have to say, because frameworks differ",
         ),
     ]
     sharding: Annotated[
@@ -124,12 +124,12 @@ class Assumptions(TypedDict, total=False):
     ]
     shard: Annotated[
         Shard | None,
-        Help("how states are sharded, in one word", ", in place of zero_stage and sharding"),
+        Help("how states are sharded, in one word", ", instead of zero_stage and sharding"),
     ]
     recipe: Annotated[
         RecipeName | Recipe | None,
         Help(
-            "bytes of a parameter",
+            "bytes per parameter",
             ', one of `RECIPES` or a `Recipe`; by default "bf16", or "amp" (16 bytes too) on a '
             "chip without bf16",
         ),
@@ -137,7 +137,7 @@ class Assumptions(TypedDict, total=False):
     optimizer: Annotated[
         EveryOptimizer | None,
         Help(
-            "what updates the weights",
+            "the optimizer",
             ' (see `STATES`); by default "adamw_fused", as those of Megatron, DeepSpeed and '
             "torchtitan are. Muon has one state for the layers' matrices, Adam's two for the rest",
         ),
@@ -153,7 +153,7 @@ class Assumptions(TypedDict, total=False):
     offload: Annotated[
         Offload,
         Help(
-            "what the CPU stores, and updates",
+            "what the CPU stores and updates",
             '. "optimizer": AdamW\'s states, main weights and, from ZeRO 2 on, gradients, as '
             'ZeRO-Offload does it; "weights": these too, with ZeRO 3. What goes over the bus adds '
             "its time (see `OFFLOAD_BANDWIDTH`), and so does the update (`CPU_ADAM`)",
@@ -171,14 +171,14 @@ class Assumptions(TypedDict, total=False):
     uneven_stages: Annotated[
         bool,
         Help(
-            "layers need not divide: the last stage has one less",
-            ", beside the head, and the others are rounded up",
+            "whether the last stage has one layer less, if layers don't divide evenly",
+            ", next to the head, and the others are rounded up",
         ),
     ]
     software: Annotated[
         Software,
         Help(
-            "whose it is",
+            "the training software",
             ". Megatron-Core is NVIDIA's, with Transformer Engine, as in NeMo and "
             'Megatron-Bridge; "any" is the widest',
         ),
@@ -193,7 +193,7 @@ class Assumptions(TypedDict, total=False):
     overlap: Annotated[
         bool | None,
         Help(
-            "whether what layers send travels beside their products",
+            "whether the layers' communication overlaps with their products",
             "; by default what experts send does, and with Megatron-Core what tensor parallelism "
             "sends",
         ),
@@ -201,13 +201,13 @@ class Assumptions(TypedDict, total=False):
     format: Annotated[
         str | None,
         Help(
-            "of the products with weights, as fp8",
+            "number format of the products with weights, such as fp8",
             "; by default the chip's 16 bits, which the scores and the head always have",
         ),
     ]
     utilizations: Annotated[
         tuple[float, float, float] | None,
-        Help("three shares of the peak over the whole run, in place of those that others reached"),
+        Help("three shares of the peak over the whole run, instead of other runs' shares"),
     ]
     stops: Annotated[
         tuple[float, float, float] | None,
@@ -221,10 +221,10 @@ class Assumptions(TypedDict, total=False):
         Number | None,
         Help("the whole run's rate with the bubble in it: t = T/(Bs) · F/(nX)", symbol="X"),
     ]
-    pace: Annotated[Pace | None, Help("what `Plan.calibrated` makes of a measured step")]
+    pace: Annotated[Pace | None, Help("a measured step, made by `Plan.calibrated`")]
     reserve: Annotated[
         Number | None,
-        Help("bytes that must stay free", "; by default `RESERVES`, wider where nobody measured"),
+        Help("bytes to leave free", "; by default `RESERVES`, wider if nobody measured"),
     ]
     price_per_gpu_hour: Annotated[Number | None, Help("for the cost", ", in any currency")]
     tuning: Annotated[
@@ -238,15 +238,13 @@ class Assumptions(TypedDict, total=False):
 
 
 class Options(Sizes, Assumptions, total=False):
-    """What `plan_run` takes beside a run's model, chip, GPUs, tokens, batch and recomputation."""
+    """The arguments of `plan_run` after model, chip, GPUs, tokens, batch and recomputation."""
 
 
 class SearchOptions(Options, total=False):
-    """What a search of splits takes: those that aren't given are searched."""
+    """The options of a split search: it searches those that you leave out."""
 
-    recompute: Annotated[
-        EveryRecompute, Help("what backward computes again", " (every other product)")
-    ]
+    recompute: Annotated[EveryRecompute, Help("what backward recomputes", " (every other product)")]
 
 
 class Inputs(SearchOptions, total=False):
@@ -260,7 +258,7 @@ class Inputs(SearchOptions, total=False):
 
 
 class Changes(Inputs, total=False):
-    """What can be changed of a plan: its inputs, and how its tuning freezes weights."""
+    """Everything that you can change in a plan: its inputs, and how its tuning freezes weights."""
 
     method: Method
 
@@ -269,7 +267,7 @@ class Changes(Inputs, total=False):
 
 
 class Option(NamedTuple):
-    """An option: its type as it's written, its choices if there are any, and its words."""
+    """An option: its type as written, its choices if it has any, and its words."""
 
     type: str
     choices: tuple[str, ...]
@@ -277,7 +275,7 @@ class Option(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The option in words, its choices among them."""
+        """The option in words, including its choices."""
         choices = [f'"{choice}"' for choice in self.choices]
         listed = f"{', '.join(choices[:-1])} or {choices[-1]}" if choices else ""
         line = ": ".join(filter(None, [self.help.line, listed]))
@@ -285,7 +283,7 @@ class Option(NamedTuple):
 
 
 def _option(written: str) -> Option:
-    """An option out of its annotation."""
+    """Make an option from its annotation."""
     kind, help = get_args(eval(written))
     inside, *others = get_args(kind | None)
     listed = get_origin(inside) is Literal and others == [NoneType]  # one of a list, or None
@@ -320,7 +318,7 @@ def with_options(defaults: Mapping[str, object]) -> Callable[[_F], _F]:
 
 
 def _explained(name: str) -> str:
-    """An argument as a docstring has it: its name in a column, its words in another."""
+    """Format an argument for a docstring: its name in one column, its words in another."""
     start = f"    {name:24}"
     below = " " * len(start)
     return textwrap.fill(

@@ -1,8 +1,8 @@
-"""How fast others' steps and runs were. Beside notebooks/09_plan.ipynb.
+"""How fast other steps and runs were. Goes with notebooks/09_plan.ipynb.
 
-A step's seconds: at a given rate, at a measured step's pace, or over the shares of the
-peak that others reached, which the split shifts. A run's are its steps' times the stops.
-`utilizations` and `splits` compute these constants from data/, and tests hold them to it.
+The seconds of a step, from a given rate, a measured step's pace, or the shares of the peak
+that others reached, which the split shifts. A run's seconds are its steps' times the stops.
+`utilizations` and `splits` compute these constants from data/, and tests compare them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from llmtrain_helpers.results import Interval
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of the dense peak that others' steps reached, recomputed work counted (HFU).
+    """Shares of the dense peak that other steps reached, including recomputed work (HFU).
 
-    Low, likely and high, without the pipeline's bubble and without stops; `evidence` says in
-    words what they're based on.
+    Low, likely and high, without the pipeline's bubble and without stops; `evidence`
+    describes what they're based on.
     """
 
     steps: tuple[float, float, float]
@@ -36,11 +36,11 @@ CHIP_FAMILIES = {
     "Gaudi": " on Gaudi",
     "MI": " on AMD",
 }
-"""Other vendors' chips, by how their names begin, with what their kinds of steps end with."""
+"""Other vendors' chips by the start of their names, and the suffix of their kinds of steps."""
 
 
 def of_family(chip: str) -> str:
-    """What the kind of a step on a chip ends with: nothing on NVIDIA's chips.
+    """Return the suffix of a kind of step on a chip; empty on NVIDIA's chips.
 
     >>> of_family("TPU v5p"), of_family("H100 SXM")
     (' on TPU', '')
@@ -49,9 +49,9 @@ def of_family(chip: str) -> str:
 
 
 def for_every_family(shares: Mapping[str, Shares]) -> dict[str, Shares]:
-    """Shares by kind, NVIDIA's too where no step of a kind is published on a family's chips.
+    """Shares by kind; NVIDIA's if no step of a kind was published on a family's chips.
 
-    Their evidence then says so, or that nobody has published such steps at all.
+    The evidence then says so, or that nobody has published such steps at all.
     """
     of_nvidia = {kind: own for kind, own in shares.items() if " on " not in kind}
     everywhere = dict(shares)
@@ -91,11 +91,11 @@ PUBLISHED_SHARES = {
     "fp4 experts": Shares((0.03, 0.09, 0.24), "untested: nobody has published such steps"),
     "32-bit experts": Shares((0.06, 0.17, 0.46), "untested: nobody has published such steps"),
 }
-"""What others reached, by kind: the number format, dense or experts. A share of the
-16-bit peak is no share of the fp8 peak, and experts reach a far smaller one."""
+"""What others reached, by kind: number format, dense or experts. A share of the 16-bit
+peak isn't a share of the fp8 peak, and experts reach a much smaller share."""
 
 UTILIZATIONS = for_every_family(PUBLISHED_SHARES)
-"""The same for every kind on the chips of every family."""
+"""The same for every kind and every family of chips."""
 
 HIGHEST = {
     "16-bit dense": 0.87,
@@ -155,18 +155,18 @@ STOPS = (1.08, 1.3, 1.64)
 """A run's overhead, as its time over its steps': least, middle and most of seven runs.
 
 It includes restarts, evaluation, batches that grew and whatever else kept the steps waiting.
-Neither the number of GPUs nor the days foretell it, so it's one factor for every run
+The number of GPUs and the days don't predict it, so it's one factor for every run
 (`research.utilizations.stops`)."""
 
 WHOLE_RUNS = "10 of 10 whole runs lie inside, each judged without its own team"
-"""How days by steps and stops did on the published runs whose hours are the run's alone."""
+"""How well steps × stops predicts the days of published runs with hours of just the run."""
 
 
 def stops(run: Run) -> tuple[float, float, float]:
     """A run's time over its steps' time: its own, or `STOPS`.
 
-    1 at a rate or shares of the peak that were given, which are the whole run's, and in
-    tuning, where nobody publishes stops.
+    1 if you give a rate or shares of the peak, because those describe the whole run, and in
+    tuning, because nobody publishes its stops.
     """
     if run.stops is not None:
         return run.stops
@@ -180,11 +180,11 @@ def whole_run(seconds: Interval, stops: tuple[float, float, float]) -> Interval:
 
 
 def others_shares(run: Run, at_peak: Result, step: StepSeconds | None) -> Shares:
-    """Shares of the peak that others reached with such a format, dense or with experts.
+    """Shares of the peak that others reached with this format, dense or with experts.
 
-    With a model of the step, shifted by the split: what the model gives of the peak,
-    times the pace of others' steps. If nobody says whether its kernels are compiled, the high
-    end is that of a step where they are. The run's own `utilizations` replace all that.
+    If there's a step model, the split shifts them: the model's share of the peak, times the
+    pace of other steps. If nobody says whether kernels are compiled, the high end assumes
+    that they are. The run's own `utilizations` replace all this.
     """
     if run.utilizations is not None:
         return Shares(run.utilizations, "the utilisations that were given")
@@ -215,9 +215,9 @@ def seconds_per_step(
 ) -> Interval:
     """Seconds of a step, without stops; exact at a given rate or a measured step's own split.
 
-    `work` is a step's FLOPs, `at_peak` the seconds that they take at the peak, including
-    the pipeline's bubble. What is offloaded comes on top of others' shares, unless they are
-    of the model of a step, which has it.
+    `work` is a step's FLOPs, `at_peak` is their time at the peak, including the pipeline's
+    bubble. Offloading is added to the shares of others, unless they come from the step
+    model, which includes it.
     """
     if run.flops_per_gpu is not None:
         utilization(run.flops_per_gpu, run.peak)  # refuses a rate above the peak

@@ -1,4 +1,4 @@
-"""Chapter 09: the whole plan of a run. Beside notebooks/09_plan.ipynb.
+"""Chapter 09: the whole plan of a run. Goes with notebooks/09_plan.ipynb.
 
 Sources: those of the chapters before; Narayanan et al. (arXiv 2104.04473), section 2.2,
 for the pipeline's bubble, interleaved or not. Its seconds are those of `pace`.
@@ -63,18 +63,18 @@ if TYPE_CHECKING:
     from llmtrain_helpers.plan.report import Report
 
 MOST = 1e36
-"""The most FLOPs of a run, and the most that it costs: all that follows is still a number."""
+"""The most FLOPs or dollars of a run; with these, every result is still a finite number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a run takes; made by `plan_run`, varied by `replace`.
+    """Everything that a run needs; made by `plan_run`, varied by `replace`.
 
-    `flops` are those of an iteration; `memory` is that of the GPU that holds most;
-    `traffic` the bytes that a GPU sends to other replicas in a step. `seconds_per_iteration`
-    are those of a step without stops: an interval over what others reached (see `shares`), or
-    exact if it was measured; `seconds` those of the whole run, steps times stops (`STOPS`).
-    A rate that was given is the whole run's, with nothing on top.
+    `flops` are for one iteration; `memory` is for the GPU that needs the most; `traffic` is
+    the bytes that a GPU sends to other replicas per step. `seconds_per_iteration` is a step
+    without stops: an interval based on what others reached (see `shares`), or exact if it was
+    measured; `seconds` is for the whole run, steps times stops (`STOPS`). A given rate
+    describes the whole run, so nothing is added.
     """
 
     run: Run
@@ -122,12 +122,12 @@ class Plan:
 
     @property
     def split(self) -> Split:
-        """How the GPUs and the batch are shared."""
+        """How the GPUs and the batch are split."""
         return self.run.split
 
     @property
     def inputs(self) -> Inputs:
-        """The arguments of `plan_run` by their names."""
+        """The arguments of `plan_run`, by name."""
         names = (item.name for item in fields(Run) if item.init)
         return cast(Inputs, {name: getattr(self.run, name) for name in names})
 
@@ -138,7 +138,7 @@ class Plan:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """What of the chip is not known, so that of a split only the bubble counts."""
+        """Missing chip data; without them, only the bubble of a split counts."""
         return unknown_figures(self.run)
 
     @property
@@ -155,7 +155,7 @@ class Plan:
 
     @property
     def reserve(self) -> Result:
-        """Bytes of the free memory to leave for what a plan leaves out."""
+        """Bytes of free memory to leave for anything that a plan doesn't count."""
         return reserve_bytes(self.run)
 
     @property
@@ -165,7 +165,7 @@ class Plan:
 
     @property
     def tight(self) -> bool:
-        """Whether it fits without the reserve alone."""
+        """Whether it fits, but only without the reserve."""
         return (self.free_memory >= 0) & (self.free_memory < self.reserve)
 
     @property
@@ -175,26 +175,26 @@ class Plan:
 
     @property
     def measured(self) -> bool:
-        """Whether a rate or a step of one's own takes the place of others' runs."""
+        """Whether your own rate or step replaces the data of other runs."""
         return self.run.flops_per_gpu is not None or self.run.pace is not None
 
     @property
     def days_of_steps(self) -> Interval:
-        """Days of the steps alone, without stops."""
+        """Days of just the steps, without stops."""
         return self.seconds_per_iteration.times(self.iterations).times(1 / units.DAY)
 
     @property
     def first_run(self) -> Interval:
-        """Days of a team's first such run: those of any. Promise the slow end, `greatest`.
+        """Days of a team's first run of this kind. Promise the slow end, `greatest`.
 
-        That's our caution, for no table has first runs. A measured step narrows it.
+        That's our own caution, because no table lists first runs. A measured step narrows it.
         """
         return self.days
 
     days_with_stops = OldName("days")
 
     def first_run_tokens(self, days: Number) -> Result:
-        """Tokens that even a first run gets through in so many days (see `first_run`)."""
+        """Tokens that even a first run can process in this many days (see `first_run`)."""
         t, latest = quantity("days", days), self.first_run.greatest
         broadcast(days=t, plan=latest)
         return tokens_in_time(self.run.tokens, latest, t)
@@ -206,13 +206,13 @@ class Plan:
 
     @property
     def cost(self) -> Interval | None:
-        """What the GPU-hours cost, if a price was given."""
+        """The cost of the GPU-hours, if you gave a price."""
         price = self.run.price_per_gpu_hour
         return None if price is None else self.gpu_hours.times(price)
 
     @property
     def energy(self) -> Interval | None:
-        """Joules of the GPUs at their design power, if that is known."""
+        """Joules of the GPUs at their design power, if that's known."""
         watts = self.run.accelerator.power
         if watts is None:
             return None
@@ -220,7 +220,7 @@ class Plan:
 
     @property
     def total_flops(self) -> Result:
-        """FLOPs of the whole run, with what is recomputed."""
+        """FLOPs of the whole run, including recomputation."""
         return self.flops.total * self.iterations
 
     @property
@@ -231,23 +231,23 @@ class Plan:
 
     @property
     def step_mfu(self) -> Result:
-        """The likely share of the peak while a step runs: stops and recomputed work left out."""
+        """The likely share of the peak while a step runs, without stops or recomputed work."""
         seconds = self.seconds_per_iteration.likely
         return self.flops.model / seconds / (self.split.num_gpus * self.run.peak)
 
     @property
     def hfu(self) -> Result:
-        """The likely share of the peak, recomputed work counted."""
+        """The likely share of the peak, including recomputed work."""
         return self.total_flops / self.seconds.likely / (self.split.num_gpus * self.run.peak)
 
     @property
     def highest_published(self) -> float | None:
-        """The highest such share of any published step of this kind; None where none is."""
+        """The highest HFU of any published step of this kind; None if there isn't one."""
         return highest_share(self.run)
 
     @property
     def beyond_published(self) -> bool:
-        """Whether a step or rate of one's own is faster than any published one."""
+        """Whether your own step or rate is faster than any published one."""
         most = self.highest_published
         if not self.measured or most is None:
             return False
@@ -256,7 +256,7 @@ class Plan:
 
     @property
     def throughput(self) -> Result:
-        """The likely tokens a second, over all GPUs."""
+        """The likely tokens per second, over all GPUs."""
         return self.run.tokens / self.seconds.likely
 
     @property
@@ -278,19 +278,19 @@ class Plan:
     but = OldName("replace")
 
     def calibrated(self, seconds_per_iteration: Number) -> Plan:
-        """The same plan at a measured step of your own, in place of others' runs.
+        """Return the same plan with your own measured step instead of other runs.
 
-        Where the model of a step knows the chip, other splits of this plan (`replace`)
-        follow from it, with an interval of `OWN_PACE` around. Else it is a rate,
-        X = F/(n·t), of FLOPs with recomputed ones, and belongs to this very split.
-        ValueError for a step that is shorter than its FLOPs take at the peak, or so long
-        that it is none.
+        If the step model knows the chip, other splits of this plan (`replace`) follow from
+        your step, within an interval of `OWN_PACE`. Otherwise it becomes a rate,
+        X = F/(n·t), where F includes recomputation, and only holds for this exact split.
+        Raises ValueError for a step that's shorter than its FLOPs need at the peak, or
+        too long to be a step.
         """
         t = quantity("seconds_per_iteration", seconds_per_iteration)
         broadcast(plan=self.flops.total, seconds_per_iteration=t)
         run, X = self.run, self.flops.total / (self.split.num_gpus * t)
         if anywhere(run.peak * (1 + 1e-9) < X):  # what rounding may add
-            problem = "is less than the FLOPs of an iteration take at the whole peak"
+            problem = "is less than the FLOPs of an iteration need at the full peak"
             refuse("seconds_per_iteration", t, problem)
         if anywhere(X < 1e9):
             problem = "is a rate below 10⁹ FLOP/s on each GPU: seconds of one iteration?"
@@ -305,13 +305,13 @@ class Plan:
     def report(
         self, name: str = "the model", law: str | Law | None = "besiroglu", trained_on: Number = 0
     ) -> Report:
-        """One page to take to whoever pays: `markdown` and `html` (see `plan.report.report`)."""
+        """Write one page for the person who pays, as `markdown` and `html` (see `plan.report`)."""
         from llmtrain_helpers.plan.report import report  # not every plan needs one
 
         return report(self, name, law, trained_on)
 
     def is_many(self) -> bool:
-        """Whether this is a plan of arrays."""
+        """Tell whether this is a plan of arrays."""
         return is_array(self.seconds.likely) or is_array(self.free_memory)
 
     def __repr__(self) -> str:
@@ -333,25 +333,25 @@ def plan_run(
     recompute: EveryRecompute,
     **options: Unpack[Options],
 ) -> Plan:
-    """The plan of a run: parameters, FLOPs, memory, whether it fits, days, GPU-hours.
+    """Plan a run: parameters, FLOPs, memory, whether it fits, days, GPU-hours.
 
     t = T/(Bs) · F · (1 + (p − 1)/(vm)) / (n·u·peak) · stops
 
-    F are the exact FLOPs of an iteration, recomputed ones among them; the bracket is the
-    bubble of a pipeline; u the share of the peak (HFU), three of them for an interval; the
-    stops are a factor, three of them too, and both intervals make one (`Interval.product`).
+    F is the exact FLOPs of an iteration, including recomputation; the bracket is the bubble
+    of a pipeline; u is the share of the peak (HFU), three of them for an interval; the stops
+    are a factor, also three, and the two intervals are combined by `Interval.product`.
 
     (see `Options`)
 
-    Numbers are single, or arrays that broadcast. Memory is that of the pipeline's first
-    stage, with min(p, m) micro-batches in flight (p + (p − 1)/v if interleaved), or of its
-    last, with the head: the larger. Where the chip's bandwidths are known, the model of a
-    step (`step_seconds`) says what the split costs, and u are what it gives of the peak
-    times others' `PACES`; else `UTILIZATIONS`, and the split counts by its bubble alone.
+    Takes single numbers, or arrays that broadcast. Memory is for the pipeline's first stage,
+    with min(p, m) micro-batches in flight (p + (p − 1)/v if interleaved), or for its last
+    stage with the head, whichever needs more. If the chip's bandwidths are known, the step
+    model (`step_seconds`) computes the cost of the split, and u is its share of the peak
+    times the `PACES` of others; if not, u is `UTILIZATIONS`, and only the bubble counts.
 
-    Left out: the gaps of an allocator, and what ZeRO 3 gathers unless by FSDP.
-    ValueError for a split that does not divide heads, sequence, layers, batch or GPUs,
-    for more pieces than layers, and for bad input of any kind.
+    Leaves out allocator fragmentation, and what ZeRO 3 gathers, except with FSDP. Raises
+    ValueError for a split that doesn't divide heads, sequence, layers, batch or GPUs, for
+    more pieces than layers, and for bad input of any kind.
     Source: those of the chapters before; the bubble, arXiv 2104.04473 section 2.2.
 
     >>> from llmtrain_helpers import Accelerator, Transformer
@@ -371,7 +371,7 @@ def plan_run(
 
 
 def check_size(run: Run, flops: Result, seconds: Result) -> None:
-    """Refuse a run whose FLOPs or cost are beyond any number that's printed or counted with."""
+    """Refuse a run with more FLOPs or cost than we can print or calculate with."""
     if anywhere(flops > MOST):
         refuse("tokens", run.tokens, f"is too many: a run has at most {MOST:.0e} FLOPs")
     price = run.price_per_gpu_hour
@@ -380,7 +380,7 @@ def check_size(run: Run, flops: Result, seconds: Result) -> None:
 
 
 def run_flops(run: Run, batch_size: Size, recompute: EveryRecompute) -> FlopCount:
-    """FLOPs of so many sequences of a run: of training, or of tuning."""
+    """FLOPs of this many sequences of a run, in training or in tuning."""
     if run.tuning is not None:
         tuned_recompute = choice("recompute", recompute, RECOMPUTED)
         return tuned_flops(run.model, run.tuning, batch_size, tuned_recompute)
@@ -388,7 +388,7 @@ def run_flops(run: Run, batch_size: Size, recompute: EveryRecompute) -> FlopCoun
 
 
 def run_traffic(run: Run) -> Traffic:
-    """Bytes that a GPU of the stage with most parameters sends in a step."""
+    """Bytes that a GPU of the stage with the most parameters sends per step."""
     model, split = run.model, run.split
     if run.tuning is not None:
         return _tuned_traffic(run, run.tuning)
@@ -423,7 +423,7 @@ def run_traffic(run: Run) -> Traffic:
 
 
 def _tuned_traffic(run: Run, tuning: Tuning) -> Traffic:
-    """What GPUs send that tune a model: gradients of what learns, gathered weights, activations."""
+    """Traffic of tuning: gradients of everything that learns, gathered weights, activations."""
     model, split, q, t = run.model, run.split, run.sharing, run.tensor_parallel
     d, m, each = split.data_parallel, split.accumulation_steps, tuning.bytes_of
     divides("data_parallel", d, "GPUs of a node that share states", q)
@@ -445,21 +445,21 @@ def _tuned_traffic(run: Run, tuning: Tuning) -> Traffic:
 
 
 def step_seconds(plan: Plan) -> StepSeconds | None:
-    """The seconds of a plan's step under its split, part by part.
+    """Model the seconds of a plan's step under its split, part by part.
 
     A stage's layers compute for FLOPs/(t·c·peak·best share) + 2·activations/bandwidth, and
     launching their kernels takes 0.64 ms a layer and forward pass (0.2 if compiled) alongside:
     √(computing² + launching²), or the sum with experts. Then come their all-reduces, which
     Megatron-Core hides behind the products; m passes through the slowest stage, (p − 1)/v more
     of them while the pipeline fills; the gradients that the last backward pass doesn't hide; and
-    the update, 60 bytes through memory for each parameter. Newer chips sustain less of their
+    the update, which moves 60 bytes per parameter through memory. Newer chips sustain less of their
     best product (`step.SUSTAINED`), and experts' products run at half rate.
 
-    It compares splits. `Plan.seconds_per_iteration` says what others' software needs (the paces
-    of `PACES`). Takes a `Plan`; None where bandwidths or the best share of the chip are unknown.
+    Use it to compare splits; `Plan.seconds_per_iteration` shows what other software needs (the
+    paces of `PACES`). Takes a `Plan`; None if the chip's bandwidths or best share are unknown.
 
     Source: data/vtrain_a100_single_node.csv and vtrain_a100_multi_node.csv, whose 767
-    layouts it orders; see notebooks/evidence/08_parallelism.ipynb.
+    layouts it ranks; see notebooks/evidence/08_parallelism.ipynb.
     """
     instance("plan", plan, Plan)
     return plan.step

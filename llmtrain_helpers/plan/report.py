@@ -1,7 +1,7 @@
-"""A plan as one page to take to whoever pays: each number, and what it rests on.
+"""A plan as one page for the person who pays: each number, and what it's based on.
 
-Beside notebooks/11_budget.ipynb; `Plan.report` calls it. The sources are those of the
-formulas, and of what others reached (`plan.UTILIZATIONS`, `plan.STOPS`).
+Goes with notebooks/11_budget.ipynb; `Plan.report` calls it. The sources are those of the
+formulas, and of the speeds that others reached (`plan.UTILIZATIONS`, `plan.STOPS`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HEAD = ("what", "number", "interval", "assumption", "source")
 
 @dataclass(frozen=True)
 class Line:
-    """A number of the report: likely, its interval, what it assumes, where from."""
+    """A number of the report: the likely value, its interval, assumption and source."""
 
     what: str
     number: str
@@ -52,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Report:
-    """A page about a plan: `markdown` and `html` hold the same words."""
+    """A page about a plan: `markdown` and `html` have the same words."""
 
     title: str
     summary: str
@@ -61,7 +61,7 @@ class Report:
 
     @property
     def parts(self) -> dict[str, tuple[Line, ...]]:
-        """Its lines under two headings: what runs, and what comes of it."""
+        """Its lines under two headings: the run, and its price and worth."""
         first = [line.what for line in self.lines].index("days")
         return {"The run": self.lines[:first], "Its price and worth": self.lines[first:]}
 
@@ -79,7 +79,7 @@ class Report:
 
     @property
     def html(self) -> str:
-        """The page in HTML, for a browser or a mail, what runs folded; it needs no other file."""
+        """The page as one HTML file, for a browser or an email, with the run folded."""
         page = f'<h3 style="font-size:19px">{escape(self.title)}</h3>'
         page += f"<p><b>{escape(self.summary)}</b></p>"
         (run, machine), (price, worth) = self.parts.items()
@@ -95,7 +95,7 @@ class Report:
 
 
 def _in_markdown(text: str) -> str:
-    """A text in one line of Markdown, where its pipes, backticks and tags mean nothing."""
+    """Escape a text for one line of Markdown: pipes, backticks and tags lose their meaning."""
     return re.sub(r"[\\`*_~#$&<>|\[\]]", r"\\\g<0>", " ".join(text.split()))
 
 
@@ -125,12 +125,12 @@ def _row(cells: tuple[str, ...], tag: str) -> str:
 def report(
     plan: Plan, name: str = "the model", law: str | Law | None = "besiroglu", trained_on: Number = 0
 ) -> Report:
-    """One page about a plan, with each number's interval, assumption and source.
+    """Write one page about a plan, with each number's interval, assumption and source.
 
-    `name` is what the model is called. `law` expects its loss; with None the page says
-    nothing of it. `trained_on` are the tokens that the model has seen before this run:
-    the loss is then that of one run over all of them, at best. ValueError for a plan of
-    many, or a law without a loss.
+    `name` is the model's name. `law` predicts its loss; with None, the page doesn't mention
+    one. `trained_on` counts the tokens that the model was trained on before this run: the
+    loss is then that of one run over all of them, at best. Raises ValueError for a sweep of
+    plans, or a law without a loss.
     """
     check_one(plan, "a report is about a single one")
     instance("name", name, str)
@@ -161,8 +161,8 @@ def report(
     )
     tokens_before = _tokens_before(trained_on)
     if law is None and tokens_before:
-        refuse("trained_on", tokens_before, "is what a law wants, and law is None")
-    # A law tells of a model trained from nothing, not of what tuning adds.
+        refuse("trained_on", tokens_before, "needs a law, but law is None")
+    # A law describes a model trained from scratch, not what tuning adds.
     quality = [] if law is None or run.tuning is not None else _quality(plan, law, tokens_before)
     lines = (*_work(plan), *_machine(plan), *_step(plan), *_time(plan), *quality)
     parameters = units.count(plan.parameters.total)
@@ -171,7 +171,7 @@ def report(
 
 
 def _unsent(plan: Plan) -> str:
-    """That a tuned run's time leaves out what travels in ways that no measured speed has."""
+    """Warn that a tuned run's time leaves out traffic that no measured speed includes."""
     run, senders = plan.run, []
     if run.tuning is None or plan.measured or run.utilizations is not None:
         return ""
@@ -188,7 +188,7 @@ def _unsent(plan: Plan) -> str:
 
 
 def verdict(plan: Plan, say: Callable[[str, str], str] | None = None) -> str:
-    """Whether a plan fits: its fullest moment, what's free or missing, and what would help there.
+    """Say whether a plan fits: its peak, what's free or missing, and what would help there.
 
     `say` puts a change in words, by its name and its new value.
 
@@ -224,9 +224,9 @@ def verdict(plan: Plan, say: Callable[[str, str], str] | None = None) -> str:
 
 
 def _what_would_fit(plan: Plan) -> tuple[dict[str, Any], Plan]:
-    """What would make a plan fit, if anything would: what is advised, or a fused MLP.
+    """Find what would make a plan fit, if anything would: the advice, or a fused MLP.
 
-    The lever of the fullest moment goes first if it's free, as a fused MLP is, and does alone.
+    The lever of the peak is first if it's free, like a fused MLP, and enough by itself.
     """
     advice = advise(plan)
     last = advice[-1].plan
@@ -240,13 +240,13 @@ def _what_would_fit(plan: Plan) -> tuple[dict[str, Any], Plan]:
 
 
 def _card(plan: Plan) -> str:
-    """The bytes of a card, and who says so."""
+    """The bytes of a card, and their source."""
     unknown = plan.run.accelerator.shown_memory is None
     return f"{units.gigabytes(plan.card)} that the {'vendor names' if unknown else 'card shows'}"
 
 
 def _work(plan: Plan) -> list[Line]:
-    """What is to be done: parameters, tokens, FLOPs."""
+    """The work: parameters, tokens, FLOPs."""
     P, run = plan.parameters, plan.run
     shape = f"{run.model.num_layers} layers, hidden size {run.model.hidden_size:,}"
     active = f"; {units.count(P.active)} active" if P.active != P.total else ""
@@ -272,7 +272,7 @@ def _work(plan: Plan) -> list[Line]:
 
 
 def _what_learns(model: Transformer, tuning: Tuning) -> Line:
-    """What a tuned run changes, and how."""
+    """Which weights a tuned run changes, and how."""
     how = "all weights learn"
     if not tuning.is_full:
         frozen = "frozen in 4 bits" if tuning.method == "qlora" else "frozen"
@@ -284,7 +284,7 @@ def _what_learns(model: Transformer, tuning: Tuning) -> Line:
 
 
 def sharded(run: Run) -> str:
-    """How a run's replicas share its states, in a word.
+    """How a run's replicas share its states, in one word.
 
     >>> from llmtrain_helpers import plan_run
     >>> plan = plan_run("gpt2", "A100", 8, 1e10, 512, recompute="none", shard="zero2")
@@ -297,7 +297,7 @@ def sharded(run: Run) -> str:
 
 
 def _machine(plan: Plan) -> list[Line]:
-    """The GPUs, their split, and what each holds."""
+    """The GPUs, their split, and the memory of each."""
     run, split, chip = plan.run, plan.split, plan.run.accelerator
     whole = " (each whole)" if split.expert_tensor < split.tensor_parallel else ""
     ways = f"tensor {split.tensor_parallel}, pipeline {split.pipeline_parallel}, "
@@ -340,7 +340,7 @@ def _machine(plan: Plan) -> list[Line]:
 
 
 def _recipe(plan: Plan, tuning: Tuning) -> str:
-    """The recipe of full tuning and its bytes, and what the other one would need."""
+    """The recipe of full tuning, its bytes, and those of the alternative."""
     other = tuning.replace(recipe="amp" if tuning.recipe == "pure_bf16" else "pure_bf16")
     used, instead = (units.short(round(sum(weight_bytes(x).values()), 1)) for x in (tuning, other))
     words = f"recipe {tuning.recipe}, {used} bytes a parameter"
@@ -351,7 +351,7 @@ def _recipe(plan: Plan, tuning: Tuning) -> str:
 
 
 def _step(plan: Plan) -> list[Line]:
-    """Seconds of a step, and the tokens that each GPU gets through in one of them."""
+    """Seconds of a step, and the tokens per second of each GPU."""
     run, digits = plan.run, 3 if plan.measured else 2
     if run.utilizations is not None:
         source = rests_on(plan)
@@ -368,7 +368,7 @@ def _step(plan: Plan) -> list[Line]:
 
 
 def _offload(plan: Plan) -> str:
-    """What offload adds to a step where no rate was given, and at which bandwidth."""
+    """What offload adds to a step if no rate is given, and at which bandwidth."""
     run = plan.run
     if run.offload == "none" or plan.measured or run.utilizations is not None:
         return ""
@@ -378,7 +378,7 @@ def _offload(plan: Plan) -> str:
 
 
 def _time(plan: Plan) -> list[Line]:
-    """Days, GPU-hours, money, energy: those of the steps times the overhead."""
+    """Days, GPU-hours, money and energy: the steps times the overhead."""
     run, days = plan.run, plan.days
     assumption = f"{_share(plan, plan.mfu)}, overhead included"
     if run.tuning is not None:
@@ -415,9 +415,9 @@ def _time(plan: Plan) -> list[Line]:
 
 
 def rests_on(plan: Plan) -> str:
-    """What the days of a plan rest on: others' steps, and the overhead of published runs.
+    """The basis of a plan's days: other steps, and the overhead of published runs.
 
-    ValueError for a plan of many.
+    Raises ValueError for a sweep of plans.
     """
     check_one(plan, "a report is about a single one")
     if plan.run.utilizations is not None:
@@ -428,13 +428,13 @@ def rests_on(plan: Plan) -> str:
 
 
 def _of_stops(run: Run) -> str:
-    """Whose overhead a run's is."""
+    """The source of a run's overhead."""
     seven = stops(run) == STOPS
     return "overhead of seven published runs" if seven else "the overhead that you gave"
 
 
 def _notes(run: Run) -> list[str]:
-    """Notes on a run's products, on what travels beside them, and on long texts."""
+    """Notes on a run's products, the traffic that overlaps with them, and long sequences."""
     notes = []
     if run.model.sequence_length > LONGEST:
         notes.append(f"texts of over {LONGEST:,} tokens took others nearly twice as long")
@@ -448,20 +448,20 @@ def _notes(run: Run) -> list[str]:
 
 
 def _bubble_alone(plan: Plan) -> str:
-    """That a split counts by its bubble alone, where more is not known of the chip."""
+    """Note that only the bubble of a split counts if chip data are missing."""
     if not plan.unknown:
         return ""
     return f"; of the split its bubble alone, for want of the chip's {', '.join(plan.unknown)}"
 
 
 def _share(plan: Plan, mfu: Result) -> str:
-    """A share of the peak, which peak that is, and how the share is counted."""
+    """A share of the peak, which peak that is, and how it's counted."""
     peak = f"{units.flops_per_second(plan.run.peak)}, the dense peak in {plan.run.number_format}"
     return f"{units.percent(mfu)} of {peak} (MFU, attention counted)"
 
 
 def _own_speed(plan: Plan) -> str:
-    """What a measured step or rate comes to: its share of the peak, its days, the overhead."""
+    """The results of a measured step or rate: share of the peak, days, overhead."""
     own = "step" if plan.run.flops_per_gpu is None else "rate"
     alone = f"{units.digits(plan.days_of_steps.likely, 2)} days without overhead"
     low, _, high = (units.share(longer - 1).removesuffix("%") for longer in stops(plan.run))
@@ -476,7 +476,7 @@ def _own_speed(plan: Plan) -> str:
 
 
 def _first_run(plan: Plan) -> list[Line]:
-    """The days to promise: the slow end, until a step is measured."""
+    """The days to promise: the slow end, until you measure a step."""
     if plan.measured or plan.run.tuning is not None:
         return []
     return [
@@ -492,11 +492,11 @@ def _first_run(plan: Plan) -> list[Line]:
 
 @dataclass(frozen=True)
 class Worth:
-    """What a plan's model is expected to be worth, and what it could have been.
+    """The predicted quality of a plan's model, and what the same work could have reached.
 
-    `loss` by a law and `losses` by two fits of the same runs, in nats a token; tokens for
-    each active parameter, and how many are `best` for this work, 6NT; `times_the_least` is
-    this work over the least for its loss.
+    `loss` is from a law and `losses` from two fits of the same runs, in nats per token; tokens
+    per active parameter, and how many are `best` for this work, 6NT; `times_the_least` is
+    this work over the least for the same loss.
     """
 
     loss: float
@@ -507,9 +507,9 @@ class Worth:
 
 
 def worth(plan: Plan, law: str | Law = "besiroglu", trained_on: Number = 0) -> Worth:
-    """What a plan's model is expected to be worth by a law, with the tokens it saw before.
+    """Predict the quality of a plan's model by a law, including tokens it saw before.
 
-    ValueError for a plan of many, a law without a loss, and bad input of any kind.
+    Raises ValueError for a sweep of plans, a law without a loss, and bad input of any kind.
 
     >>> from llmtrain_helpers import plan_run
     >>> plan = plan_run("Llama-3.1-8B", "H100", 64, 1e12, 512, recompute="none")
@@ -529,14 +529,14 @@ def worth(plan: Plan, law: str | Law = "besiroglu", trained_on: Number = 0) -> W
 
 
 def _tokens_before(trained_on: Number) -> int:
-    """The tokens that a model has seen before a run, checked."""
+    """Check the tokens that a model was trained on before a run."""
     tokens = single("trained_on", trained_on, least=0)
     at_most("trained_on", tokens, "the tokens that there are", 10**20)
     return tokens
 
 
 def _quality(plan: Plan, law: str | Law, trained_on: int) -> list[Line]:
-    """The lines of what the model is expected to be worth."""
+    """The lines about the model's predicted quality."""
     fit, value = known_law(law), worth(plan, law, trained_on)
     N, T = plan.parameters.active, plan.run.tokens + trained_on
     losses = [value.loss, *value.losses.values()]
@@ -575,13 +575,13 @@ def _interval(
 
 
 def _plain(number: float) -> str:
-    """Three digits, and below a million without words: `5,760`, `8.88 million`."""
+    """Write three digits, and no words below a million: `5,760`, `8.88 million`."""
     three = float(f"{number:.3g}")
     return units.count(number) if three >= 1e6 else f"{three:,.10g}"
 
 
 def _dollars(amount: float) -> str:
-    """In words: two dollar signs on a page are read as a formula."""
+    """Write dollars in words, because two dollar signs on a page would start a formula."""
     return f"{_plain(amount)} dollars"
 
 
@@ -591,7 +591,7 @@ RECOMPUTED = {
     "alternate": "every other product recomputed",
     "full": "everything recomputed",
 }
-"""What is computed a second time, in words."""
+"""What's recomputed, in words."""
 
 CHANGED: dict[str, Callable[[Any], str]] = {
     "zero_stage": lambda stage: f"ZeRO {stage}",
@@ -622,7 +622,7 @@ FEW = 2048
 about as long."""
 
 SAME_RUNS = ("besiroglu", "hoffmann")
-"""Two fits of the same runs: how far they differ is how sure a loss is, at least."""
+"""Two fits of the same runs; their difference is the least uncertainty of a loss."""
 
 LEFT_OUT = (
     "Trials before the run, and what is trained again after it: published projects "
@@ -631,4 +631,4 @@ LEFT_OUT = (
     "Whether the text is good: no law of loss knows that, and it decides most.",
     "What it costs to use the model: a smaller one is cheaper each time it answers.",
 )
-"""What a report says that it leaves out."""
+"""What a report says it leaves out."""

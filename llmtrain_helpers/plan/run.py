@@ -1,7 +1,7 @@
-"""A run as a value: what is trained, on what, how it is shared, and what is assumed.
+"""A run as a value: what is trained, on what, how it's split, and what we assume.
 
-`plan_run` makes one of its arguments; everything else in this folder takes it. Sources:
-those of the formulas that it is given to.
+`plan_run` makes one from its arguments; everything else in this folder takes it. The
+sources are those of the formulas that use it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ SIZES = (
     "interleave",
     "expert_parallel",
 )
-"""The arguments that say how the work is split."""
+"""The arguments that describe how the work is split."""
 
 NUMBERS = ("num_gpus", "tokens", "global_batch_size", *SIZES)
 """The arguments that are whole numbers, or arrays of them in a sweep."""
@@ -96,20 +96,20 @@ UNTUNED = (
     *("keep_gradients", "fused_mlp", "dropout", "uneven_stages", "software", "compiled"),
     *("overlap", "pace"),
 )
-"""Arguments that a tuned run leaves as they are: what they say is not known of it, or
-`Tuning` says it (bytes, dropout, fused kernels)."""
+"""Arguments that a tuned run doesn't change, either because we don't know their effect, or
+because `Tuning` has its own (bytes, dropout, fused kernels)."""
 
 
 OF_TUNING = ("optimizer", "recipe", "loss_kernel")
-"""Options that a tuned run has in its tuning; without one they're the run's own."""
+"""Options that are part of the tuning of a tuned run, and otherwise belong to the run."""
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """The arguments of `plan_run`, checked, and the split of the GPUs that they make.
+    """The checked arguments of `plan_run`, and the split of the GPUs that follows from them.
 
-    `replace` varies one. ValueError for a split that does not come out even, and for bad
-    input of any kind.
+    `replace` varies it. Raises ValueError for a split that doesn't divide evenly, and for
+    bad input of any kind.
     """
 
     model: Transformer
@@ -167,7 +167,7 @@ class Run:
         stage = single("zero_stage", self.zero_stage, least=0)
         object.__setattr__(self, "zero_stage", stage)
         if choice("sharding", self.sharding, SHARDING) != "zero" and stage != 3:
-            refuse("zero_stage", stage, "is not what FSDP does: with it write 3")
+            refuse("zero_stage", stage, "isn't what FSDP does: with FSDP, write 3")
         if self.sharding == "hsdp":
             problem = "is not planned with sharding='hsdp': experts spread over nodes, states not"
             if anywhere(self.expert_parallel > 1):
@@ -231,7 +231,7 @@ class Run:
                 refuse("optimizer", self.optimizer, problem)
 
     def _check_tuning(self) -> None:
-        """Refuse what has not been counted, or not measured, of a model that is adapted."""
+        """Refuse anything about an adapted model that hasn't been counted or measured."""
         for name in NUMBERS:
             if is_array(getattr(self, name)):
                 refuse(name, getattr(self, name), "is an array: with tuning it must be one number")
@@ -244,7 +244,7 @@ class Run:
             refuse("format", self.number_format, "is not planned with tuning: only 16 bits are")
 
     def _check_speed(self) -> None:
-        """Refuse two sources of a run's speed, and a step that was measured elsewhere."""
+        """Refuse two sources of a run's speed, and a step measured with other settings."""
         sources = ("utilizations", "flops_per_gpu", "pace")
         speeds = [name for name in sources if getattr(self, name) is not None]
         if len(speeds) > 1:
@@ -266,7 +266,7 @@ class Run:
                 refuse("pace", pace, f"was measured with a different {name}")
 
     def _split(self) -> Split:
-        """How the GPUs and the batch are shared, refused where it does not come out even."""
+        """Split the GPUs and the batch; refuse a split that doesn't divide evenly."""
         n, B, b = self.num_gpus, self.global_batch_size, self.micro_batch_size
         t, p, c = self.tensor_parallel, self.pipeline_parallel, self.context_parallel
         v, e, x = self.interleave, self.expert_parallel, self.expert_tensor_parallel
@@ -287,7 +287,7 @@ class Run:
         return Split(n, b, t, p, c, d, m, v, e, expert_tensor_size(t, c, d, e, x))
 
     def rules(self, **sizes: int) -> Iterator[Rule]:
-        """What its split must keep to, with some of its sizes changed."""
+        """The rules for its split, with some of its sizes changed."""
         names = ("num_gpus", "global_batch_size", *SIZES, "expert_tensor_parallel")
         ways = (*names, "context", "sequence_parallel", "uneven_stages")
         split: Any = {name: getattr(self, name) for name in ways}
@@ -300,7 +300,7 @@ class Run:
 
     @property
     def wide_format(self) -> str:
-        """The format of scores and head: the chip's 16 bits, where the weights have fewer."""
+        """The format of scores and head: the chip's 16 bits, even if the weights use fewer."""
         narrow = self.number_format in ("fp8", "fp4")
         wide = self.accelerator.training_format
         return wide if narrow and wide in self.accelerator.peaks else self.number_format
@@ -320,13 +320,13 @@ class Run:
 
     @cached_property
     def sharing(self) -> Size:
-        """GPUs over which ZeRO shards what it shards."""
+        """GPUs over which ZeRO shards."""
         every = self.split.data_parallel * self.split.context_parallel
         return every if self.shard_size is None else self.shard_size
 
     @property
     def expert_copies(self) -> Size:
-        """GPUs over which ZeRO shards what it shards of experts: those that have the same ones."""
+        """GPUs over which ZeRO shards the experts: those that have the same ones."""
         return self.sharing * self.split.tensor_parallel // self.split.expert_ways
 
     @property
@@ -336,15 +336,15 @@ class Run:
 
     @property
     def mlp_is_fused(self) -> bool:
-        """Whether the MLP's activation keeps less: as was said, or as the software does it."""
+        """Whether the MLP's activation stores less: as given, or as the software does it."""
         by_default = self.software == "megatron-core"
         return by_default if self.fused_mlp is None else self.fused_mlp
 
     @property
     def loss(self) -> LossKernel:
-        """How the loss is computed: as said, or as the software does it.
+        """How the loss is computed: as given, or as the software does it.
 
-        Megatron-Core in place; PyTorch with the logits held under FSDP, freed otherwise.
+        Megatron-Core does it in place; PyTorch holds the logits with FSDP, or else frees them.
         """
         if self.tuning is not None:
             return self.tuning.loss_kernel
@@ -354,7 +354,7 @@ class Run:
 
     @property
     def update(self) -> EveryOptimizer:
-        """What updates the weights: as said, or AdamW in one kernel, without a copy."""
+        """The optimizer: as given, or AdamW in one kernel, without a copy."""
         return self.optimizer or "adamw_fused" if self.tuning is None else self.tuning.optimizer
 
     @property
@@ -369,12 +369,12 @@ class Run:
 
     @property
     def excess(self) -> Result:
-        """What the fullest expert's GPU has over the average, as a share; 0 on one GPU."""
+        """How much more the fullest expert's GPU has than the average, as a share; 0 on one GPU."""
         return minimum(self.imbalance, self.expert_parallel) - 1
 
     @cached_property
     def bytes_of(self) -> Recipe:
-        """What a parameter that learns weighs, part by part; 16 bytes where nothing is said."""
+        """Bytes per parameter that learns, part by part; 16 by default."""
         if self.tuning is not None:
             return self.tuning.bytes_of
         if self.recipe is not None:
@@ -382,7 +382,7 @@ class Run:
         return RECIPES["amp" if missing_format("bf16", self.accelerator.peaks) else "bf16"]
 
     def replace(self, **changes: Unpack[Changes]) -> Run:
-        """Return the run with some of its arguments changed; a tuned run's may be its tuning's."""
+        """Return the run with some arguments changed, including those of its tuning."""
         check_names("replace", changes, Changes.__annotations__)
         new: dict[str, Any] = {**changes}
         if "sequence_length" in new:
@@ -397,7 +397,7 @@ class Run:
     but = OldName("replace")
 
     def if_even(self, **changes: Unpack[Changes]) -> Run | None:
-        """The same run with some of its arguments changed; None where it is refused."""
+        """Return the run with some arguments changed; None if it's refused."""
         try:
             return self.replace(**changes)
         except ValueError:
@@ -405,7 +405,7 @@ class Run:
 
 
 def checked_stops(stops: object) -> tuple[float, float, float]:
-    """Check three factors, ascending, by which a run may take longer than its steps.
+    """Check three ascending factors by which a run can take longer than its steps.
 
     >>> checked_stops((1, 1.1, 0.9))
     Traceback (most recent call last):
@@ -422,13 +422,13 @@ def checked_stops(stops: object) -> tuple[float, float, float]:
 
 DEFAULTS = {item.name: item.default for item in fields(Run) if item.default is not MISSING}
 DEFAULTS |= dict.fromkeys(("sequence_length", "zero_stage", "sharding", "shard"))
-"""What each option is that isn't given. Three say how states are sharded: without them, ZeRO 0."""
+"""The default of each option. Three describe how states are sharded: without them, ZeRO 0."""
 
 
 def spelt_out(arguments: Mapping[str, T]) -> dict[str, T]:
-    """Arguments of `plan_run` with the two that `shard` stands for in its place.
+    """Replace `shard` by the two arguments of `plan_run` that it stands for.
 
-    Of these three, None is left out.
+    If one of these three is None, it's left out.
 
     >>> spelt_out({"num_gpus": 8, "shard": "fsdp", "zero_stage": None})
     {'num_gpus': 8, 'zero_stage': 3, 'sharding': 'fsdp'}

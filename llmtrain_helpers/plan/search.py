@@ -1,8 +1,8 @@
-"""The best split of given GPUs, by branch and bound. Beside notebooks/11_budget.ipynb.
+"""The best split of given GPUs, by branch and bound. Goes with notebooks/11_budget.ipynb.
 
-Every layout has a bound: the least that its step can take, known without a plan of it. In
-the order of these bounds most layouts are never planned, because a plan that was already
-found is shorter than their bound. Sources: those of `plan`.
+Every layout has a bound: the least time that its step can take, which we know without
+planning it. If we go through the layouts in the order of their bounds, most are never planned,
+because an earlier plan is faster than their bound. Sources: those of `plan`.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ TRIED: dict[str, tuple[Any, ...]] = {
     "micro_batch_size": (1, 2, 4, 8),
     "expert_parallel": (1, 2, 4, 8, 16, 32, 64),
 }
-"""What a search tries of each part of a layout where nothing is given, the plainest first."""
+"""The values that a search tries for each part of a layout, simplest first."""
 
 
 def layouts(num_gpus: int, fixed: Mapping[str, int | str], experts: int = 0) -> list[Layout]:
-    """The layouts that are tried on so many GPUs, the plainest first.
+    """Yield the layouts to try on this many GPUs, simplest first.
 
-    Those with all that is given. A pipeline is tried with ZeRO 1 alone, unless a stage
-    is given; experts are spread as far as there are so many.
+    They all respect the given options. A pipeline is only tried with ZeRO 1, unless a stage
+    is given; experts are spread over at most as many GPUs as there are experts.
 
     >>> tuple(layouts(1, {"recompute": "full", "micro_batch_size": 2})[0])
     ('full', 1, 1, 1, 2, 1)
@@ -67,7 +67,7 @@ def layouts(num_gpus: int, fixed: Mapping[str, int | str], experts: int = 0) -> 
 
 @lru_cache(64)
 def _layouts(num_gpus: int, given: tuple[tuple[str, int | str], ...], experts: int) -> list[Layout]:
-    """The same for what is given as pairs: many models are asked about on the same GPUs."""
+    """The same with options as pairs, to be cached: many models ask about the same GPUs."""
     fixed = dict(given)
     whole = tuple(e for e in TRIED["expert_parallel"] if e == 1 or (experts and experts % e == 0))
     trials = {**TRIED, "expert_parallel": whole}
@@ -82,7 +82,7 @@ def _layouts(num_gpus: int, given: tuple[tuple[str, int | str], ...], experts: i
         and num_gpus % (layout.pipeline_parallel * layout.expert_parallel) == 0
         and (layout.pipeline_parallel == 1 or layout.zero_stage == 1 or "zero_stage" in fixed)
     ]
-    return likely or every  # of which none comes out even: whoever plans one is told why
+    return likely or every  # none divides evenly; planning one explains why
 
 
 def best_split(
@@ -93,19 +93,19 @@ def best_split(
     tokens: float = 1e12,
     **options: Unpack[SearchOptions],
 ) -> Plan:
-    """The plan on these GPUs whose step is the shortest of those that fit.
+    """Find the fastest split that fits on these GPUs, and return its plan.
 
-    By the plan's own seconds, over 1 to 8 GPUs of tensor parallelism, micro-batches of
-    1 to 8, ZeRO 1 and 3, pipelines of up to 16 stages with ZeRO 1, experts spread over up
-    to 64 (whole, if replicas alone don't divide), and nothing recomputed, every other
-    product, or all. `options` are other arguments of `plan_run`; one that says how to split
-    (`recompute`, `zero_stage` or `shard`, `micro_batch_size`, `tensor_parallel`,
-    `pipeline_parallel`, `expert_parallel`) is obeyed, and the others are searched.
+    Searches tensor parallelism 1 to 8, micro-batches of 1 to 8, ZeRO 1 and 3, pipelines of
+    up to 16 stages with ZeRO 1, experts spread over up to 64 GPUs (whole, if replicas alone
+    don't divide), and recomputing nothing, every other product or everything, using the
+    plan's own step times. `options` are other arguments of `plan_run`. Any that fixes part of
+    the split (`recompute`, `zero_stage` or `shard`, `micro_batch_size`, `tensor_parallel`,
+    `pipeline_parallel`, `expert_parallel`) is respected; the rest are searched.
 
-    A tuned model's matrices are shared by as few GPUs as will do.
-    Where seconds do not tell splits apart, the model of a step does, or, if it does not
-    know the chip, what is sent between replicas; then the plainest goes first. Where
-    none fits, the one that holds least. ValueError where no split comes out even.
+    In tuning, as few GPUs as possible share each matrix.
+    Ties are broken by the step model or, for a chip it doesn't know, by the traffic between
+    replicas, and then in favour of the simplest split. If nothing fits, returns the split
+    that needs the least memory. Raises ValueError if no split divides evenly.
 
     >>> model = Transformer.llama(80, 8192, 64, 8, 28672, 128256, 4096)
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
@@ -149,7 +149,7 @@ def best_split(
 
 
 class Counted(NamedTuple):
-    """The run of a layout and the memory of its GPU; with the reserve, its states and all of it."""
+    """The run of a layout, the memory of its GPU, its states, and the total with the reserve."""
 
     run: Run
     memory: Memory
@@ -160,7 +160,7 @@ class Counted(NamedTuple):
 class Needs:
     """Bytes that a GPU needs under other layouts of a run, with the reserve.
 
-    Counted only where those of similar layouts don't say that it's too much.
+    Only counts them if those of similar layouts don't show that it's too much.
     """
 
     def __init__(self, run: Run) -> None:
@@ -170,14 +170,14 @@ class Needs:
         self.states = defaultdict[Layout, float](float)
 
     def within(self, limit: float, layout: Layout) -> bool:
-        """Whether a layout needs at most so many bytes."""
+        """Tell whether a layout needs at most this many bytes."""
         return self.at_least(layout) <= limit and self.exactly(layout) <= limit
 
     def at_least(self, layout: Layout) -> float:
         """A bound from below.
 
-        Micro-batch and recomputation don't change the states. With half as many sequences at
-        once all else is half or more of what it was, and with more of them it's never less, as
+        Micro-batch and recomputation don't change the states. If you halve the micro-batch,
+        everything else is at least half of what it was, and more sequences never need less, as
         long as a step has several passes.
         """
         b = layout.micro_batch_size
@@ -193,7 +193,7 @@ class Needs:
         return max(bounds)
 
     def exactly(self, layout: Layout) -> float:
-        """The bytes; infinite where the layout does not come out even."""
+        """The exact bytes; infinite if the layout doesn't divide evenly."""
         if layout not in self.counted:
             self.counted[layout] = counted = self._count(layout)
             if counted is not None:
@@ -203,14 +203,14 @@ class Needs:
         return math.inf if counted is None else counted.needed
 
     def plan(self, layout: Layout) -> Plan:
-        """The plan of a layout; ValueError where it does not come out even."""
+        """The plan of a layout; raises ValueError if it doesn't divide evenly."""
         counted = self.counted.get(layout)
         if counted is None:
             return Plan.of(self.run.replace(**layout._asdict()))
         return Plan.of(counted.run, counted.memory)
 
     def _count(self, layout: Layout) -> Counted | None:
-        sizes = layout._replace(recompute="none", zero_stage=0)  # which have to come out even
+        sizes = layout._replace(recompute="none", zero_stage=0)  # which have to divide evenly
         run = self.run.if_even(**layout._asdict()) if self.even(sizes) else None
         if run is None:
             return None
@@ -220,18 +220,18 @@ class Needs:
 
 
 def _of_states(layout: Layout) -> Layout:
-    """The layout with the same states that goes for all of them."""
+    """The layout that stands for all layouts with the same states."""
     return layout._replace(micro_batch_size=1, recompute="none")
 
 
 def _comes_out_even(run: Run, layout: Layout) -> bool:
-    """Whether a run's sizes divide under a layout, without the words of a refusal."""
+    """Tell whether a run's sizes divide under a layout, without building an error message."""
     changes = layout._asdict()
     return all(rule.holds for rule in run.rules(**{x: changes[x] for x in SIZES if x in changes}))
 
 
 def _of_layout(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the options say of a layout, checked."""
+    """Return the checked options that describe a layout."""
     layout = {name: options[name] for name in TRIED if name in options}
     for name in {*layout} - {"recompute"}:
         layout[name] = single(name, layout[name], least=int(name != "zero_stage"))
@@ -241,7 +241,7 @@ def _of_layout(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_single(model: Transformer, accelerator: Accelerator, run: Mapping[str, object]) -> None:
-    """Refuse arrays: a best split is that of one plan."""
+    """Refuse arrays, because a best split belongs to one plan."""
     if is_array(count_parameters(model).total):
         refuse("model", model, "is a sweep of shapes: here it must be one shape")
     if any(map(is_array, vars(accelerator).values())):
@@ -254,7 +254,7 @@ def _check_single(model: Transformer, accelerator: Accelerator, run: Mapping[str
 def _first_even(
     model: Transformer, accelerator: Accelerator, tried: Sequence[Layout], run: Mapping[str, Any]
 ) -> Plan:
-    """The plan of the first layout that comes out even, whether it fits or not."""
+    """Return the plan of the first layout that divides evenly, whether it fits or not."""
     problem = None
     for layout in tried:
         try:
@@ -265,10 +265,10 @@ def _first_even(
 
 
 def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, float]]:
-    """The two numbers that the `step_price` of each layout begins with, at the least.
+    """Return lower bounds of the first two numbers of each layout's `step_price`.
 
-    As if layers came out even over the stages, and nothing was sent but inside of them, and
-    no update made; a head hides where an uneven last stage has room for it.
+    They assume that layers divide evenly over the stages, that nothing is sent except inside
+    layers, and that there's no update; a head is hidden if an uneven last stage has room.
     """
     run, split = first.run, first.split
     n, c, v, B = split.num_gpus, split.context_parallel, split.interleave, run.global_batch_size
@@ -285,7 +285,7 @@ def least_prices(first: Plan, tried: Sequence[Layout]) -> Iterator[tuple[float, 
 
     @cache
     def at_peak(recompute: EveryRecompute) -> float:
-        """Seconds of a step at the chip's peak; infinite where tuning refuses it."""
+        """Seconds of a step at the chip's peak; infinite if tuning refuses it."""
         if run.tuning is not None and recompute not in RECOMPUTED:
             return math.inf
         return float(run_flops(run, 1, recompute).total * B / (n * run.peak))
@@ -318,13 +318,13 @@ ASSUMED = tuple(
     for item in fields(Run)
     if item.init and item.name not in {*NUMBERS, "model", "accelerator", "recompute", "imbalance"}
 )
-"""What a run assumes, whatever is trained and however it's split."""
+"""The assumptions of a run that don't depend on the model or the split."""
 
 
 class Unsplit(NamedTuple):
-    """Seconds of a sequence on GPUs that share matrices and sequences alone.
+    """Seconds of a sequence on GPUs that only share matrices and sequences.
 
-    Of its layers: what they compute, launch, and send without latency; and of its head.
+    For its layers: computing, launching, and sending without latency; and for its head.
     """
 
     computing: float = 0.0
@@ -342,7 +342,7 @@ def _unsplit_seconds(
     context_parallel: int,
     **assumed: Any,
 ) -> Unsplit:
-    """Seconds of a sequence where nothing else is split; 0 where that doesn't come out even."""
+    """Seconds of a sequence if nothing else is split; 0 if that doesn't divide evenly."""
     t, c, s = tensor_parallel, context_parallel, model.sequence_length
     ways = assumed | {"tensor_parallel": t, "context_parallel": c}
     try:
@@ -366,7 +366,7 @@ def _unsplit_seconds(
 
 
 def step_price(plan: Plan, first: Plan) -> tuple[float, ...]:
-    """A plan's step as a share of the first plan's, then what decides between equal steps."""
+    """Return a plan's step as a share of the first plan's, then the tie-breakers."""
     t, p = plan.split.tensor_parallel, plan.split.pipeline_parallel
     unit = float(first.seconds_per_iteration.likely)
     seconds = float(plan.seconds_per_iteration.likely) / unit

@@ -1,4 +1,4 @@
-"""Seconds of a step part by part, and a measured step. Beside notebooks/09_plan.ipynb."""
+"""Seconds of a step part by part, and a measured step. Goes with notebooks/09_plan.ipynb."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from llmtrain_helpers.parallelism import Split
 from llmtrain_helpers.results import Breakdown, Interval
 
 OWN_PACE = 1.2
-"""How far other splits lie from what one measured step of the same model foretells:
-85% of published pairs lie nearer (`research.splits.own_pace`)."""
+"""How far other splits are from the prediction of one measured step of the same model:
+85% of published pairs are closer (`research.splits.own_pace`)."""
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class StepSeconds(Breakdown[Result]):
     """Seconds of a step on the slowest stage, part by part, as they add up.
 
     `matmuls` at the chip's best share, `memory` trips of activations, `kernel_launch`, the
-    overhead of kernels; what travels and nothing hides: `tensor`, `context`, `expert`, `pipeline`,
+    overhead of kernels; exposed communication: `tensor`, `context`, `expert`, `pipeline`,
     `data`; `head`, the logits and their loss; `bubble`, the wait of a pipeline;
-    `optimizer`, the update. `compiled` is the total with compiled kernels over this one where
-    nobody said which they are; 1 where it's known.
+    `optimizer`, the update. `compiled` is the total with compiled kernels over this one if nobody
+    said whether they are, and 1 if it's known.
     """
 
     _not_parts = ("compiled",)
@@ -46,10 +46,10 @@ class StepSeconds(Breakdown[Result]):
 
 @dataclass(frozen=True)
 class Pace:
-    """A measured step: its time over what `step` foretold, and with what it was measured.
+    """A measured step: its time over the predicted one, and the settings it was measured with.
 
-    Made by `Plan.calibrated`. It holds for that model, chip, number format, software and
-    kernels alone.
+    Made by `Plan.calibrated`. It only holds for that model, chip, number format, software
+    and kernels.
     """
 
     slowdown: float

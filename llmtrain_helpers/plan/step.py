@@ -1,8 +1,8 @@
-"""The seconds of a step under a split. Beside notebooks/08_parallelism.ipynb.
+"""The seconds of a step under a split. Goes with notebooks/08_parallelism.ipynb.
 
-A model with one fitted constant, a layer's kernel launches; all else is counted: FLOPs at the
-chip's best measured share, trips to memory, what is sent. `splits.fit_kernel_launch` fits
-it to measured steps, and a test holds it.
+A model with one fitted constant, a layer's kernel launches; everything else is counted: FLOPs
+at the chip's best measured share, trips to memory, communication. `splits.fit_kernel_launch`
+fits it to measured steps, and a test checks it.
 
 Sources: the rates of matrix products and collectives in data/matmul_measured.csv and
 data/collectives_measured.csv; Narayanan et al. (arXiv 2104.04473), section 2.2, for the
@@ -34,7 +34,7 @@ from llmtrain_helpers.results import maximum, minimum, where
 
 
 class Kernels(NamedTuple):
-    """Seconds to launch a layer's kernels in a forward pass, and bytes through memory a logit."""
+    """Seconds to launch a layer's kernels in a forward pass, and bytes through memory per logit."""
 
     launch: float
     loss_bytes: int
@@ -49,22 +49,22 @@ EAGER = Kernels(KERNEL_LAUNCH, loss_bytes=60)
 """Kernels one by one, as PyTorch runs them. The bytes are assumed: 15 reads and writes in fp32."""
 
 COMPILED = Kernels(0.2e-3, loss_bytes=14)
-"""Kernels that a compiler or a programmer has fused: they launch in a third of the time and
-pass over the logits once (both chosen, and judged by publications left out)."""
+"""Kernels fused by a compiler or a programmer: they launch in a third of the time and pass
+over the logits once (we chose both values, and tested them on publications left out)."""
 
 MEGATRON_CORE = Kernels(KERNEL_LAUNCH, loss_bytes=14)
 """Megatron-Core's: the loss is fused, and the layers launch one by one."""
 
 SUSTAINED = {("H100", "H200", "H20", "H800", "GH200"): 0.9, ("B200", "B300", "GB200", "GB300"): 0.8}
-"""What newer chips sustain of their best short matrix product, by how their names begin.
+"""The share of their best short matrix product that newer chips sustain, by start of name.
 
-The more power a chip needs, the sooner it slows down. Chosen, in tenths: on the newer of two
-generations the same software reaches 0.78 to 0.89 of what its best products promise
+The more power a chip needs, the sooner it slows down. We chose tenths: on the newer of two
+generations, the same software reaches 0.78 to 0.89 of what its best products promise
 (`splits.by_generation`)."""
 
 EXPERT_RATE = 0.5
-"""The rate of the experts' products over that of large ones, because each expert only has a
-few of the tokens. Chosen: with 1, the median error of published steps doubles."""
+"""The rate of the experts' products relative to large ones, because each expert only has a
+few of the tokens. We chose it: with 1, the median error of published steps doubles."""
 
 TRIPS = 2
 """Trips of a layer's activations to memory in a pass: each is written and read once (assumed)."""
@@ -181,7 +181,7 @@ def launch_seconds(run: Run, kernels: Kernels) -> Result:
 def layer_seconds(run: Run, computing: Result, launches: Result) -> Result:
     """Seconds of layers whose kernels are launched alongside computing: √(computing² + launches²).
 
-    With experts they add up: how many tokens each one gets must be known first.
+    With experts they add up, because first you have to know how many tokens each one gets.
     """
     if run.model.num_experts:
         return computing + launches
@@ -190,9 +190,9 @@ def layer_seconds(run: Run, computing: Result, launches: Result) -> Result:
 
 
 def extra_flops(run: Run, sequences: Size) -> Result:
-    """FLOPs that experts' products take the time of, beyond those that they have on average.
+    """FLOPs equivalent to the extra time of experts' products, beyond the average ones.
 
-    They run at `EXPERT_RATE`, and the GPU with the fullest experts has more than the others.
+    They run at `EXPERT_RATE`, and the GPU with the fullest experts has more of them.
     """
     if not run.model.num_experts:
         return 0
@@ -201,14 +201,14 @@ def extra_flops(run: Run, sequences: Size) -> Result:
 
 
 def excess_flops(run: Run, sequences: Size) -> Result:
-    """FLOPs that the GPU with the fullest experts has over the average, of so many sequences."""
+    """FLOPs that the GPU with the fullest experts has above the average, for these sequences."""
     if run.imbalance == 1:
         return 0
     return run.excess * expert_flops(run.model, sequences, run.recompute)
 
 
 def spared_share(split: Split, num_layers: Size) -> Result:
-    """The share of its layers that the last stage is spared where they are dealt unevenly.
+    """The share of its layers that the last stage doesn't have if they're split unevenly.
 
     One layer, as BLOOM, Llama 3 405B and torchtitan do it: the head counts as one.
     """
@@ -219,12 +219,12 @@ def spared_share(split: Split, num_layers: Size) -> Result:
 def travel_seconds(
     run: Run, sent: Traffic, matmuls: Result, computing: Result
 ) -> CommunicationSeconds:
-    """What a stage sends in a step, with its calls, and the computing that hides it.
+    """The traffic of a stage in a step, its calls, and the computing that hides it.
 
     `matmuls` and `computing` are the seconds of its layers for a micro-batch. Gradients
-    travel beside the last backward pass, two thirds of a pass or half of one that
-    recomputes; from ZeRO 2 on beside each, and ZeRO 3's weights beside forward too. The
-    new weights that ZeRO 1 and 2 gather come after the update, beside the next forward.
+    overlap with the last backward pass, which is two thirds of a pass, or half of one that
+    recomputes; from ZeRO 2 on, with every backward; ZeRO 3's weights also with forward. The
+    new weights that ZeRO 1 and 2 gather after the update overlap with the next forward.
     """
     split = run.split
     t, p, m = split.tensor_parallel, split.pipeline_parallel, split.accumulation_steps
@@ -252,7 +252,7 @@ def travel_seconds(
 
 
 def hybrid_seconds(run: Run, sent: Result, replicas: Size) -> Result:
-    """Seconds of what replicas send where each node has all states: inside, then across."""
+    """Seconds of replica traffic if each node has all states: inside the node, then across."""
     t, q = run.tensor_parallel, run.sharing
     of_nodes = replicas // q
     across = sent * share_across(run, of_nodes)
@@ -264,10 +264,10 @@ def hybrid_seconds(run: Run, sent: Result, replicas: Size) -> Result:
 
 
 def expert_seconds(run: Run, sent: Result) -> Result:
-    """Seconds of what experts are sent: over the links, and to each other node only once.
+    """Seconds of expert traffic: over the links, and to each other node only once.
 
-    Of a token's k copies (r − 1)(1 − (1 − 1/r)^k) leave for other nodes if the experts are
-    spread over r of them and all are as likely.
+    Of a token's k copies, (r − 1)(1 − (1 − 1/r)^k) go to other nodes if the experts are
+    spread over r nodes and are all equally likely.
     """
     e, k, chip = run.expert_parallel, run.model.experts_per_token, run.accelerator
     r = maximum(e * run.split.expert_stride / chip.gpus_per_node, 1)
@@ -280,10 +280,10 @@ def expert_seconds(run: Run, sent: Result) -> Result:
 
 
 def share_across(run: Run, nodes: Size) -> Result:
-    """Of what replicas send with hybrid sharding, the share that leaves the node.
+    """The share of replica traffic that leaves the node with hybrid sharding.
 
-    Across go 2(r − 1)/r · g/q for each parameter, r nodes and q GPUs in each; inside, in
-    every pass, (q − 1)/q times two gatherings of weights and a sum of gradients.
+    2(r − 1)/r · g/q per parameter leaves it, with r nodes of q GPUs each; inside, every pass
+    sends (q − 1)/q times two gathers of weights and one reduction of gradients.
     """
     q, passes = run.sharing, run.split.accumulation_steps
     weights, gradients = run.bytes_of.weights, run.bytes_of.gradients
@@ -294,7 +294,7 @@ def share_across(run: Run, nodes: Size) -> Result:
 
 
 def share_after_update(run: Run) -> Result:
-    """The part of what replicas send that is new weights, gathered after the update."""
+    """The share of replica traffic that is new weights, gathered after the update."""
     if run.zero_stage not in (1, 2):
         return 0.0
     averaged = run.zero_stage == 2 and not run.keep_gradients

@@ -1,4 +1,4 @@
-"""Every plan that some choices make, in one call. Beside notebooks/09_plan.ipynb.
+"""All plans from a set of choices, in one call. Goes with notebooks/09_plan.ipynb.
 
 Sources: those of `plan`.
 """
@@ -47,12 +47,12 @@ Choices = Number | Sequence[Number]
 """One number for all plans, or several."""
 
 CHOICES = (*NUMBERS, "recompute", "zero_stage")
-"""What the plans of a sweep differ in."""
+"""The options that the plans of a sweep differ in."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Many plans: one `Plan` of arrays for each recomputation and ZeRO stage."""
+    """Many plans: one `Plan` of arrays per recomputation and ZeRO stage."""
 
     plans: tuple[Plan, ...]
 
@@ -60,7 +60,7 @@ class Sweep:
         return sum(numpy().size(plan.seconds.likely) for plan in self.plans)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The plans as columns of a table, one entry a plan.
+        """The plans as columns of a table, one entry per plan.
 
         The split, `recompute` and `zero_stage`; `memory` and `room` in bytes, `fits`;
         `bubble`; `mfu`; `seconds` (likely); `throughput` in tokens/s.
@@ -70,19 +70,19 @@ class Sweep:
         return {name: np.concatenate([t[name] for t in tables]) for name in tables[0]}
 
     def fastest(self) -> Plan:
-        """The fastest that fits, as far as a plan knows; of equals the least split.
+        """The fastest plan that fits, as far as plans can tell; of equals, the least split.
 
-        Held against 48 groups of measured splits, the one it names is 5% slower than
-        the best, and the best of its `first` three 1.3%: measuring three beats
-        trusting one. Where the chip's bandwidths are unknown, a split counts by its
-        bubble alone, and the order is no better than chance.
+        On 48 groups of measured splits, its choice is 5% slower than the best, and the
+        best of its `first` three is 1.3% slower, so it's better to measure three than
+        to trust one. If the chip's bandwidths are unknown, only the bubble of a split
+        counts, and the order isn't better than chance.
 
-        ValueError if none fits, saying by how much the nearest does not.
+        Raises ValueError if none fits, which says how much is missing.
         """
         return self.first(1)[0]
 
     def first(self, how_many: Number = 3) -> tuple[Plan, ...]:
-        """The fastest few that fit, best first: those to measure. See `fastest`."""
+        """The fastest few that fit, best first, for you to measure. See `fastest`."""
         np = numpy()
         table = self.columns()
         if not table["fits"].any():
@@ -131,15 +131,15 @@ def sweep(
     zero_stage: int | Sequence[int] | None = None,
     **options: Unpack[Assumptions],
 ) -> Sweep:
-    """Every plan that these choices make, in one call.
+    """Make all plans from these choices in one call.
 
-    Each argument takes one value or several (a list, a tuple, an array), but `model`,
-    `accelerator` and `sequence_length` are one; `options` are the other arguments of
-    `plan_run`. Splits that do not come out even are left out,
-    and pipelines with ZeRO 2 or 3 unless `keep_gradients` is among the options. What a
-    split costs is what a plan says (`step_seconds`); where the chip's bandwidths are
-    unknown, only bubble, memory and recomputed work, and of equals the one that splits
-    least stands first. ValueError if no split comes out even, with the reason.
+    Each argument takes one value or several (a list, a tuple, an array), except for `model`,
+    `accelerator` and `sequence_length`; `options` are the other arguments of
+    `plan_run`. Leaves out splits that don't divide evenly, and also
+    pipelines with ZeRO 2 or 3, unless `keep_gradients` is among the options. The cost of
+    a split comes from its plan (`step_seconds`); if the chip's bandwidths are unknown, it
+    only includes bubble, memory and recomputation, and of equals, the one that splits the
+    least is first. Raises ValueError, with the reason, if no split divides evenly.
 
     >>> from llmtrain_helpers import Accelerator, Transformer
     >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
@@ -182,13 +182,13 @@ def sweep(
         try:
             plan_run(model, accelerator, **split, recompute=recomputes[0], **fixed)
         except ValueError as error:
-            if all(rule.any() for rule in rules):  # each split has a fault of its own
+            if all(rule.any() for rule in rules):  # each split breaks a different rule
                 none = f"none of {size:,} splits comes out even: of the nearest, {error}"
                 raise ValueError(none) from error
             raise
     plans = []
     for r, z in pairs:
-        # A pipeline with sharded gradients must be told what becomes of them.
+        # For a pipeline with sharded gradients you have to say what happens to them.
         decided = z < 2 or fixed.get("keep_gradients") is not None
         possible = even & ((layouts["pipeline_parallel"] == 1) | decided)
         if possible.any():
@@ -209,7 +209,7 @@ def _plans(
     possible: NDArray[Any],
     options: Mapping[str, Any],
 ) -> Plan:
-    """The plans of the possible pairs of so many tokens and a layout.
+    """The plans of the possible pairs of tokens and layout.
 
     Each layout is planned once, for a run of one step, and then for all its tokens.
     """
@@ -227,7 +227,7 @@ def _plans(
 
 
 def _longer(step: Plan, tokens: NDArray[Any], places: NDArray[Any]) -> Plan:
-    """Plans of so many tokens, each with the layout at a place in plans of one step."""
+    """Plans with these tokens, each with the layout at an index of the one-step plans."""
     np, arrays = numpy(), dict[int, Any]()  # by identity: a run and its split have the same ones
 
     def spread(value: Any) -> Any:
@@ -253,7 +253,7 @@ def _longer(step: Plan, tokens: NDArray[Any], places: NDArray[Any]) -> Plan:
 
 
 def _with(value: T, changes: Mapping[str, Any]) -> T:
-    """A copy of a frozen value whose changes need no check."""
+    """A copy of a frozen value with changes that don't need a check."""
     changed = copy(value)
     vars(changed).update(changes)
     return changed
@@ -281,9 +281,9 @@ def _rules(
     tokens: NDArray[Any],
     options: Mapping[str, Any],
 ) -> Iterator[NDArray[Any]]:
-    """For each thing that `plan_run` would refuse, which layouts it would let pass.
+    """For each rule of `plan_run`, tell which layouts pass it.
 
-    The last one is of tokens (rows) and layouts (columns), the others of layouts alone.
+    The last one covers tokens (rows) and layouts (columns), the others just layouts.
     """
     np = numpy()
     if is_array(count_parameters(model).total):

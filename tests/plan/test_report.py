@@ -282,7 +282,7 @@ def test_a_model_that_has_read_before_is_worth_what_it_has_read_in_all() -> None
     silent = PLAN.report(law=None)
     assert {*fresh} - {*of(silent)} == {"loss expected", "tokens a parameter"}
     assert silent.markdown
-    with pytest.raises(ValueError, match=r"trained_on=.* is what a law wants"):
+    with pytest.raises(ValueError, match=r"trained_on=.* needs a law"):
         PLAN.report(law=None, trained_on=1e12)
     assert_refused(PLAN.report, "trained_on=", trained_on=-1)
 
@@ -343,7 +343,7 @@ def test_a_report_at_a_measured_rate_has_the_stops_in_it() -> None:
     assert lines["days"].assumption.endswith("28 days without overhead, which adds 8 to 64%")
     assert lines["days"].source == "your step; overhead of seven published runs (notebook 09)"
     assert "days to promise" not in lines
-    with pytest.raises(ValueError, match="is many: a report is about a single one"):
+    with pytest.raises(ValueError, match="is a sweep of plans: a report is about a single one"):
         PLAN.replace(tokens=np.array([1e12, 2e12])).report()
     with pytest.raises(ValueError, match="law='chinchila' is unknown"):
         PLAN.report(law="chinchila")

@@ -192,7 +192,7 @@ def test_the_fewest_gpus_are_found_inside_a_node_and_beyond(
     if fitting:
         assert fewest_gpus(plan).split.num_gpus == fitting[0]
     else:
-        with pytest.raises(ValueError, match="fits on no number of GPUs"):
+        with pytest.raises(ValueError, match="fit on any number of GPUs"):
             fewest_gpus(plan)
 
 

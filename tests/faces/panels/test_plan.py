@@ -265,7 +265,7 @@ def test_a_promise_is_nearer_with_known_software_and_a_measured_step() -> None:
     assert "<b>27 days</b> expected, <b>34 days</b> to promise. " in measured
     assert "your GPUs reach 43% of their peak." in measured
     slow = promise.answer({**promise.default, "seconds": 0.5})
-    assert "less than the FLOPs of an iteration take at the whole peak" in slow.problem
+    assert "less than the FLOPs of an iteration need at the full peak" in slow.problem
 
 
 def test_a_pipeline_has_pieces_where_its_micro_batches_go_round() -> None:
