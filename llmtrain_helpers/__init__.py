@@ -1,8 +1,8 @@
-"""What will it take to train a language model? The formulas, one module a chapter.
+"""What will it take to train a language model? The formulas, one module per chapter.
 
 `import llmtrain_helpers` only needs the standard library, and each module is imported when
-one of its names is first used. `published` reads the tables of `data/`. What the notebooks
-show and ask is in `llmtrain_course`.
+one of its names is first used. `published` reads the tables of `data/`. The pictures and
+exercises of the notebooks are in `llmtrain_course`.
 """
 
 from importlib import import_module
@@ -190,7 +190,7 @@ _ROOMS = {
     "architecture": "model",
     "published": "published",
 }
-"""Modules that answer as attributes, and where they live."""
+"""Modules available as attributes, and where they live."""
 
 _NAMES = {
     "activations": (
@@ -251,7 +251,7 @@ __all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, or a module of the package, on its first use."""
+    """Import a public name, or a module of the package, on its first use."""
     if name in _HOMES:
         value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     elif name in _ROOMS:

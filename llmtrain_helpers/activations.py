@@ -1,8 +1,8 @@
-"""Chapter 06: what a step holds in memory. Beside notebooks/06_activations.ipynb.
+"""Chapter 06: what a step stores in memory. Goes with notebooks/06_activations.ipynb.
 
 Sources: Korthikanti et al. (arXiv 2205.05198), section 4 and Table 2, for the bytes of
 a GPT's layers; Dao et al. (arXiv 2205.14135) for flash attention; Chen et al. (arXiv
-1604.06174) for recomputation. The forms for Llama shapes are counted with autograd.
+1604.06174) for recomputation. The forms for Llama shapes were counted with autograd.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from llmtrain_helpers.results import Breakdown, divide, where
 from llmtrain_helpers.tuning import Site, Tuning, flows_into, needs_input, own_copies, sites
 
 Kernel: TypeAlias = Literal["unfused", "flash", "eager"]
-"""How attention is computed: with its s² scores stored as values, without, or in 32 bits too.
+"""How attention is computed: storing its s² scores, not storing them, or also in 32 bits.
 
-`unfused` is Megatron's, `eager` Hugging Face's, which also repeats keys and values for each
-query head."""
+`unfused` is Megatron's, and `eager` is Hugging Face's, which also repeats keys and values for
+each query head."""
 
 KERNELS: list[Kernel] = [*get_args(Kernel)]
 
@@ -64,18 +64,18 @@ def gpt_activation_bytes(
     tensor_parallel: Count[Exact | Array] = 1,
     sequence_parallel: bool = False,
 ) -> Exact | Array:
-    """Bytes that a GPT's layers keep for backward, on each GPU, by the published forms.
+    """Bytes that a GPT's layers store for backward on each GPU, by the published formulas.
 
     none:      sbhl(34 + 5as/h), with t GPUs sbhl(10 + 24/t + 5as/(ht))
     selective: 34sbhl,           with t GPUs sbhl(10 + 24/t)
     full:      2sbhl
-    Sequence parallelism divides the 10 by t as well; full stays 2sbhl, as in the paper
-    (`count_activations` splits it too, as frameworks do where the sequence is split).
+    Sequence parallelism divides the 10 by t too, while full is still 2sbhl, as in the paper
+    (`count_activations` splits it, as frameworks do if the sequence is split).
 
     Takes l layers, hidden size h, a heads, s tokens, b sequences at once on a GPU;
-    whole numbers, or arrays that broadcast. Values of 2 bytes, dropout masks of 1, and
-    no flash attention. Returns bytes: exact with ints. ValueError for a split that does
-    not divide the heads, or the sequence where that is split too.
+    whole numbers, or arrays that broadcast. Values use 2 bytes and dropout masks 1, and
+    there's no flash attention. Returns bytes, exact with ints. Raises ValueError for a
+    split that doesn't divide the heads, or the sequence if that's split too.
 
     Source: arXiv 2205.05198, equations 1 to 6 and Table 2.
 
@@ -96,21 +96,21 @@ def gpt_activation_bytes(
 
 
 def check_alternate(layer: Layer) -> None:
-    """Refuse a layer with a recurrence: of its products it isn't known which are kept."""
+    """Refuse a layer with a recurrence, because nobody knows which of its products are stored."""
     for mixer in layer.mixers:
         if not isinstance(mixer, (Attention, LatentAttention)):
-            refuse("recompute", "alternate", "is counted for attention, plain and latent, only")
+            refuse("recompute", "alternate", "is only counted for attention, plain and latent")
 
 
 @dataclass(frozen=True)
 class ActivationCount(Breakdown[Result]):
-    """Bytes that are kept for backward, part by part.
+    """Bytes stored for backward, part by part.
 
-    `norms` are the inputs of the layers' norms; `attention` and `mlp` what their matrix
-    products, activation functions and dropouts keep; `scores` the s² part of unfused
-    attention; `checkpoints` the inputs of layers that are computed again; `embedding`
-    its dropout mask; `head` the last norm, the input of the output matrix, and the
-    log-probabilities from which the loss is made, in fp32.
+    `norms` are the inputs of the layers' norms; `attention` and `mlp` are stored by their
+    matrix products, activation functions and dropouts; `scores` are the s² part of unfused
+    attention; `checkpoints` are the inputs of recomputed layers; `embedding` is its
+    dropout mask; `head` includes the last norm, the input of the output matrix, and the
+    fp32 log-probabilities that the loss is computed from.
     """
 
     norms: Result
@@ -123,7 +123,7 @@ class ActivationCount(Breakdown[Result]):
 
     @property
     def layers(self) -> Result:
-        """The bytes of the layers: all but embedding and head."""
+        """The bytes of the layers: everything except embedding and head."""
         return self.total - self.embedding - self.head
 
 
@@ -143,28 +143,28 @@ def count_activations(
     expert_parallel: Count[Number] = 1,
     value_bytes: Count[Number] = 2,
 ) -> ActivationCount:
-    """Bytes that any `Transformer` keeps for backward, part by part.
+    """Count the bytes that any `Transformer` stores for backward, part by part.
 
-    A GPT's layer keeps 32sbh, a Llama's sb(8h + 4ad + 4kd + 8f) with a query and k
+    A GPT layer stores 32sbh, a Llama layer sb(8h + 4ad + 4kd + 8f) with a query and k
     key-value heads of size d (times the chosen experts, 8f). Norms on queries and keys
-    add 2sb(a + k)d; a gated MLP that `fused_mlp` computes in one kernel keeps 6f instead
-    of 8f (it multiplies the gate once more in backward); "unfused" attention adds 2abs²,
+    add 2sb(a + k)d; a gated MLP computed in one kernel (`fused_mlp`) stores 6f instead
+    of 8f, because backward multiplies the gate again; "unfused" attention adds 2abs²,
     and 5abs² with dropout; "eager" attention 6abs² and 7abs², and 4sb(a − k)d for keys and
-    values that are repeated for each query head; dropout adds 2sbh of masks a layer, and sbh
-    at the embedding. The head keeps 4sbh + 4sbV.
-    Latent attention keeps 2(2q + 2c + r) of what is squeezed to q and c numbers and to a
-    rotary key of r, and 2a(2d + 2v) with heads of d and values of v; a shared expert as
-    much as an MLP of its size. Selective recomputation drops the s² part, full keeps
-    each layer's input, 2sbh. "alternate" keeps beside it what comes out of attention and
-    every other product, as torchtitan's selective option does; none of experts'. Where
-    `expert_parallel` spreads experts both keep 4sbh for each chosen one: what was sent to it
-    and what came back.
-    With t-fold tensor parallelism each GPU keeps a t-th of what lies between a layer's
-    two matrix products, and with sequence parallelism of all, checkpoints included.
+    values that are repeated for each query head; dropout adds 2sbh of masks per layer, and
+    sbh at the embedding. The head stores 4sbh + 4sbV.
+    Latent attention stores 2(2q + 2c + r) for q and c compressed numbers and a rotary key
+    of r, plus 2a(2d + 2v) with heads of d and values of v; a shared expert stores as
+    much as an MLP of its size. Selective recomputation drops the s² part, full stores
+    only each layer's input, 2sbh. "alternate" also stores the outputs of attention and of
+    every other product, like torchtitan's selective option, but none of the experts'. If
+    `expert_parallel` spreads the experts, both also store 4sbh per chosen expert: its
+    input as sent and its output as returned.
+    With t-way tensor parallelism, each GPU stores a t-th of everything between a layer's
+    two matrix products; with sequence parallelism, a t-th of everything, checkpoints too.
 
-    Values weigh `value_bytes`, masks 1, the log-probabilities 4. Left out are the norms'
-    statistics, a few sb a layer, flash attention's, 4abs a layer, and of experts the
-    router and the copies sorted for it. Returns an `ActivationCount` in bytes.
+    Values use `value_bytes`, masks 1 byte, log-probabilities 4. We leave out the norms'
+    statistics (a few sb per layer), flash attention's (4abs per layer), the router, and
+    the sorted copies for experts. Returns an `ActivationCount` in bytes.
 
     Source: arXiv 2205.05198 section 4; Llama shapes and eager attention as counted with autograd.
 
@@ -190,20 +190,20 @@ def count_activations(
     )
 
 
-# --- what a layer keeps
+# --- what a layer stores
 
 ALL_LEARNS = Tuning.full()
 
 
 @dataclass(frozen=True)
 class Keeping:
-    """How values are stored: what a layer's bytes need to know beside its shape.
+    """How values are stored: everything that a layer's bytes depend on besides its shape.
 
-    `value` are the bytes of a value between matrices, `stream` of one between layers. With
-    `dropout` what a mixer and an MLP give has a mask of `mask` bytes each, as scores have. An
-    RMSNorm of plain operations keeps `plain_norm` bytes a width (0: a norm is one operation,
-    which keeps its input). `statistics` says whether those of norms and of flash attention
-    count, `spread` (0 or 1) whether experts are on other GPUs, `tuning` what learns.
+    `value` is the bytes of a value between matrices, `stream` of one between layers. With
+    `dropout`, the outputs of a mixer and an MLP have a mask of `mask` bytes each, like scores.
+    An RMSNorm of plain operations stores `plain_norm` bytes per width (0: the norm is one
+    operation, which stores its input). `statistics` says whether those of norms and flash
+    attention count, `spread` (0 or 1) whether experts are on other GPUs, `tuning` what learns.
     """
 
     value: Size = 2
@@ -218,22 +218,22 @@ class Keeping:
     tuning: Tuning = ALL_LEARNS
 
     def norm(self, numbers: int, width: Size) -> Size:
-        """Bytes a token of a norm with so many parameters for each value.
+        """Bytes per token of a norm with this many parameters per value.
 
-        Made of plain operations, one without parameters has its input in 32 bits (OLMo's).
+        If it uses plain operations and has no parameters, its input is in 32 bits (OLMo's).
         """
         plain = {0: 4, 1: self.plain_norm}.get(numbers, 0) * (self.plain_norm > 0)
         return (plain or self.stream) * width + self.statistics * (4 if numbers == 1 else 8)
 
     def sent(self, part: Part | None, h: Size) -> Size:
-        """Bytes a token that was sent to experts on other GPUs, and that came back."""
+        """Bytes per token sent to experts on other GPUs, and returned from them."""
         chosen = part.experts_per_token if isinstance(part, Experts) else 0
         return self.spread * 2 * chosen * self.value * h
 
     def score(self) -> Size:
-        """Bytes of a score: its softmax, and with dropout a mask and what is left.
+        """Bytes of a score: its softmax, and with dropout also the mask and the result.
 
-        Eager attention makes its softmax in 32 bits, and multiplies what that is cast to.
+        Eager attention computes its softmax in 32 bits and multiplies the result of a cast.
         """
         v, dropped = self.value, int(self.dropout)
         if self.kernel == "eager":
@@ -242,10 +242,10 @@ class Keeping:
 
 
 class Kept(NamedTuple):
-    """Bytes a token that a layer keeps, and the part of the account that they belong to.
+    """Bytes per token that a layer stores, and the part of the count that they belong to.
 
-    Of what is `split` each GPU of a tensor-parallel group has its share for all tokens, and of
-    what is `whole` all, for all tokens or its share of them.
+    Each GPU of a tensor-parallel group stores its share of everything `split` for all tokens,
+    and everything `whole`, for all tokens or for its share of them.
     """
 
     part: str
@@ -265,9 +265,9 @@ def kept_bytes(
     outside: Size,
     tensor_parallel: Size = 1,
 ) -> dict[str, Result]:
-    """Bytes that a GPU keeps of layers: so many of each, and whether anything below one learns.
+    """Bytes that a GPU stores for its layers: how many of each, and whether anything below learns.
 
-    `tokens` are those between a layer's matrices, `outside` those it has of what isn't split.
+    `tokens` counts those between a layer's matrices, `outside` those of anything not split.
     """
     parts: dict[str, Result] = dict.fromkeys(_LAYER_PARTS, 0)
     for how_many, layer, flows in layers:
@@ -284,9 +284,9 @@ def kept(
     recompute: EveryRecompute = "none",
     flows: bool = True,
 ) -> Iterator[Kept]:
-    """List what a layer keeps for backward; `flows` says whether anything below it learns.
+    """List what a layer stores for backward; `flows` says whether anything below it learns.
 
-    Scores are listed with "selective" too, under a name of their own.
+    Scores are listed even with "selective", under their own name.
     """
     h, arrived, has_input = model.hidden_size, list[bool](), False
     if recompute in ("full", "alternate"):
@@ -297,7 +297,7 @@ def kept(
         is_mixer = isinstance(part, Mixer)
         name = "attention" if is_mixer else "mlp"
         ways = () if how.tuning.is_full else sites(part, h, how.tuning)
-        # Mixers read the same, and in a parallel layer with one norm the MLP does too.
+        # Mixers have the same input, and so does the MLP in a parallel layer with one norm.
         same = has_input and (is_mixer or (layer.parallel and layer.norms < 2))
         reads = how.tuning.is_full or any(needs_input(x, how.tuning) for x in ways if not x.before)
         yield Kept(name, how.value * h * (reads and not same))
@@ -312,7 +312,7 @@ def kept(
 
 
 def _every_other(layer: Layer, h: Size, how: Keeping) -> Iterator[Kept]:
-    """List what comes out of every other product and of attention, and what was sent."""
+    """List the outputs of attention and of every other product, and what was sent."""
     check_alternate(layer)
     for matrix in layer.every_other(h)[0]:
         values = how.value * matrix.columns
@@ -326,22 +326,22 @@ def _every_other(layer: Layer, h: Size, how: Keeping) -> Iterator[Kept]:
 def _inside(
     part: Part, name: str, ways: Sequence[Site], h: Size, s: Size, how: Keeping, arrives: bool
 ) -> Iterator[Kept]:
-    """List what a mixer or an MLP keeps between its matrices, and what its adapters do."""
+    """List what a mixer or an MLP stores between its matrices, and what its adapters store."""
     v, tuning = how.value, how.tuning
     flash, eager = how.kernel == "flash", how.kernel == "eager"
     own, copy = own_copies(tuning)
     last = [x for x in ways if x.before and x.matrix.name.endswith(("output", "down"))]
     if arrives or any(x.adapted for x in ways if x not in last):
-        # A gradient passes what lies between the matrices: all operations there need it.
+        # A gradient passes through everything between the matrices, so all operations need it.
         whole, split = part.activations(h, how.fused_mlp)
         yield Kept(name, v * whole, v * split)
         yield Kept("scores", 0, how.score() * part.score_heads() * s)
         yield Kept(name, 0, flash * how.statistics * 4 * part.score_heads())
         yield Kept(name, 0, eager * v * part.repeated())
-        # What norms read is among these values; in plain operations they keep more.
+        # The norms' inputs are among these values; with plain operations they store more.
         whole, split = (max(how.plain_norm - 2, 0) * width for width in part.norm_inputs())
         yield Kept(name, whole, split)
-        # A frozen matrix doesn't need what it reads, but flash attention does need its result.
+        # A frozen matrix doesn't need its input, but flash attention does need its output.
         frozen = [x for x in ways if x.before and not needs_input(x, tuning)]
         split = sum(x.width for x in frozen if x in last and not (flash and name == "attention"))
         yield Kept(name, -v * sum(x.width for x in frozen if x not in last), -v * split)
@@ -356,9 +356,9 @@ def _inside(
 
 
 def tokens_outside(model: Transformer, b: Size, t: Size, sequence_parallel: bool) -> Size:
-    """Count the tokens that a GPU has outside a layer's pairs of matrix products.
+    """Count the tokens that a GPU processes outside a layer's pairs of matrix products.
 
-    ValueError for a split that doesn't divide the heads, or the sequence where that's split.
+    Raises ValueError for a split that doesn't divide the heads, or a sequence that's split.
     """
     for layer in model.kinds:
         for mixer in layer.mixers:
@@ -379,11 +379,11 @@ def _sequence_ways(
 
 
 def recompute_flops(model: Transformer, batch_size: Number, recompute: EveryRecompute) -> Size:
-    """FLOPs of an iteration that are done a second time.
+    """FLOPs of an iteration that are recomputed.
 
     full: 24Bslh² + 4Bs²lh in a GPT, a forward pass through the layers; selective:
-    4Bs²lh, the scores; none: 0. (arXiv 2205.05198, section 5, prints three times that
-    for selective, 12Bs²lh: the core of attention forward and backward.)
+    4Bs²lh, the scores; none: 0. (For selective, arXiv 2205.05198, section 5, prints
+    12Bs²lh, 3× as much: the core of attention, forward and backward.)
 
     >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
     >>> repeated = recompute_flops(gpt3, 1, "selective")
@@ -395,11 +395,11 @@ def recompute_flops(model: Transformer, batch_size: Number, recompute: EveryReco
 
 @dataclass(frozen=True)
 class Moment(Breakdown[Result]):
-    """The bytes that are resident at one moment of a step, part by part.
+    """The bytes in memory at one moment of a step, part by part.
 
-    `weights` and `gradients` with their copies in fp32; `logits` two tensors in fp32, there
-    while the loss is differentiated; `working` what the layer has beside them that backward
-    is in. `step` and `micro_batch` count from 1; `mark` names the moment.
+    `weights` and `gradients` include their fp32 copies; `logits` are two fp32 tensors that
+    exist while the loss is differentiated; `working` is what the layer in backward needs on
+    top. `step` and `micro_batch` count from 1; `mark` names the moment.
     """
 
     _not_parts = ("step", "micro_batch", "mark")
@@ -419,8 +419,8 @@ class Moment(Breakdown[Result]):
 class Timeline:
     """The moments of some steps, in order.
 
-    Of the weights `main_weights` bytes are their copy in fp32, where there is one; of
-    the activations `head` bytes are the head's, which come at the end of forward.
+    `main_weights` bytes of the weights are their fp32 copy, if there is one; `head` bytes
+    of the activations belong to the head and arrive at the end of forward.
     """
 
     moments: tuple[Moment, ...]
@@ -429,14 +429,14 @@ class Timeline:
 
     @cached_property
     def peak(self) -> Moment:
-        """The first moment at which most is resident."""
+        """The first moment with the most bytes in memory."""
         return max(self.moments, key=lambda moment: moment.total)
 
 
 MARKS = ["start", "forward", *MOMENTS]
-"""The moments of a step: before it, after forward, and the four at one of which memory is
-fullest (`memory.MOMENTS`). With accumulation those from forward to the first layer come once
-for each micro-batch."""
+"""The moments of a step: before it, after forward, and the four of which one is the peak
+(`memory.MOMENTS`). With accumulation, those from forward to the first layer repeat for
+each micro-batch."""
 
 
 @checked
@@ -451,18 +451,18 @@ def step_timeline(
     dropout: bool = False,
     sequence_length: Count[int] | None = None,
 ) -> Timeline:
-    """Trace what is resident on one GPU through the first steps, part by part.
+    """Trace the memory of one GPU through the first steps, part by part.
 
-    Weights are always there, Adam's state from the first update on. Activations rise
-    through forward and fall through backward, while gradients rise; these stay through
-    all micro-batches and are released after the update. At the loss two tensors of 4sbV
-    are added to the activations: the peak, unless gradients outweigh activations. At the
-    last layer the head's gradients are there, and with full recomputation that layer again;
-    at the first layer all gradients are. At both an MLP's gradients come on top.
+    Weights are always in memory, Adam's state from the first update on. Activations grow
+    through forward and shrink through backward, while gradients grow; gradients are kept
+    through all micro-batches and released after the update. The loss adds two tensors of
+    4sbV to the activations, which is the peak unless gradients outweigh activations. The
+    last layer adds the head's gradients, and with full recomputation that layer again;
+    at the first layer all gradients exist. Both also need an MLP's gradients.
 
-    Takes one shape, no arrays; a `Recipe` or its name in `RECIPES`. A value weighs 4
-    bytes with the recipe fp32, else 2. What an allocator reserves beyond is left out.
-    Returns a `Timeline` of `Moment`s in bytes, six a step (four more with each further
+    Takes one shape (no arrays), and a `Recipe` or its name in `RECIPES`. A value uses 4
+    bytes with the recipe fp32, else 2. Leaves out what an allocator reserves on top.
+    Returns a `Timeline` of `Moment`s in bytes, six per step (plus four for each further
     micro-batch).
 
     Source: measured on PyTorch models, see notebook 12.
@@ -483,7 +483,7 @@ def step_timeline(
         return count_activations(model, b, recompute, attention, dropout, value_bytes=v)
 
     def dropped(model: Transformer) -> Result:
-        """Count what the layers do not keep, and backward computes again one layer at a time."""
+        """Count what the layers don't store, so backward recomputes it one layer at a time."""
         return count_with(model, "none").layers - count_with(model, recompute).layers
 
     A, states = count_with(model, recompute), model_state_bytes(P, recipe)
@@ -500,7 +500,7 @@ def step_timeline(
         logits=(LOSS_KERNELS["plain"] - 4) * b * s * model.vocab_size,
         working=working_bytes(recompute, again, at_once),
     )
-    # A layer that is computed again has its activations; scores that are come and go inside.
+    # A recomputed layer has its activations; recomputed scores come and go inside it.
     whole_again = 0 if recompute == "selective" else again
     weights, moments = states.weights + states.main_weights, []
     for step in range(1, steps + 1):
@@ -517,7 +517,7 @@ def step_timeline(
 
 
 def _resident(step: int, micro_batch: int, memory: Memory, again: Result) -> Moment:
-    """Return one of a step's four moments; what of a layer is there again is an activation."""
+    """Return one of a step's four moments; recomputed parts of a layer are activations."""
     working = memory.transient - memory.logits
     there = again if working else 0
     return Moment(
@@ -534,7 +534,7 @@ def _resident(step: int, micro_batch: int, memory: Memory, again: Result) -> Mom
 
 
 def largest_layer(model: Transformer, of_layers: Callable[[Transformer], Result]) -> Result:
-    """The bytes of the largest layer, by a function that counts those of all layers.
+    """Find the bytes of the largest layer, using a function that counts all layers.
 
     >>> gpt2 = Transformer.gpt(12, 768, 12, 50257, 1024)
     >>> largest_layer(gpt2, lambda model: count_activations(model, 1).layers)
@@ -547,7 +547,7 @@ def largest_layer(model: Transformer, of_layers: Callable[[Transformer], Result]
 
 
 def value_bytes(recipe: RecipeName | Recipe) -> int:
-    """Bytes that a value of the activations weighs: 4 bytes with the recipe fp32, else 2.
+    """Bytes of an activation value: 4 with the recipe fp32, else 2.
 
     >>> value_bytes("fp32"), value_bytes("amp")
     (4, 2)

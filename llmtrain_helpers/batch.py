@@ -1,4 +1,4 @@
-"""Chapter 04: what a step processes. Beside notebooks/04_batch.ipynb.
+"""Chapter 04: what a step processes. Goes with notebooks/04_batch.ipynb.
 
 Sources: Narayanan et al. (arXiv 2104.04473), section 3, for the split of the GPUs;
 Patarasuk and Yuan (2009), "Bandwidth optimal all-reduce algorithms", for the ring;
@@ -81,7 +81,7 @@ def accumulation_steps(
     micro_batch_size: Count[Exact | Array],
     data_parallel: Count[Exact | Array],
 ) -> Exact | Array:
-    """Micro-batches that each replica works through before an update: B / (b·d).
+    """Micro-batches that each replica processes before an update: B / (b·d).
 
     Raises ValueError if that isn't a whole number.
 
@@ -97,7 +97,7 @@ def accumulation_steps(
 def batch_tokens(
     batch_size: Count[Exact | Array], sequence_length: Count[Exact | Array]
 ) -> Exact | Array:
-    """A batch in tokens: sequences × tokens a sequence.
+    """A batch in tokens: sequences × tokens per sequence.
 
     >>> batch_tokens(15360, sequence_length=4096)  # DeepSeek-V3, after its ramp
     62914560
@@ -133,9 +133,9 @@ def epoch_seconds(
     epochs: Count[float | Array] = 1,
     drop_last: bool = False,
 ) -> float | Array:
-    """Seconds of training: epochs × steps an epoch × seconds a step.
+    """Seconds of training: epochs × steps per epoch × seconds per step.
 
-    The number of devices is already in the global batch and in the seconds.
+    The global batch and the seconds already include the number of devices.
 
     >>> epoch_seconds(1000, 10, seconds_per_step=0.5, epochs=3)
     150.0
@@ -162,18 +162,18 @@ class StepTime:
 
     @checked
     def seconds(self, batch_size: Count[float | Array]) -> float | Array:
-        """Seconds of a step on so many samples: t₀ + B / r."""
+        """Seconds of a step with this many samples: t₀ + B / r."""
         B = batch_size
         broadcast(batch_size=B, overhead=self.overhead, rate=self.rate)
         return self.overhead + B / self.rate
 
     def throughput(self, batch_size: float | Array) -> float | Array:
-        """Samples a second: B / (t₀ + B / r)."""
+        """Samples per second: B / (t₀ + B / r)."""
         return count("batch_size", batch_size) / self.seconds(batch_size)
 
     @property
     def half_rate_batch(self) -> Result:
-        """The batch, t₀·r, that reaches half of the rate."""
+        """The batch that reaches half the rate: t₀·r."""
         return self.overhead * self.rate
 
 
@@ -193,7 +193,7 @@ def critical_batch(loss: Quantity[float]) -> float:
 
 
 def fit_step_time(batch_sizes: ArrayLike, seconds: ArrayLike) -> StepTime:
-    """The `StepTime` that fits measured steps best, in relative errors.
+    """Fit a `StepTime` to measured steps, minimizing relative errors.
 
     Least squares of (t₀ + B/r)/t − 1, so that short steps count as much as long ones.
     Takes arrays of sizes (samples) and seconds. Raises ValueError if the data don't support
@@ -216,7 +216,7 @@ def fit_step_time(batch_sizes: ArrayLike, seconds: ArrayLike) -> StepTime:
         refuse("seconds", t.shape, f"is not of the shape of batch_sizes, {B.shape}")
     if len(np.unique(B)) < 3:
         refuse("batch_sizes", B.tolist(), "are fewer than three different sizes")
-    # t₀·(1/t) + (1/r)·(B/t) = 1, as nearly as possible: linear in t₀ and in 1/r.
+    # t₀·(1/t) + (1/r)·(B/t) = 1, as closely as possible: linear in t₀ and in 1/r.
     columns = np.stack([1 / t, B / t], axis=1)
     (overhead, slope), *_ = np.linalg.lstsq(columns, np.ones_like(t), rcond=None)
     for name, value in {"overhead": overhead, "seconds per sample": slope}.items():

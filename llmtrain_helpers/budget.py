@@ -1,8 +1,8 @@
-"""Chapter 11: what to train at all. Beside notebooks/11_budget.ipynb.
+"""Chapter 11: which model to train. Goes with notebooks/11_budget.ipynb.
 
-GPUs, days and money turned into a model and its text: every shape of a shelf with its
-best split, the tokens that the days allow, and the loss that a law expects of it. The
-laws are those of `laws`. Sources: Hoffmann et al. (arXiv 2203.15556), Besiroglu et al.
+Turns GPUs, days and money into a model and its tokens: every shape of a shelf gets its
+best split, the tokens that fit into the days, and the loss that a law predicts. The laws
+are in `laws`. Sources: Hoffmann et al. (arXiv 2203.15556), Besiroglu et al.
 (arXiv 2404.10102), and what `plan` rests on.
 """
 
@@ -40,7 +40,7 @@ from llmtrain_helpers.results import Interval
 
 @checked
 def most_tokens(plan: Plan, days: Quantity[Number]) -> Interval:
-    """The tokens that so many days pay for, with this plan's model, GPUs and split.
+    """The tokens that this plan's model, GPUs and split can process in so many days.
 
     An `Interval`: at the slow end of the plan's days, likely, at the fast end.
 
@@ -62,7 +62,7 @@ def most_tokens(plan: Plan, days: Quantity[Number]) -> Interval:
 class Outcome(NamedTuple):
     """A shape at the budget: its size, tokens and loss, and whether it trains here.
 
-    `answers` tells whether it runs on the card that was named for its use.
+    `answers` tells whether it fits on the card that you want to serve it on.
     """
 
     name: str
@@ -84,16 +84,16 @@ AGAIN: dict[str, list[str]] = {
     "alternate": ["half recomputed"],
     "full": ["recomputed"],
 }
-"""What is computed a second time, in the words of a table."""
+"""What's recomputed, as a table words it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A shape at the budget: the plan with its best split, and the text it gets.
+    """A shape at the budget: its plan with the best split, and its tokens.
 
-    `plan` sees the likely `tokens`, and ends in time at the middle of what others
-    reached. `loss` is an `Interval` over the tokens. `answers` tells whether it runs on
-    the card that was named for its use.
+    `plan` trains on the likely `tokens`, and finishes in time at the median speed of
+    other runs. `loss` is an `Interval` over the tokens. `answers` tells whether it fits
+    on the card that you want to serve it on.
     """
 
     name: str
@@ -115,18 +115,18 @@ class Point:
 
     @property
     def tokens_per_parameter(self) -> Result:
-        """Likely tokens for each active parameter."""
+        """Likely tokens per active parameter."""
         return self.tokens.likely / self.plan.parameters.active
 
     @property
     def outcome(self) -> Outcome:
-        """The same in single numbers, the likely ones."""
+        """The same as single numbers, using the likely values."""
         N, T = float(self.plan.parameters.active), float(self.tokens.likely)
         return Outcome(self.name, N, T, float(self.loss.likely), self.fits, self.answers)
 
     @property
     def split(self) -> str:
-        """The way the GPUs share it, in the words of a table."""
+        """How the GPUs split it, as a table words it."""
         split, run = self.plan.split, self.plan.run
         words = []
         if split.tensor_parallel > 1:
@@ -140,12 +140,12 @@ class Point:
 
 
 Cell: TypeAlias = float | str | None
-"""An entry of a frontier's table; the cost is None where no price was given."""
+"""An entry of a frontier's table; the cost is None if you don't give a price."""
 
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """The outcome of each shape on the same GPUs and days, in the order that was given."""
+    """The outcome of each shape on the same GPUs and days, in the order given."""
 
     points: tuple[Point, ...]
     law: Law
@@ -153,16 +153,16 @@ class Frontier:
 
     @property
     def best(self) -> Point:
-        """The point of the lowest likely loss that fits, and answers where it must."""
+        """The point with the lowest likely loss, of those that fit and can be served."""
         return min(self._able(), key=lambda point: point.loss.likely)
 
     def promised(self) -> Frontier:
-        """The same shapes with the tokens that can be promised, at the slow end."""
+        """The same shapes with the tokens that you can promise, at the slow end."""
         return replace(self, points=tuple(map(self._promised, self.points)))
 
     @property
     def first_run(self) -> Point:
-        """The best to promise: of the lowest loss with the tokens of the slow end."""
+        """The best point to promise: the lowest loss with the tokens of the slow end."""
         return self.promised().best
 
     def _promised(self, point: Point) -> Point:
@@ -177,14 +177,14 @@ class Frontier:
         )
 
     def _able(self) -> list[Point]:
-        """The points that fit, and answer where they must."""
+        """Return the points that fit, and can be served if a card is named."""
         able = [x for x in self.points if x.fits and x.answers]
         if not able:
             raise ValueError(f"none of {len(self.points)} shapes fits on these GPUs")
         return able
 
     def columns(self) -> dict[str, list[Cell]]:
-        """The points as columns of a table, one entry a shape."""
+        """The points as columns of a table, one entry per shape."""
         rows: list[dict[str, Cell]] = []
         for point in self.points:
             plan = point.plan
@@ -212,11 +212,11 @@ class Frontier:
 
 
 SERVED = 0.8
-"""The share of a card that weights may take where a model answers: an assumption; the
-rest is for keys and values of what it reads and writes."""
+"""The share of a card that weights can use when a model is served. This is an assumption;
+the rest is for the keys and values of what it reads and writes."""
 
 BATCH = 4e6
-"""Tokens in a step where no batch is given: what runs of this size use (chapter 04)."""
+"""Tokens per step if you don't give a batch: typical for runs of this size (chapter 04)."""
 
 
 @checked
@@ -231,15 +231,15 @@ def frontier(
     serving_memory: Quantity[float] | None = None,
     **options: Unpack[SearchOptions],
 ) -> Frontier:
-    """The shapes of a shelf: how each fits, the tokens that the days allow, its loss.
+    """Evaluate every shape of a shelf: whether it fits, its tokens in these days, its loss.
 
-    `shapes` go by names, or, in a list, by their sizes. Each gets its best split
-    (`best_split`) and all of the days; `options` go to `plan_run`. Without a batch,
-    about four million tokens a step; shapes whose step takes longer than the days are
-    left out. `serving_memory` is that of the card it shall answer on, in 16 bits, in
-    bytes. A mixture of experts is told by its active parameters, though the laws are of
-    dense models: its loss is an upper bound. ValueError for an empty shelf, for days
-    that are less than a step of any shape, and for bad input of any kind.
+    `shapes` maps names to shapes, or is a list, named by size. Each shape gets its best
+    split (`best_split`) and all the days; `options` go to `plan_run`. The default batch
+    is about four million tokens; shapes whose step takes longer than the days are left
+    out. `serving_memory` is in bytes, of the card that will serve the model in 16 bits.
+    A mixture of experts counts with its active parameters, but the laws describe dense
+    models, so its loss is an upper bound. Raises ValueError for an empty shelf, for days
+    that are shorter than a step of any shape, and for bad input of any kind.
 
     >>> from llmtrain_helpers import Accelerator
     >>> h100 = Accelerator("H100", 80e9, peaks={"bf16": 989.5e12})
@@ -275,7 +275,7 @@ def frontier(
 
 
 def _beyond(plan: Plan, tokens: Number, law: Law) -> str:
-    """Say what a law was not fitted to; nothing where it was."""
+    """Describe what a law wasn't fitted to; empty if it was."""
     experts = "experts, by a law of dense models" if plan.run.model.num_experts else ""
     return "; ".join(filter(None, [experts, outside(plan.parameters.active, tokens, law)]))
 
@@ -283,7 +283,7 @@ def _beyond(plan: Plan, tokens: Number, law: Law) -> str:
 def named_shapes(
     shapes: Mapping[str, Transformer] | Sequence[Transformer],
 ) -> dict[str, Transformer]:
-    """The shapes by their names; those of a list go by their sizes."""
+    """Return the shapes by name; those of a list are named by size."""
     if not isinstance(shapes, Mapping):
         if not isinstance(shapes, (list, tuple)):
             refuse("shapes", shapes, "is neither a mapping of names nor a list")
@@ -301,7 +301,7 @@ def named_shapes(
 
 @checked
 def usual_batch(model: Transformer, num_gpus: Count[int]) -> int:
-    """Sequences in a step of about four million tokens, a whole number for each GPU.
+    """Sequences in a step of about four million tokens, with a whole number per GPU.
 
     >>> usual_batch(Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192), 64)
     512
@@ -342,11 +342,11 @@ SHELF = (
 
 @checked
 def shelf(sequence_length: Count[int] = 4096) -> dict[str, Transformer]:
-    """Shapes like Llama's from 63 million to 430 billion parameters, by their sizes.
+    """Llama-like shapes from 63 million to 430 billion parameters, by size.
 
     Heads of 128 (64 in the smallest), 8 of keys and values, an MLP of 3.5h, 32,000
     tokens in the vocabulary: round shapes that split evenly. Kaplan et al. (arXiv
-    2001.08361, section 3.1) found the loss to depend little on the shape.
+    2001.08361, section 3.1) found that the loss barely depends on the shape.
 
     >>> [*shelf()][:4], len(shelf())
     (['63M', '190M', '310M', '600M'], 23)

@@ -1,11 +1,11 @@
-"""Chapter 10: from the machines' days to the calendar's. Beside 10_calendar.ipynb.
+"""Chapter 10: from the machines' days to calendar days. Goes with 10_calendar.ipynb.
 
 Sources: Young, CACM 17(9), 1974, page 530, and Daly, Future Generation Computer Systems
 22(3), 2006, page 303, for how often to save; Kokolis et al. (arXiv 2410.21680) for
 failures that grow with the machine. The defaults are those of published runs, row by
 row in data/interruptions.csv and data/checkpoints.csv, and a test holds them to it.
 
-The package's module is `llmtrain_helpers.calendar`; Python's own `calendar` stays.
+This is `llmtrain_helpers.calendar`; it doesn't hide Python's own `calendar`.
 """
 
 from __future__ import annotations
@@ -44,36 +44,36 @@ OPT-175B 15 to 16 of a thousand at the ends, Llama 3.1 405B 4.2 and BLOOM-176B 4
 between. The jobs of many users on one cluster had 21 to 24, and are left out."""
 
 RESTART_SECONDS = Interval(10 * MINUTE, 30 * MINUTE, 2 * HOUR)
-"""From a stop until training goes on: found in ten minutes by a machine (MegaScale), at
+"""From a stop until training resumes: found in ten minutes by a machine (MegaScale), at
 most 50 minutes (ByteRobust), hours by hand (OPT-175B)."""
 
 CHECKPOINT_SECONDS = Interval(0.6, 40.0, 150.0)
-"""For which a write blocks training: in the background (ByteCheckpoint), 2.5 TB of
+"""How long a write blocks training: in the background (ByteCheckpoint), 2.5 TB of
 BLOOM-176B at once, one of 7B written the plain way (PyTorch)."""
 
 OUTAGES = Interval(0.0, 0.05, 0.2)
-"""Share of the calendar that no rate of failures explains: none that shows in Llama 3.1
-405B, a twentieth of BLOOM's days, a fifth of OPT-175B's."""
+"""Share of the calendar that failure rates don't explain: none visible in Llama 3.1
+405B, 5% of BLOOM's days, 20% of OPT-175B's."""
 
 EVALUATION = Interval(0.0, 0.006, 0.006)
-"""Share of it in which the GPUs evaluate: none where others do, or BLOOM's."""
+"""Share of it that the GPUs spend on evaluation: none if others do it, or BLOOM's."""
 
 HOPELESS = 50
-"""Mean times between failures that one interval and its restart may last."""
+"""The most mean times between failures that an interval and its restart can last."""
 
 Spread: TypeAlias = Number | Interval
-"""One number for all, or three: for the best case, the likely one and the worst."""
+"""One number for all cases, or three: best, likely and worst."""
 
 
 @checked
 def checkpoint_bytes(
     parameters: Count[float | Array], recipe: RecipeName | Recipe = "bf16"
 ) -> float | Array:
-    """Bytes of a checkpoint from which training can go on: all states but gradients.
+    """Bytes of a checkpoint that training can resume from: all states except gradients.
 
     Weights, main weights and optimizer: 2 + 4 + 8 = 14 bytes a parameter for bf16 with
-    Adam, however the states are shared out. Takes P parameters, all of them where there
-    are experts, and a `Recipe` or its name.
+    Adam, however the states are sharded. Takes P parameters (with experts, all of them)
+    and a `Recipe` or its name.
 
     >>> checkpoint_bytes(176_247_271_424) / 1e12  # BLOOM: 2.3 TiB, which is 2.53 TB, by du
     2.467461799936
@@ -90,9 +90,9 @@ def mean_time_between_failures(
 ) -> float | Array:
     """Seconds from one stop to the next, on average: 86,400 / (n/g · r).
 
-    Of n GPUs with g in a node, and r stops that a node causes in a day: any one of them
-    stops the job, so twice the GPUs stop twice as often. Part of a node counts as such
-    a part. Source: arXiv 2410.21680 (1/n within 13% from 8 to 1,024 GPUs).
+    For n GPUs with g per node, where a node causes r stops per day: any node can stop
+    the job, so doubling the GPUs doubles the stops. A fraction of a node counts as that
+    fraction. Source: arXiv 2410.21680 (1/n within 13% from 8 to 1,024 GPUs).
 
     >>> M = mean_time_between_failures(16384, 466 / 54 / 2048)  # Llama 3.1 405B
     >>> round(M / 3600, 2)
@@ -107,13 +107,13 @@ def best_checkpoint_interval(
     mean_time_between_failures: Quantity[float | Array],
     form: Literal["young", "daly"] = "daly",
 ) -> float | Array:
-    """Seconds of work between two checkpoints at which least time is lost.
+    """Find the seconds of work between two checkpoints that waste the least time.
 
     young: √(2δM)
     daly:  √(2δM) (1 + √(δ/2M)/3 + (δ/2M)/9) − δ, and M where δ is 2M or more
 
-    Takes δ, the seconds for which a write blocks, and M, those between failures;
-    numbers or arrays. How long a restart takes does not matter here.
+    Takes δ, the seconds that a write blocks training, and M, the seconds between
+    failures; numbers or arrays. The length of a restart doesn't matter here.
     Source: Young 1974; Daly 2006, equation 37.
 
     >>> M = [24 * 60, 6 * 60, 15]  # minutes, with writes of 5: Daly prints 117, 57, 9.1
@@ -137,15 +137,15 @@ def goodput(
     restart_seconds: Amount[float | Array],
     form: Literal["exact", "first order"] = "exact",
 ) -> float | Array:
-    """The useful share of the time: what is left of saving, losing and restarting.
+    """The useful share of the time, after saving, lost work and restarts.
 
     exact:       τ / (M · exp(R/M) · (exp((τ + δ)/M) − 1))
     first order: 1 − δ/τ − (τ/2 + R)/M, or 0 where that is negative
 
-    Takes τ, seconds of work between two checkpoints, δ for which a write blocks, M
-    between failures, and R from a failure until work goes on; numbers or arrays.
-    Failures come at any time, also in a write or a restart. The first order is within
-    0.6 points while the losses stay below a tenth, and always too low.
+    Takes τ, seconds of work between two checkpoints, δ that a write blocks, M between
+    failures, and R from a failure until work resumes; numbers or arrays. A failure can
+    happen at any time, even during a write or a restart. The first order is always too
+    low, but by at most 0.6 points as long as the losses are below 10%.
     Source: Daly 2006, section 3 (exact); Young 1974, with the restart (first order).
 
     >>> setting = (3600, 40, 100 * 3600, 1800)  # save each hour, stop each 100 hours
@@ -170,7 +170,7 @@ def _expm1(x: float | Array) -> float | Array:
 
 @dataclass(frozen=True)
 class Losses:
-    """The cost of stops, in seconds for each second of useful work."""
+    """The cost of stops, in seconds per second of useful work."""
 
     saving: Result
     lost: Result
@@ -178,7 +178,7 @@ class Losses:
 
     @property
     def total(self) -> Result:
-        """All losses together, as a share of the work: the calendar is 1 + total times as long."""
+        """All losses together, as a share of the work: the run takes (1 + total) times its work."""
         return self.saving + self.lost + self.restarting
 
 
@@ -189,12 +189,12 @@ def losses(
     mean_time_between_failures: Quantity[Number],
     restart_seconds: Amount[Number],
 ) -> Losses:
-    """The time that is not useful, in parts: `goodput`'s exact form.
+    """The time that isn't useful, part by part, from `goodput`'s exact form.
 
     saving δ/τ, lost M/τ · (e^y − 1 − y), restarting M/τ · (e^y − 1)(e^r − 1)
 
-    with y = (τ + δ)/M and r = R/M; arguments as of `goodput`. ValueError for a run that
-    nearly always fails before it has saved: it would not end.
+    with y = (τ + δ)/M and r = R/M; arguments as in `goodput`. Raises ValueError for
+    a run that almost always fails before it has saved, because it would never end.
 
     >>> cost = losses(3600, 40, 100 * 3600, 1800)
     >>> [round(x, 4) for x in (cost.saving, cost.lost, cost.restarting)]
@@ -207,7 +207,7 @@ def losses(
     limit = f"{HOPELESS} times mean_time_between_failures, where no run ends"
     at_most(name, t + d + R, limit, HOPELESS * M)
     y = (t + d) / M
-    # e^y − 1 − y, by its series where y is small and the difference would lose digits
+    # e^y − 1 − y, as a series for small y, because the difference would lose digits
     small = (y < 0.01) * y
     series = small**2 / 2 * (1 + small / 3 + small**2 / 12)
     beyond = series + (y >= 0.01) * (_expm1(y) - y)
@@ -222,10 +222,10 @@ def spare_nodes(
     gpus_per_node: Count[float] = 8,
     certainty: Share[float] = 0.99,
 ) -> int:
-    """Spare nodes that are enough for so large a share of the time.
+    """Count the spare nodes that are enough for this share of the time.
 
-    Nodes in repair at once are Poisson distributed, with a mean of n/g · r · T: so many
-    fail in the T days that a repair takes. Takes single numbers.
+    The number of nodes in repair at once is Poisson distributed with mean n/g · r · T,
+    which is how many fail in the T days of a repair. Takes single numbers.
 
     >>> spare_nodes(384, 0.005, repair_days=7)  # BLOOM kept 4
     5
@@ -248,13 +248,13 @@ def spare_nodes(
 
 @dataclass(frozen=True)
 class CalendarDays:
-    """Days on the calendar, part by part: each an interval, best to worst case.
+    """Calendar days, part by part; each part is an interval from best to worst case.
 
-    `computing` are the machines' days, steps without a stop; `saving` is what writes of
-    checkpoints block; `lost` is work that failures undo, so that it is done again;
-    `restarting` the time until work goes on; `outages` what no rate of failures knows;
-    `evaluation` that of the model. `stops` are how many, `checkpoint_interval` the
-    seconds between writes in the best, the likely and the worst case.
+    `computing` is the time of all steps without a stop; `saving` is the time that
+    checkpoint writes block; `lost` is work that failures undo, so it has to be redone;
+    `restarting` is the time until work resumes; `outages` are those that failure rates
+    don't explain; `evaluation` is the model's. `stops` counts the stops, and
+    `checkpoint_interval` is in seconds; both are for the best, likely and worst case.
     """
 
     computing: Interval
@@ -267,20 +267,20 @@ class CalendarDays:
     checkpoint_interval: tuple[Result, Result, Result]
 
     def parts(self) -> dict[str, Interval]:
-        """The parts that make the total, by name."""
+        """The parts that add up to the total, by name."""
         names = [item.name for item in fields(self)][:6]
         return {name: getattr(self, name) for name in names}
 
     @property
     def total(self) -> Interval:
-        """Days from the first step to the last, on the calendar."""
+        """Calendar days from the first step to the last."""
         cases = ("least", "likely", "greatest")
         sums = [sum(getattr(x, case) for x in self.parts().values()) for case in cases]
         return Interval(*sums)
 
     @property
     def useful_share(self) -> Result:
-        """The likely share of those days in which the run gets on."""
+        """The likely share of those days in which the run makes progress."""
         return self.computing.likely / self.total.likely
 
 
@@ -296,20 +296,20 @@ def calendar_days(
     evaluation: Spread = EVALUATION,
     checkpoint_interval: Quantity[Number] | None = None,
 ) -> CalendarDays:
-    """Days on the calendar until a plan will really be done, part by part.
+    """Calendar days until a plan is really finished, part by part.
 
-    Starts from `plan.iterations` steps of `plan.seconds_per_iteration`, which hold no
-    stops (`plan.seconds` does: whole runs made it), so that no stop counts twice. What
-    failures take is Daly's exact form: with W seconds of steps, y = (τ + δ)/M, r = R/M
+    Starts from `plan.iterations` steps of `plan.seconds_per_iteration`, which don't
+    include stops (`plan.seconds` does), so no stop is counted twice. The cost of
+    failures has Daly's exact form: with W seconds of steps, y = (τ + δ)/M, r = R/M
 
     saving Wδ/τ, lost W/τ · M(e^y − 1 − y), restarting W/τ · M(e^y − 1)(e^r − 1)
 
     and outages and evaluation are shares of the calendar. Each argument is one number,
     or an `Interval` for the best case, the likely one and the worst; the defaults are
-    those of published runs of many sizes, so for thousands of GPUs give what you know
-    of your restarts. A node has the chip's `gpus_per_node` unless told otherwise. Saves at
-    Daly's best interval unless one is given, in seconds.
-    ValueError for bad input, and for a run that would never end.
+    from published runs of many sizes, so if you use thousands of GPUs, pass what you
+    know about your restarts. `gpus_per_node` defaults to the chip's. The run saves at
+    Daly's best interval unless you give one, in seconds.
+    Raises ValueError for bad input, and for a run that would never end.
 
     >>> from llmtrain_helpers import Accelerator, Transformer, plan_run
     >>> gpt3 = Transformer.gpt(96, 12288, 96, 51200, 2048)
@@ -352,7 +352,7 @@ def _case(
     outages: Result,
     evaluation: Result,
 ) -> tuple[dict[str, Result], Result, Result]:
-    """The best, the likely or the worst case of a run: its parts, its stops, its interval."""
+    """Compute one case of a run (best, likely or worst): its parts, stops and interval."""
     broadcast(
         plan=computing,
         failures_per_node_day=failures_per_node_day,
@@ -384,13 +384,13 @@ def _case(
 
 
 def _three_cases(name: str, value: Spread, check: Callable[[str, object], Result]) -> list[Result]:
-    """A value for each case: those of an interval, or one for all."""
+    """Return a value for each case: those of an interval, or the same one for all."""
     if isinstance(value, Interval):
         return [check(name, x) for x in vars(value).values()]
     return [check(name, value)] * 3
 
 
 def _rising(least: Result, likely: Result, greatest: Result) -> Interval:
-    """An interval of three cases of which a better one may, by a little, take longer."""
+    """Make an interval of three cases, even if a better case takes slightly longer."""
     middle = maximum(likely, least)
     return Interval(least, middle, maximum(greatest, middle))

@@ -1,10 +1,10 @@
-"""Bad input is refused where it enters: a ValueError that says what would be right.
+"""Checks that refuse bad input where it enters, with a ValueError that says what's right.
 
-Shared by all chapters. Each check takes an argument's name and its value, and gives the
-value back ready for arithmetic: a whole number as an exact Python int (also when it was
+Shared by all chapters. Each check takes an argument's name and its value, and returns the
+value ready for arithmetic: a whole number as an exact Python int (also when it was
 written `300e9` or `np.int64(96)`), any other number as a float, an array of numbers as
-float64, in which integers cannot wrap around. An array is recognised by its dtype; NumPy
-is imported only where there is one, or by those who ask for it (`numpy`, `floats`).
+float64, in which integers can't wrap around. We recognise an array by its dtype, and only
+import NumPy if there is one, or if a function needs it (`numpy`, `floats`).
 
 A formula names its checks in the signature and is `checked`; a check of two arguments at
 once (`divides`, `at_most`) is in its body.
@@ -54,7 +54,7 @@ T = TypeVar("T")
 _Word = TypeVar("_Word", bound=str)
 
 LARGEST, SMALLEST = 1e40, 1e-40
-"""Every count, rate or size of a real run lies in between; anything else is a slip or an attack."""
+"""Every count, rate or size of a real run is in between; the rest are mistakes or attacks."""
 
 _PLAIN = frozenset([int, float])
 """The types of most numbers. They're checked first, because a plan checks thousands."""
@@ -485,7 +485,7 @@ def cache_per_model(function: _F) -> _F:
         key = (function, values, (*named,), (*map(type, values),))
         try:
             answers = _answers_of(model)
-            count = answers.get(key)  # looked up once: to hash a split takes its time
+            count = answers.get(key)  # looked up once, because hashing a split is slow
             if count is None:
                 count = answers[key] = function(model, *arguments, **named)
             return count

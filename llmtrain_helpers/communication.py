@@ -1,4 +1,4 @@
-"""What GPUs send each other in a step. Beside notebooks/07_communication.ipynb.
+"""What GPUs send each other in a step. Goes with notebooks/07_communication.ipynb.
 
 Sources: Patarasuk and Yuan (2009) for the ring; Narayanan et al. (arXiv 2104.04473),
 sections 3 and 4, for tensor and pipeline parallelism; Korthikanti et al. (arXiv
@@ -45,7 +45,7 @@ from llmtrain_helpers.results import Breakdown, divide, maximum, minimum, where
 
 LATENCY = 45e-6
 """Seconds before the first byte of a collective moves: 31 to 56 µs were measured inside
-nodes of A100, H100 and B200 (`published.collectives_measured`)."""
+nodes of A100s, H100s and B200s (`published.collectives_measured`)."""
 
 LINK_SHARE, NETWORK_SHARE = 0.7, 0.92
 """The share of the links' bandwidth that a collective reaches inside a node (0.69 measured
@@ -165,7 +165,7 @@ def data_parallel_bytes(
     # Stage 3 gathers the weights before forward, and again before backward unless it keeps them.
     gathered = 1 if keep_weights else 2
     sent = [2 * g, g + w, averaged + w, averaged + gathered * k * w][zero_stage]
-    across = divide(2 * (d - q) * g * P, d * q)  # 0 where one group holds all replicas
+    across = divide(2 * (d - q) * g * P, d * q)  # 0 if one group contains all replicas
     return divide((q - 1) * P * sent, q) + across
 
 
@@ -202,11 +202,11 @@ def step_traffic(
     """Bytes that one GPU sends in a step of m passes, part by part.
 
     For l/p layers, y bytes per value and b sequences of s tokens:
-    tensor     m · l/p · 4 · 2(t − 1)/t · ybsh/c, 6 in place of 4 with full
+    tensor     m · l/p · 4 · 2(t − 1)/t · ybsh/c, 6 instead of 4 with full
                recomputation; as `sequence`, with sequence parallelism, 5 and 7: backward
-               gathers the input of each block once more; half of it where the MLP is whole
+               gathers the input of each block again; half of it if the MLP is whole
                experts, each on one GPU, and no MLP that all tokens share
-    context    m · l/p · 3(c − 1)/c · 2ybs·kd/t in a ring, 4 in place of 3 with full
+    context    m · l/p · 3(c − 1)/c · 2ybs·kd/t in a ring, 4 instead of 3 with full
                recomputation; m · l/p · 4(a + k)d(c − 1)/c · ybs/(ct) by all-to-all, 6
     expert     m · l/p · 4(e − 1)/e · ybs·top_k·h/(ct), 6 with full recomputation,
                times the `imbalance`: the fullest GPU's tokens over the average
@@ -259,15 +259,15 @@ def step_traffic(
     of_a_step = m * y  # bytes of one value, all m passes
     in_layers = of_a_step * split.layers(l)
 
-    # An all-reduce, or the gather and the scatter that take its place with sequence
-    # parallelism: the same bytes. What a block was given is then kept in parts, and
-    # backward gathers it once more for the gradients of the weights.
+    # An all-reduce, or the gather and the scatter that replace it with sequence
+    # parallelism: the same bytes. A block's input is then stored in parts, and
+    # backward gathers it again for the gradients of the weights.
     halves = 2 * rounds + (2 if scattered else 0)
     blocks = shared_blocks(model, split)
     reduced = in_layers * divide(halves * (t - 1) * values, t) * blocks
 
     # In a ring all keys and values pass each GPU: forward, and with their gradients
-    # backward. All to all, queries and what comes out of attention go as well, but a
+    # backward. All-to-all also sends queries and the output of attention, but a
     # GPU sends each of the others only the c-th of its own share.
     others = (c - 1) * b * s * model.head_dim
     if context == "ring":
@@ -321,10 +321,10 @@ def step_traffic(
 
 
 def shared_blocks(model: Transformer, split: Split) -> Result:
-    """The share of a layer's two blocks that tensor-parallel GPUs reduce, on average of the layers.
+    """The share of a layer's two blocks that tensor-parallel GPUs reduce, averaged over layers.
 
-    Whole experts reduce nothing: a GPU sends them its own tokens. An MLP that all tokens share
-    is split as ever.
+    Whole experts don't reduce anything, because a GPU sends them its own tokens. An MLP that
+    all tokens share is split as usual.
 
     >>> mixture = Transformer.llama(2, 64, 4, 4, 32, 99, 8, num_experts=4, experts_per_token=1)
     >>> [shared_blocks(mixture, Split(8, 1, 2, 1, 1, 4, 1, 1, 4, x)) for x in (2, 1)]

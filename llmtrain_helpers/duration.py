@@ -1,4 +1,4 @@
-"""Chapter 03: how long a run takes. Beside notebooks/03_duration.ipynb.
+"""Chapter 03: how long a run takes. Goes with notebooks/03_duration.ipynb.
 
 Sources: Narayanan et al. (arXiv 2104.04473), section 5.1, equations 3 and 4, for
 8TP/(nX); the utilisations are those of the published runs in data/training_runs.csv.
@@ -61,13 +61,13 @@ def training_seconds(
 
 
 PASSES = {"forward": 2, "backward": 4, "again": 2}
-"""FLOPs of each pass over the model, for each of its parameters and each token; the forward
+"""FLOPs of each pass over the model, per parameter and token; the forward
 pass is repeated if everything is recomputed."""
 
 
 @checked
 def flops_per_parameter(recompute: Recompute) -> int:
-    """FLOPs of training for each parameter and token: 8 with full recomputation, else 6.
+    """FLOPs of training per parameter and token: 8 with full recomputation, else 6.
 
     >>> flops_per_parameter("none"), flops_per_parameter("full")
     (6, 8)
@@ -82,7 +82,7 @@ def iterations(
     global_batch_size: Count[float | Array],
     sequence_length: Count[float | Array],
 ) -> float | Array:
-    """The iterations that it takes to see the tokens: T / (B·s), not rounded.
+    """The iterations needed to process the tokens: T / (B·s), not rounded.
 
     Takes T tokens, B sequences a batch over all GPUs, s tokens a sequence; numbers or
     arrays. Raises ValueError unless all are positive and whole and T fills a batch.
@@ -102,7 +102,7 @@ def seconds_from_iterations(
     sequence_length: Count[float | Array],
     seconds_per_iteration: Quantity[float | Array],
 ) -> float | Array:
-    """Seconds of a run from a measured iteration: T / (B·s) times its seconds.
+    """Seconds of a run, from a measured iteration: T / (B·s) times its seconds.
 
     This is exact: nothing is left out, and you need no rate or peak.
 
@@ -120,7 +120,7 @@ def whole_run_share(
     gpu_hours: Quantity[float],
     peak_flops: Rate[float],
 ) -> float:
-    """The MFU over a whole run, from the GPU-hours that it took: 6TP / (3600 · hours · peak).
+    """The MFU over a whole run, from its GPU-hours: 6TP / (3600 · hours · peak).
 
     Takes T tokens, the active parameters, the hours of all GPUs together and the dense
     peak of one in FLOP/s. If the result is above 1, one of them isn't what it was in the run.
@@ -191,7 +191,7 @@ def checked_utilizations(utilizations: tuple[float, float, float]) -> tuple[floa
 def tokens_in_time(
     tokens: Quantity[float | Array], days: Quantity[float | Array], limit: Quantity[float | Array]
 ) -> float | Array:
-    """The tokens that a run sees within a limit, if all of them take `days`: T·limit/days.
+    """The tokens that a run processes within a limit, if all take `days`: T·limit/days.
 
     >>> tokens_in_time(1e12, days=40, limit=30)
     750000000000.0

@@ -1,9 +1,9 @@
-"""Chapter 13: what it takes to adapt a model: FLOPs and memory of a `Tuning`.
+"""Chapter 13: what it takes to adapt a model, as FLOPs and memory of a `Tuning`.
 
-Beside notebooks/13_finetune.ipynb. Sources: Hu et al. (arXiv 2106.09685) for LoRA, Dettmers et
-al. (arXiv 2305.14314) for 4 bits; what Hugging Face's transformers and PEFT compute and
-keep was counted with PyTorch. What learns is in `tuning`; LoRA at a glance, for notebook 11,
-ends it.
+Goes with notebooks/13_finetune.ipynb. Sources: Hu et al. (arXiv 2106.09685) for LoRA, Dettmers et
+al. (arXiv 2305.14314) for 4 bits; we counted what Hugging Face's transformers and PEFT
+compute and store with PyTorch. `tuning` defines what learns; the end is LoRA at a glance,
+for notebook 11.
 """
 
 from __future__ import annotations
@@ -79,16 +79,16 @@ from llmtrain_helpers.tuning import (
 
 @dataclass(frozen=True)
 class TunedFlops(FlopCount):
-    """FLOPs of an iteration of a tuned model: those of `FlopCount`, and the `adapters`'.
+    """FLOPs of an iteration of a tuned model: those of `FlopCount`, plus the `adapters`'.
 
-    What is `recomputed` holds the adapters' second forward pass too.
+    `recomputed` includes the adapters' second forward pass.
     """
 
     adapters: Size
 
 
 TunedRecompute: TypeAlias = Literal["none", "full"]
-"""What is computed a second time when a model is tuned, as far as it has been counted."""
+"""What can be recomputed when a model is tuned, as far as we've counted it."""
 
 RECOMPUTED: list[TunedRecompute] = [*get_args(TunedRecompute)]
 
@@ -103,18 +103,18 @@ def tuned_flops(
     attention: Pairs = "dense",
     sequence_length: Count[Number] | None = None,
 ) -> TunedFlops:
-    """FLOPs of an iteration when a model is tuned: 6PT in full, 4PT beside frozen weights.
+    """FLOPs of a tuning iteration: 6PT for full tuning, 4PT with frozen weights.
 
-    For T tokens: a matrix of m × n takes 2Tmn forward; 2Tmn for the gradient of what it
-    reads, unless nothing before it learns; 2Tmn for its own gradient if it learns. An
-    adapter takes 2Tr(m + n) forward and twice that backward, its first half's input aside
-    where nothing before it learns. Scores have no discount. `recompute` is "none" or
-    "full": then all layers run forward again, but for the last product of each, which
-    PyTorch leaves out unless `tuning.reentrant` (with experts it is needed); and the
-    embedding's output is made to need a gradient, as transformers does it.
+    For T tokens, an m × n matrix needs 2Tmn forward, 2Tmn for the gradient of its input
+    (unless nothing before it learns), and 2Tmn for its own gradient if it learns. An
+    adapter needs 2Tr(m + n) forward and twice that backward, minus its first half's input
+    if nothing before it learns. Scores cost the same as ever. `recompute` is "none" or
+    "full". With "full", all layers run forward again, except for the last product of each,
+    which PyTorch skips unless `tuning.reentrant` (experts need it); and the embedding's
+    output requires a gradient, as in transformers.
     Otherwise as `count_flops`.
 
-    Source: counted with PyTorch's FLOP counter, nothing apart.
+    Source: counted with PyTorch's FLOP counter, no difference.
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=1)
     >>> for tuning in (Tuning.full(), Tuning.lora(16, "attention")):  # not 8PT and 6PT
@@ -164,10 +164,10 @@ def tuned_flops(
 
 
 def _last_product(layer: Layer, hidden_size: Size, tuning: Tuning) -> Size:
-    """FLOPs a token of a layer's last product, which recomputation that stops early spares.
+    """FLOPs per token of a layer's last product, which recomputation skips if it stops early.
 
-    It is the down projection's, or the second half's of its adapter. What experts give is
-    weighted, for which backward needs it: nothing is spared, unless a shared one comes last.
+    It's the down projection, or the second half of its adapter. Experts' outputs are weighted,
+    so backward needs them, and nothing is skipped unless a shared expert comes last.
     """
     part = layer.mlp or layer.mixers[-1]
     name = "down" if layer.mlp else "output"
@@ -185,10 +185,10 @@ def _last_product(layer: Layer, hidden_size: Size, tuning: Tuning) -> Size:
 
 @dataclass(frozen=True)
 class TunedActivations(ActivationCount):
-    """Bytes kept for backward when a model is tuned: as `ActivationCount`, and for `adapters`.
+    """Bytes stored for backward in tuning: as in `ActivationCount`, plus the `adapters`'.
 
-    These keep their first half's result; and where they drop out, or are of another type,
-    a copy of their input each. `head` leaves out logits: see `LOSS_KERNELS`.
+    Each stores its first half's result and, with dropout or another type, a copy of its
+    input. `head` doesn't include logits: see `LOSS_KERNELS`.
     """
 
     adapters: Result
@@ -208,20 +208,20 @@ def tuned_activations(
     tensor_parallel: Count[Number] = 1,
     sequence_parallel: bool = False,
 ) -> TunedActivations:
-    """Bytes that a model keeps for backward when it is tuned.
+    """Count the bytes that a model stores for backward when it's tuned.
 
-    A Llama's layer keeps, for each token, with all learning 20h + 4kd + 8f + 4a: of its
-    two norms 8h in fp32 and 4h for their own weights, 4h of what matrices read, queries,
-    keys, values and the result, and four times the MLP's inside. A frozen matrix needs no
-    input, a frozen norm 2h less: adapters on queries and values keep 14h + 4kd + 6f + 4a.
-    An adapter keeps 2r of its own, and a copy of its input (2m; 4m in 32 bits without
-    `autocast`) where it is in 32 bits or drops out, then with a mask of `mask_bytes` each:
-    with dropout on all matrices that is more than full training keeps. `fused` norms keep
-    2h, and a fused activation 2f less. In the first layer with adapters, less is kept.
-    Recomputed layers keep `stream_bytes` times h. The flash kernel's 4 bytes a head count,
-    and the norms' 4 a token; experts are counted by those a token meets. Left out:
-    rotary tables and the router. Eager attention keeps 6as more, and repeated keys and values,
-    as in `count_activations`; tensor parallelism splits what it does there.
+    If all weights learn, a Llama layer stores 20h + 4kd + 8f + 4a per token: 8h in fp32 for
+    its two norms and 4h for their own weights, 4h for the inputs of matrices, queries, keys,
+    values and the result, and 4× the MLP's inner size. A frozen matrix doesn't need its
+    input and a frozen norm needs 2h less: adapters on queries and values store 14h + 4kd +
+    6f + 4a. An adapter stores 2r, and a copy of its input (2m; 4m in 32 bits without
+    `autocast`) if it's in 32 bits or has dropout, which also adds a mask of `mask_bytes`
+    each. With dropout on all matrices, that's more than full training. `fused` norms store
+    2h, and a fused activation 2f less. The first layer with adapters stores less.
+    Recomputed layers store `stream_bytes` times h. Includes the flash kernel's 4 bytes per
+    head, the norms' 4 per token, and the experts that a token uses. Leaves out rotary
+    tables and the router. Eager attention stores 6as more, and repeated keys and values,
+    as in `count_activations`, where tensor parallelism splits the same values.
 
     Source: counted with autograd on Hugging Face's Llama, transformers 5.23.
 
@@ -246,15 +246,15 @@ def tuned_activations(
         own, copy = own_copies(tuning)
         of_input = own * (copy + mask * (tuning.dropout > 0)) * h
         parts["adapters"] = parts["adapters"] + outside * (of_input + tuning.rank * copy)
-    # What the head reads stays in any case: the code that calls it holds it.
+    # The head's input isn't freed in any case, because the calling code holds it.
     last_norm = how.norm(model.final_norm, h) if model.final_norm else 0
     return TunedActivations(**parts, embedding=0, head=outside * (last_norm + 2 * h))
 
 
 def keeping(tuning: Tuning, attention: Kernel = "flash", mask_bytes: Size = 1) -> Keeping:
-    """Say how transformers and PEFT store what a layer keeps.
+    """Return how transformers and PEFT store a layer's values.
 
-    A plain RMSNorm keeps its input in 32 bits, and its result if its weights learn.
+    A plain RMSNorm stores its input in 32 bits, and its result if its weights learn.
     """
     return Keeping(
         stream=tuning.stream_bytes or 2,
@@ -272,10 +272,10 @@ def keeping(tuning: Tuning, attention: Kernel = "flash", mask_bytes: Size = 1) -
 
 @checked
 def weight_bytes(tuning: Tuning) -> dict[str, float]:
-    """Bytes of one weight of a layer's matrix through a step of tuning, part by part.
+    """Bytes of one weight of a layer's matrix during a tuning step, part by part.
 
-    One that learns has a gradient and its optimizer's states, a main weight among them if
-    the recipe has one; a frozen one has neither.
+    If it learns, it has a gradient and optimizer states (with a main weight if the recipe
+    has one); if it's frozen, it has neither.
 
     >>> weight_bytes(Tuning.full()), weight_bytes(Tuning.lora(16))
     ({'weights': 4, 'gradients': 4, 'optimizer': 8}, {'weights': 2})
@@ -307,20 +307,20 @@ def tuned_phases(
     tensor_parallel: Count[Number] = 1,
     sequence_parallel: bool = False,
 ) -> tuple[Memory, ...]:
-    """Bytes on a GPU at the four moments of a step of which one is the peak.
+    """Bytes on a GPU at the four moments of a step, one of which is the peak.
 
-    At the `loss` all activations are there and the logits (`LOSS_KERNELS`); at the `last layer`,
-    where backward begins, the activations and that layer at work: what it keeps if it was
-    recomputed, and its MLP's gradients; at the `first layer`, where it ends, one layer and all
-    gradients; at the `update` the gradients and a copy of what learns (see `STATES`). With
-    several `accumulation_steps` gradients are there all the time. Weights in 4 bits are
-    unpacked one matrix at a time. With ZeRO over d replicas each has its share of what the
-    stage shards; stage 3 gathers two layers for backward, with one's gradients if they learn,
-    and has embedding and head whole; adapters in 32 bits make what flows between layers 32 bits
-    wide there (read off IBM's rows, on 2 and 4 GPUs). Of t tensor-parallel GPUs each has a t-th
-    of all that, but norms whole, and half of each adapter (`tuned_parameters`), and without
-    `sequence_parallel` a layer's inputs: nobody has measured that. What is offloaded (`Offload`)
-    isn't there, frozen weights among the "weights", which are gathered on one GPU too.
+    At the `loss`: all activations and the logits (`LOSS_KERNELS`). At the `last layer`, where
+    backward begins: the activations and that layer at work, with its recomputed values and
+    its MLP's gradients. At the `first layer`, where it ends: one layer and all gradients. At
+    the `update`: the gradients and a copy of everything that learns (see `STATES`). With
+    several `accumulation_steps`, gradients are always in memory. 4-bit weights are unpacked
+    one matrix at a time. With ZeRO over d replicas, each has its share of what the stage
+    shards; stage 3 gathers two layers for backward, with one's gradients if they learn, and
+    has embedding and head whole; 32-bit adapters make the stream between layers 32 bits wide
+    there (inferred from IBM's rows, on 2 and 4 GPUs). Each of t tensor-parallel GPUs has a
+    t-th of all that, except whole norms, half of each adapter (`tuned_parameters`) and, without
+    `sequence_parallel`, a layer's inputs; nobody has measured this. Offloaded data (`Offload`)
+    isn't included; with "weights" that includes frozen ones, even gathered on a single GPU.
 
     Source: counted with PyTorch (states, logits, activations); the MLP's gradients follow
     from its products.
@@ -355,7 +355,7 @@ def tuned_stored(
     tensor_parallel: Number = 1,
     sequence_parallel: bool = False,
 ) -> tuple[Stored, Result]:
-    """Return what a GPU stores and gathers in tuning, and the gradients of the layer at work."""
+    """Return the data of a GPU in tuning, stored and gathered, and a layer's gradients."""
     b, d, m, t = as_sizes(micro_batch_size, data_parallel, accumulation_steps, tensor_parallel)
     P = tuned_parameters(model, tuning, t)
     stage = zero_stage
@@ -378,7 +378,7 @@ def tuned_stored(
     each, n = tuning.bytes_of, P.learning
 
     def shared(size: Result, since: int) -> Result:
-        """Divide what the replicas share from a stage of ZeRO on."""
+        """Divide a size by the replicas if ZeRO shards it from this stage on."""
         return divide(size, d if stage >= since else 1)
 
     matrices = [x for layer in model.kinds for x in layer.matrices(h)]
@@ -387,7 +387,7 @@ def tuned_stored(
     widest = maximum(largest, of_head) if full else largest
     whole = gradients_at_once(tuning.optimizer, n, widest)
 
-    # What a layer has while it is computed again, and what its gradients pass through.
+    # The values of a recomputed layer, and those that its gradients pass through.
     how, inside = keeping(tuning, attention), divide(T, t)
     at_work = (_worked_on(model, x, how, recompute) for x in model.kinds)
     working = greatest(outside * whole + inside * split for whole, split in at_work)
@@ -413,7 +413,7 @@ def tuned_stored(
         of_head=minimum(full * of_head, whole),
         of_all=whole,
         others=0,
-        layers=saved.total,  # with the head's, for the code that calls it holds what it reads
+        layers=saved.total,  # including the head's, because the calling code holds its input
         layer=divide(saved.layers, model.num_layers) if recompute == "none" else 0,
         head=0,
         logits=LOSS_KERNELS[tuning.loss_kernel] * divide(V * T, t),
@@ -441,10 +441,10 @@ def tuned_memory(
     tensor_parallel: Count[float] = 1,
     sequence_parallel: bool = False,
 ) -> Memory:
-    """Bytes on a GPU at the peak of a step of tuning: the largest of `tuned_phases`.
+    """Bytes on a GPU at the peak of a tuning step: the largest of `tuned_phases`.
 
-    Takes single numbers; arguments and errors as there. What the allocator, the driver and
-    the collectives take beside it comes on top.
+    Takes single numbers; arguments and errors as there. The allocator, the driver and the
+    collectives need more on top.
 
     >>> mistral = Transformer.llama(32, 4096, 32, 8, 14336, 32000, sequence_length=4096)
     >>> peak = tuned_memory(mistral, Tuning.lora(16, "attention"), 4, "full")
@@ -471,16 +471,16 @@ def tuned_memory(
 
 
 def _worked_on(model: Transformer, layer: Layer, how: Keeping, recompute: str) -> tuple[Size, Size]:
-    """Bytes a token of a layer at work in backward: what it keeps again, its MLP's gradients.
+    """Bytes per token of a layer at work in backward: recomputed values, its MLP's gradients.
 
-    First what isn't split by tensor parallelism, then what is.
+    First those that tensor parallelism doesn't split, then those that it does.
     """
     again = [*kept(model, layer, how)] if recompute == "full" else []
     gradients = 2 * mlp_gradients(layer, model.hidden_size)
     return sum(x.whole for x in again), sum(x.split for x in again) + gradients
 
 
-# --- what is asked in practice
+# --- practical questions
 
 
 @checked
@@ -490,11 +490,11 @@ def tuning_tokens(
     epochs: Quantity[Exact | Array] = 1,
     padded_to: Count[Exact | Array] | None = None,
 ) -> Exact | Array:
-    """Tokens that go through a model that is tuned: examples · tokens · epochs.
+    """Tokens that a model processes in tuning: examples · tokens · epochs.
 
-    Packed, sequences are full, and `tokens_each` is the mean of an example; `padded_to` is
-    the length to which each is filled up instead, pads going through the model like
-    tokens. Whole numbers of epochs or not. ValueError for a length below the mean.
+    If sequences are packed, they're full, and `tokens_each` is the mean length of an example.
+    Otherwise each is padded to `padded_to`, and the model processes padding like tokens.
+    Epochs can be fractional. Raises ValueError for a length below the mean.
 
     >>> tuning_tokens(30_000, 800, epochs=3), tuning_tokens(30_000, 800, 3, padded_to=2048)
     (72000000, 184320000)
@@ -518,11 +518,11 @@ def longest_sequence(
     tensor_parallel: Count[float] = 1,
     sequence_parallel: bool = False,
 ) -> int:
-    """The most tokens a sequence with which tuning fits into a GPU's bytes, less a reserve.
+    """Find the longest sequence with which tuning fits in a GPU's memory, minus a reserve.
 
-    Whatever the model's own longest sequence is, but at most 2**30; with `sequence_parallel` a
-    multiple of `tensor_parallel`. Takes single numbers; ValueError if not even one token fits.
-    Otherwise as `tuned_memory`.
+    Ignores the model's own longest sequence, but returns at most 2**30; a multiple of
+    `tensor_parallel` with `sequence_parallel`. Takes single numbers. Raises ValueError if not
+    even one token fits. Otherwise like `tuned_memory`.
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
     >>> prepared, card = Tuning.qlora(32, wide_bytes=4), 24 * 2**30
@@ -565,10 +565,10 @@ MATRICES = ("query", "key", "value", "output", "mlp")
 def lora_parameters(
     model: Transformer, rank: Count[Number] = 8, targets: Collection[str] = ("query", "value")
 ) -> Size:
-    """Parameters that LoRA trains: r(m + n) for each adapted matrix of m by n.
+    """Count the parameters that LoRA trains: r(m + n) per adapted matrix of m by n.
 
-    `targets` are out of `MATRICES`. ValueError for an unknown one, for none, for layers
-    that are no plain attention and MLP, and for a rank above that of all these matrices.
+    `targets` are from `MATRICES`. Raises ValueError for unknown or empty targets, for layers
+    other than plain attention and MLP, and for a rank above that of all these matrices.
 
     Source: arXiv 2106.09685, section 4; litgpt prints the doctest's number.
 
@@ -581,7 +581,7 @@ def lora_parameters(
     broadcast(rank=r, **model.numbers())
 
     def sides(layer: Layer) -> list[tuple[Size, Size]]:
-        """Rows and columns of each adapted matrix of a layer."""
+        """Return rows and columns of each adapted matrix of a layer."""
         mixer, mlp = _attention_and_mlp(layer)
         matrices = [mixer.matrix(name, h) for name in adapted if name != "mlp"]
         matrices += mlp.matrices(h) if "mlp" in adapted else ()
@@ -599,7 +599,7 @@ def _targets(targets: object) -> list[str]:
 
 
 def _attention_and_mlp(layer: Layer) -> tuple[Attention, Mlp]:
-    """Return both parts of a plain layer; refuse a layer of other parts."""
+    """Return both parts of a plain layer; refuse a layer with other parts."""
     mixer, mlp = layer.mixer, layer.mlp
     if not isinstance(mixer, Attention) or not isinstance(mlp, Mlp) or layer.beside:
         refuse("model", layer, "has layers other than attention with a plain MLP")
@@ -608,10 +608,10 @@ def _attention_and_mlp(layer: Layer) -> tuple[Attention, Mlp]:
 
 @dataclass(frozen=True)
 class LoraMemory(Breakdown[Result]):
-    """Bytes at the peak of a step of fine-tuning with LoRA, part by part.
+    """Bytes at the peak of a LoRA fine-tuning step, part by part.
 
-    Frozen weights; adapters with all their states; `activations`, what backward needs;
-    `logits`, the two tensors of them at the loss.
+    Frozen weights; adapters with all their states; `activations`, which backward needs;
+    `logits`, two tensors of them at the loss.
     """
 
     weights: Result
@@ -631,15 +631,15 @@ def lora_memory(
     recipe: RecipeName | Recipe = "pure_bf16",
     sequence_length: Count[Number] | None = None,
 ) -> LoraMemory:
-    """The bytes of fine-tuning with LoRA on one GPU, part by part.
+    """Count the bytes of LoRA fine-tuning on one GPU, part by part.
 
-    Frozen weights have neither gradients nor states, and a frozen matrix does not need
-    its input for backward: of what full training keeps, a layer drops 2sbh + 2sbf where
-    the MLP is frozen, and 2sbh where queries, keys and values are. The rest stays,
-    since the gradient passes through every layer. Embedding and head stay in 16 bits
-    where `weight_bytes` is less (0.5625 for 4-bit NF4 with a 32-bit factor for every
-    64). Measured peaks in 16 bits were 3 to 17% more (litgpt); `tuned_memory` is nearer, for
-    it knows dropout, the adapters' type, plain norms and the loss's kernel.
+    Frozen weights have neither gradients nor states, and a frozen matrix doesn't need its
+    input for backward. Compared with full training, a layer drops 2sbh + 2sbf if the MLP
+    is frozen, and 2sbh if queries, keys and values are. The rest is still needed, because
+    the gradient passes through every layer. Embedding and head use 16 bits even if
+    `weight_bytes` is less (0.5625 for 4-bit NF4 with one 32-bit factor per 64). Measured
+    16-bit peaks were 3 to 17% higher (litgpt); `tuned_memory` is more accurate because it
+    includes dropout, the adapters' type, plain norms and the loss kernel.
 
     >>> llama = Transformer.llama(32, 4096, 32, 32, 11008, 32000, sequence_length=1304)
     >>> peak = lora_memory(llama, micro_batch_size=1)
@@ -655,7 +655,7 @@ def lora_memory(
     reads_frozen = not {"query", "key", "value"} & {*adapted}
 
     def dropped(layer: Layer) -> Size:
-        """Values a token that only frozen matrices would have needed for backward."""
+        """Count the values per token that backward would only need for frozen matrices."""
         _, mlp = _attention_and_mlp(layer)
         return reads_frozen * h + ("mlp" not in adapted) * (h + mlp.intermediate_size)
 

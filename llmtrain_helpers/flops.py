@@ -1,4 +1,4 @@
-"""Chapter 02: how many FLOPs an iteration takes. Beside notebooks/02_flops.ipynb.
+"""Chapter 02: how many FLOPs an iteration needs. Goes with notebooks/02_flops.ipynb.
 
 Sources: Narayanan et al. (arXiv 2104.04473), section 5.1, equation 3, for full
 recomputation; Korthikanti et al. (arXiv 2205.05198), equations 7 and 8, without it and
@@ -32,7 +32,7 @@ from llmtrain_helpers.model.transformer import Transformer, of_length, over_laye
 from llmtrain_helpers.results import Breakdown, largest
 
 Recompute: TypeAlias = Literal["none", "selective", "full"]
-"""What is computed a second time: nothing, the attention core, every layer."""
+"""What backward recomputes: nothing, the attention core, or every layer."""
 
 EveryRecompute: TypeAlias = Literal["none", "selective", "full", "alternate"]
 """The same and `alternate`, torchtitan's selective option, which computes every other
@@ -82,7 +82,7 @@ class FlopCount(Breakdown[Size]):
 
     `projections` to queries, keys, values and back; `scores`, attention's two products
     of tokens with tokens; `mlp`, with the routers of a mixture of experts; `head`, the
-    logits; each forward and backward. `recomputed` is what is done a second time.
+    logits; each forward and backward. `recomputed` counts what backward does again.
     """
 
     projections: Size
@@ -182,10 +182,10 @@ def without_windows(model: Transformer) -> Transformer:
 @cache_per_model
 @checked
 def expert_flops(model: Transformer, batch_size: Count[Number], recompute: EveryRecompute) -> Size:
-    """FLOPs of the experts in an iteration: forward, backward, and what is recomputed.
+    """FLOPs of the experts in an iteration: forward, backward and recomputation.
 
-    Only of the chosen experts, without routers and shared ones: this grows on a GPU whose
-    experts get more tokens than average. Takes the arguments of `count_flops`.
+    Counts only the chosen experts, without routers and shared ones. On a GPU whose experts
+    get more tokens than average, this grows. Takes the arguments of `count_flops`.
 
     >>> from llmtrain_helpers.model import Experts, Layer, Mlp
     >>> layer = Layer(None, Experts(Mlp(14336), num_experts=8, experts_per_token=2))
@@ -199,7 +199,7 @@ def expert_flops(model: Transformer, batch_size: Count[Number], recompute: Every
     tokens = B * model.sequence_length
 
     def weights(matrices: Iterable[Matrix]) -> Size:
-        """Count the weights of the experts' matrices that a token is multiplied with."""
+        """Count the weights of the experts' matrices that a token is multiplied by."""
         return sum(m.active * m.weights for m in matrices if m.is_chosen())
 
     def of(layer: Layer) -> Size:

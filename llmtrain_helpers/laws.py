@@ -1,6 +1,6 @@
-"""Laws of loss: what N parameters reach on D tokens, and how work is best divided.
+"""Scaling laws: the loss of N parameters on D tokens, and the best way to split the work.
 
-Beside notebooks/11_budget.ipynb; work is C = 6ND.
+Goes with notebooks/11_budget.ipynb; work is C = 6ND.
 Sources: Hoffmann et al. (arXiv 2203.15556), Besiroglu et al. (arXiv 2404.10102), and
 those of each law in `LAWS`, which a test holds to data/scaling_laws.csv.
 """
@@ -39,11 +39,11 @@ Range = tuple[float, float]
 class Law:
     """A scaling law: a loss E + A/N^α + B/D^β, or the best N or D as a power of C.
 
-    `size` and `text` are (p, q) of N = p·C^q and D = p·C^q, C in FLOP. `fitted` holds
-    the ranges of the runs behind it: parameters, tokens, or flops, least and most; beyond
-    them it is a guess, which `outside` tells. `counts` says which parameters it means,
-    `note` where its own figures disagree. What a law does not have is None. ValueError
-    for numbers that are not positive, and for pairs that are none.
+    `size` and `text` are (p, q) of N = p·C^q and D = p·C^q, C in FLOP. `fitted` gives
+    the range of the runs behind it (parameters, tokens or flops, least and most); beyond
+    that range the law is a guess, see `outside`. `counts` says which parameters it means,
+    and `note` where its own figures disagree. Anything that a law doesn't have is None.
+    Raises ValueError for numbers that aren't positive, and for anything but pairs.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Law:
 
     @property
     def tells_loss(self) -> bool:
-        """Whether it gives a loss, and not only the best division."""
+        """Whether it gives a loss, and not just the best split of the work."""
         return None not in (self.E, self.A, self.B, self.alpha, self.beta)
 
 
@@ -190,9 +190,9 @@ LAWS = {
 
 @dataclass(frozen=True)
 class Optimum:
-    """The parameters and tokens that a law thinks best for so much work.
+    """The best parameters and tokens for this much work, according to a law.
 
-    `outside` says in words where it lies beyond the runs that the law was fitted to.
+    `outside` describes how far this is beyond the runs that the law was fitted to.
     """
 
     parameters: Result
@@ -201,17 +201,17 @@ class Optimum:
 
     @property
     def tokens_per_parameter(self) -> Result:
-        """The tokens for each parameter: D/N."""
+        """Tokens per parameter: D/N."""
         return self.tokens / self.parameters
 
 
 def known_law(law: str | Law) -> Law:
-    """Return a law by its name in `LAWS`, or the one that was given."""
+    """Return a law by its name in `LAWS`, or the given law itself."""
     return law if isinstance(law, Law) else LAWS[choice("law", law, LAWS)]
 
 
 def loss_law(law: str | Law) -> Law:
-    """Return a law that gives a loss, by its name or itself; the error lists those that do."""
+    """Return a law that gives a loss, by name or as it is; the error lists such laws."""
     chosen = known_law(law)
     if not chosen.tells_loss:
         others = ", ".join(key for key, x in LAWS.items() if x.tells_loss)
@@ -237,12 +237,12 @@ def loss(
     tokens: Quantity[float | Array],
     law: str | Law = "besiroglu",
 ) -> float | Array:
-    """The loss that a law expects, in nats a token: L = E + A/N^α + B/D^β.
+    """The loss that a law predicts, in nats per token: L = E + A/N^α + B/D^β.
 
     Takes N parameters and D tokens, each seen once (see `effective_tokens`); numbers or
-    arrays. What it says of sizes beyond its runs, `outside` tells. Losses of two laws,
-    or of other text and another tokenizer, do not compare. ValueError for a law that
-    has no loss.
+    arrays. `outside` tells you if the sizes are beyond its runs. You can't compare the
+    losses of two laws, or of different text or tokenizers. Raises ValueError for a law
+    without a loss.
 
     Source: arXiv 2203.15556 Eq. 10; the default's coefficients, arXiv 2404.10102.
 
@@ -256,10 +256,10 @@ def loss(
 
 @checked
 def compute_optimal(flops: Quantity[Number], law: str | Law = "besiroglu") -> Optimum:
-    """The best division of C FLOP into parameters and tokens, C = 6ND.
+    """Split C FLOP into parameters and tokens in the best way, C = 6ND.
 
-    Where a law has a loss, N = (αA/(βB))^(1/(α+β)) · (C/6)^(β/(α+β)) and D = C/(6N): at
-    which both terms fall as fast. Otherwise the power of C that was published. Numbers
+    If a law has a loss, N = (αA/(βB))^(1/(α+β)) · (C/6)^(β/(α+β)) and D = C/(6N), where
+    both terms fall equally fast. Otherwise this is the published power of C. Numbers
     or arrays.
 
     Source: arXiv 2203.15556 Eq. 4, and that of each law.
@@ -285,11 +285,11 @@ def compute_optimal(flops: Quantity[Number], law: str | Law = "besiroglu") -> Op
 
 @checked
 def best_for_loss(loss: Quantity[Number], law: str | Law = "besiroglu") -> Optimum:
-    """The parameters and tokens that reach a loss with the least work.
+    """Find the parameters and tokens that reach a loss with the least work.
 
-    There both terms fall as fast, αA/N^α = βB/D^β, and share out what is above E:
-    A/N^α = (L - E)·β/(α+β), B/D^β = (L - E)·α/(α+β). Its work is 6ND. ValueError for
-    a loss at E or below; numbers or arrays.
+    At that point both terms fall equally fast, αA/N^α = βB/D^β, and split what's above E:
+    A/N^α = (L - E)·β/(α+β), B/D^β = (L - E)·α/(α+β). The work is 6ND. Raises ValueError
+    for a loss at E or below. Numbers or arrays.
 
     >>> f"{best_for_loss(loss(7.24e9, 1.03e12)).parameters:.3g}"
     '1.64e+10'
@@ -311,7 +311,7 @@ def best_for_loss(loss: Quantity[Number], law: str | Law = "besiroglu") -> Optim
 def times_the_least(
     parameters: Quantity[float], tokens: Quantity[float], law: str | Law = "besiroglu"
 ) -> float:
-    """The work of a training over the least that reaches its loss: 1 at the best size.
+    """Divide the work of a run by the least work that reaches its loss: 1 at the best size.
 
     >>> round(times_the_least(7.24e9, 1.03e12), 2)
     1.41
@@ -324,7 +324,7 @@ def times_the_least(
 def outside(
     parameters: Quantity[Number], tokens: Quantity[Number], law: str | Law = "besiroglu"
 ) -> str:
-    """Say how far this lies beyond the runs of a law; empty if it does not.
+    """Describe how far this is beyond the runs of a law; empty if it isn't.
 
     >>> outside(70e9, 1.4e12)
     '4.3 times the parameters, 2.8 times the tokens of its largest runs'
@@ -335,7 +335,7 @@ def outside(
     for key, value in sizes.items():
         low, high = known_law(law).fitted.get(key, (0, math.inf))
         name = {"flops": "FLOP"}.get(key, key)
-        # Up to a tenth beyond the runs is as good as inside.
+        # Up to 10% beyond the runs counts as inside.
         if anywhere(value > 1.1 * high):
             over.append(f"{_times(largest(value) / high)} the {name}")
         if anywhere(value < low / 1.1):
@@ -349,7 +349,7 @@ def outside(
 
 
 def _times(ratio: float) -> str:
-    """A ratio in two digits; what is beyond all measure in words."""
+    """Write a ratio with two digits, or in words if it's extreme."""
     if ratio > 1e9:
         return "over a billion times"
     return "under a billionth of" if ratio < 1e-9 else f"{units.digits(ratio, 2)} times"
@@ -359,11 +359,11 @@ def _times(ratio: float) -> str:
 def compute_for_loss(
     parameters: Quantity[float | Array], loss: Quantity[float | Array], law: str | Law = "besiroglu"
 ) -> float | Array:
-    """The FLOP that it takes to bring so many parameters to this loss.
+    """The FLOP needed to train this many parameters to this loss.
 
-    D = (B / (L - E - A/N^α))^(1/β), C = 6ND. Half the best size takes 1.26 times the
-    best C, a quarter 4.5 times, at any budget (see `over_training`). ValueError for a
-    loss that such a model reaches on no amount of text; numbers or arrays.
+    D = (B / (L - E - A/N^α))^(1/β), C = 6ND. At any budget, half the best size needs
+    1.26× the best C, and a quarter 4.5× (see `over_training`). Raises ValueError if a
+    model of this size can't reach the loss on any amount of text. Numbers or arrays.
 
     >>> best = compute_optimal(1e21)
     >>> target = loss(best.parameters, best.tokens)
@@ -384,10 +384,10 @@ def compute_for_loss(
 
 @checked
 def over_training(share: Quantity[float | Array], law: str | Law = "besiroglu") -> float | Array:
-    """The multiple of the best compute that a model of this share of the best size takes.
+    """The multiple of the best compute that a model needs at this share of the best size.
 
-    For the same loss: x·((1 - a·x^-α)/(1 - a))^(-1/β), a = β/(α+β), whatever the
-    budget, for both terms of the loss grow and shrink with it alike. ValueError where
+    For the same loss: x·((1 - a·x^-α)/(1 - a))^(-1/β), a = β/(α+β), at any budget,
+    because both terms of the loss scale with it in the same way. Raises ValueError if
     the model is too small to get there at all.
 
     >>> [round(over_training(x), 2) for x in (0.25, 0.5, 1, 2)]
@@ -403,18 +403,18 @@ def over_training(share: Quantity[float | Array], law: str | Law = "besiroglu") 
 
 
 REPEATS = 15.387756
-"""R_D* of Muennighoff et al.: repeated epochs lose their worth as exp(-R/R_D*)."""
+"""R_D* of Muennighoff et al.: the value of repeated epochs decays as exp(-R/R_D*)."""
 
 
 @checked
 def effective_tokens(
     tokens: Quantity[float | Array], epochs: Quantity[float | Array]
 ) -> float | Array:
-    """The worth of tokens that are seen several times, in fresh ones.
+    """Convert tokens that are seen several times into the fresh tokens they're worth.
 
     U·(1 + R*·(1 - exp(-R/R*))) with U different tokens and R = epochs - 1 repeats: four
-    epochs are worth 3.7, forty 15, and no number of them more than 16.4. ValueError for
-    less than one epoch. Numbers or arrays.
+    epochs are worth 3.7, forty are worth 15, and no number is worth more than 16.4.
+    Raises ValueError for less than one epoch. Numbers or arrays.
 
     Source: arXiv 2305.16264 Eq. 5; R* = 15.4 from its repository (datablations).
 

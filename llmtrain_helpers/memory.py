@@ -1,9 +1,9 @@
-"""What is in a GPU's memory when: one table of moments, for training and for tuning alike.
+"""A GPU's memory over time: one table of moments, for training and for tuning.
 
-A step is fullest at one of four moments: while the loss is differentiated, where backward
-enters the last layer, where it leaves the first, and at the update. Between the two in the
-middle memory changes in a straight line (each layer frees its activations and leaves its
-gradients), so the ends are enough. Shared by chapters 06, 09 and 13.
+A step peaks at one of four moments: while the loss is differentiated, when backward enters
+the last layer, when it leaves the first, and at the update. Between the two in the middle,
+memory changes linearly (each layer frees its activations and adds its gradients), so the
+ends are enough. Shared by chapters 06, 09 and 13.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from llmtrain_helpers.results import Breakdown, divide, greatest, maximum, minim
 MomentName: TypeAlias = Literal["loss", "last layer", "first layer", "update"]
 
 MOMENTS: list[MomentName] = [*get_args(MomentName)]
-"""The moments of a step at one of which memory is fullest, in order."""
+"""The moments of a step that can be the peak, in order."""
 
 LossKernel: TypeAlias = Literal["transformers", "plain", "in-place", "chunked", "fused"]
 
@@ -34,38 +34,38 @@ LOSS_KERNELS: dict[LossKernel, int] = {
     "chunked": 4,
     "fused": 0,
 }
-"""Bytes a logit at the peak of the loss, by its kernel.
+"""Bytes per logit at the peak of the loss, by kernel.
 
-`transformers`, as its trainer has it: 2 for the logits that it holds, 4 for each of their
-fp32 copy, the log-probabilities and the gradient (counted); `plain` the same where nobody
-holds the logits; `in-place` a kernel that writes the gradient over the fp32 logits, one
-copy of which the shift to the next token makes; `chunked` 16-bit logits and their
-log-probabilities; `fused` logits that are never whole."""
+`transformers` is what its trainer does: 2 for the logits that it holds, and 4 each for their
+fp32 copy, the log-probabilities and the gradient (counted); `plain` is the same if nobody
+holds the logits; `in-place` is a kernel that overwrites the fp32 logits with the gradient,
+plus the copy that shifting to the next token makes; `chunked` has 16-bit logits and their
+log-probabilities; `fused` never has all the logits at once."""
 
 Offload: TypeAlias = Literal["none", "optimizer", "weights"]
-"""What the CPU stores in place of the GPU, and updates: nothing; the optimizer's states and main
-weights; or the weights too, of which each layer comes when it's needed."""
+"""What the CPU stores and updates instead of the GPU: nothing; the optimizer's states and main
+weights; or the weights too, which arrive layer by layer when they're needed."""
 
 OFFLOAD: list[Offload] = [*get_args(Offload)]
 
 OFFLOAD_BANDWIDTH = 25e9
-"""Bytes/s that a GPU sends to its host, or gets: the most that was measured of the 31e9 of 16
-lanes of PCIe 4 (ZaidQureshi/bam#54), from memory that's pinned. DeepSpeed's wasn't by default
-until 2026 (its #8207): a 7B's offload took others 8 to 9 times as long as this says."""
+"""Bytes/s between a GPU and its host, each way: the most anyone measured of the 31e9 of 16
+lanes of PCIe 4 (ZaidQureshi/bam#54), with pinned memory. DeepSpeed didn't pin by default
+until 2026 (its #8207), and a 7B's offload took others 8 to 9 times longer than this."""
 
 CPU_ADAM = 0.257e-9
-"""Seconds a parameter of an AdamW step on a node's two CPUs: the middle of five, 0.22 to 0.30 for
-a billion to ten (Ren et al., arXiv 2101.06840, Table 4: DeepSpeed's CPU-Adam on a DGX-2)."""
+"""Seconds per parameter of AdamW on a node's two CPUs: the median of five, 0.22 to 0.30 ns
+for 1 to 10 billion (Ren et al., arXiv 2101.06840, Table 4: DeepSpeed's CPU-Adam on a DGX-2)."""
 
 
 @dataclass(frozen=True)
 class Memory(Breakdown[Result]):
     """Bytes on a GPU at a moment of a step, part by part.
 
-    `weights` with frozen ones, `main_gradients` and `main_weights` as in chapter 05, sharded;
-    `activations` of all micro-batches in flight; `transient`, what is there for this moment
-    only: logits, a layer at work, what is gathered, the copy that an update makes. `moment`
-    names it, and `logits` are those in `transient`.
+    `weights` include frozen ones; `main_gradients` and `main_weights` are as in chapter 05,
+    sharded; `activations` are those of all micro-batches in flight; `transient` only exists at
+    this moment: logits, the layer at work, gathered weights, the update's copy. `moment`
+    names the moment, and `logits` are those in `transient`.
     """
 
     _not_parts = ("moment", "logits")
@@ -84,11 +84,11 @@ class Memory(Breakdown[Result]):
 
 
 TunedMemory = Memory
-"""Its name where a model is tuned, from when there were two."""
+"""Its older name, for a model that is tuned."""
 
 
 class Stored(NamedTuple):
-    """What a GPU stores through a step, in bytes: the rows of the table of moments.
+    """What a GPU stores during a step, in bytes: the rows of the table of moments.
 
     `gradients` and `main_gradients` are all of them, as backward leaves them. `earlier` is the
     share of them that earlier passes have left when a pass begins, 0 or 1; of `of_all` numbers
@@ -118,7 +118,7 @@ class Stored(NamedTuple):
     copy: Result = 0
 
     def moments(self) -> tuple[Memory, ...]:
-        """Return what is in memory at each of the four moments.
+        """Return the memory at each of the four moments.
 
         |                              | loss | last layer | first layer | update |
         |------------------------------|------|------------|-------------|--------|
@@ -143,18 +143,18 @@ class Stored(NamedTuple):
 
     @property
     def states(self) -> Result:
-        """Bytes of the model's states: weights, gradients and what updates them."""
+        """Bytes of the model's states: weights, gradients and the optimizer's."""
         in_32_bits = self.main_gradients + self.main_weights
         return self.weights + self.gradients + in_32_bits + self.optimizer
 
     def offloaded(
         self, offload: Offload, zero_stage: int, at_work: Result, keep_gradients: bool = False
     ) -> Stored:
-        """Return it without what is offloaded to the CPU.
+        """Return the same without anything that is offloaded to the CPU.
 
-        Main gradients, main weights, the optimizer's states and the update are there. From ZeRO 2
-        on gradients leave in each pass as soon as they are averaged, unless they are kept: at
-        most those `at_work` remain, in bytes. Below, they stay until the update.
+        The CPU has the main gradients, main weights, optimizer states and the update. From ZeRO 2
+        on, gradients leave in each pass as soon as they're averaged, unless they're kept, so at
+        most `at_work` bytes remain. Below that, they remain until the update.
         Source: Ren et al. (arXiv 2101.06840), section 4; DeepSpeed's `offload_optimizer` and
         `offload_param`; PyTorch's `CPUOffloadPolicy`, which does both.
         """
@@ -174,11 +174,11 @@ class Stored(NamedTuple):
     def offload_seconds(
         self, offload: Offload, each: Recipe, passes: Size, sent: Size, on_node: Size
     ) -> Result:
-        """Return the seconds that offload adds to a step, if computing hides none: bus and update.
+        """Return the seconds that offload adds to a step (bus and update) if computing hides none.
 
-        Gradients are `sent` so many times in a step, and its new weights come back; or else all
-        weights come in forward and backward of each of the `passes`. A node's CPUs update what
-        `on_node` GPUs have.
+        Gradients are `sent` this many times per step, and the new weights return; or else all
+        weights arrive in forward and backward of each of the `passes`. A node's CPUs update the
+        weights of `on_node` GPUs.
         """
         if offload == "none":
             return 0
@@ -194,7 +194,7 @@ class Stored(NamedTuple):
         transient: Result,
         logits: Result = 0,
     ) -> Memory:
-        """Return what is in memory at a moment, with the gradients of so many numbers."""
+        """Return the memory at a moment, with gradients for this many numbers."""
         return Memory(
             self.weights,
             divide(self.gradients, self.of_all) * numbers,  # first divided: arrays overflow
@@ -211,9 +211,9 @@ class Stored(NamedTuple):
 def bus_seconds(
     sent: Result, fetched: Result, host_bandwidth: Result = OFFLOAD_BANDWIDTH
 ) -> Result:
-    """Return the seconds of bytes that a GPU sends to its host, and of those that it gets.
+    """Return the seconds for the bytes that a GPU sends to its host and receives from it.
 
-    One after the other: gradients go before the update, and weights come after it.
+    They don't overlap: gradients are sent before the update, and weights return after it.
 
     >>> bus_seconds(16e9, 16e9)
     1.28
@@ -222,9 +222,9 @@ def bus_seconds(
 
 
 def check_offload(offload: object, zero_stage: int, optimizer: str, each: Recipe) -> Offload:
-    """Return what is offloaded, if it's known; refuse what nobody can offload, or hasn't any.
+    """Check what is offloaded, and refuse it if the run can't offload it.
 
-    The optimizer is an AdamW whose states are on the GPU, and weights are sharded.
+    The optimizer has to be an AdamW with its states on the GPU, and weights sharded.
     """
     what = choice("offload", offload, OFFLOAD)
     if what == "none":
@@ -240,7 +240,7 @@ def check_offload(offload: object, zero_stage: int, optimizer: str, each: Recipe
 
 
 def fullest(moments: Iterable[Memory]) -> Memory:
-    """Return the moment with the most bytes, the first of equals; of arrays, element by element."""
+    """Return the first moment with the most bytes; for arrays, element by element."""
     return reduce(_fuller, moments)
 
 
@@ -255,10 +255,10 @@ def _fuller(one: Memory, other: Memory) -> Memory:
 
 
 def mlp_gradients(layer: Layer, hidden_size: Size) -> Size:
-    """Count the values a token whose gradients a layer's MLP has at once in backward.
+    """Count the values per token whose gradients a layer's MLP needs at once in backward.
 
-    Two widths of the MLP, one without a gate: its product's gradient, and those of what was
-    multiplied, less the product itself, which is free by then. Of experts, the chosen ones'.
+    Two widths of the MLP, or one without a gate: the gradient of its product and those of the
+    factors, minus the product itself, which is free by then. Experts count if chosen.
     """
     if layer.mlp is None:
         return 0
@@ -269,30 +269,30 @@ def mlp_gradients(layer: Layer, hidden_size: Size) -> Size:
 
 @cache_per_model
 def widest_gradients(model: Transformer) -> Size:
-    """Count the most of these values that any layer of a model has."""
+    """Count these values in the layer of a model that has the most."""
     return greatest(mlp_gradients(kind, model.hidden_size) for kind in model.kinds)
 
 
 def gradients_at_once(optimizer: str, learning: Size, largest: Size) -> Size:
-    """Count the numbers that have a gradient at once: all that learn, or the largest matrix.
+    """Count the numbers with a gradient at once: all that learn, or the largest matrix.
 
-    `adamw_in_backward` updates each matrix as soon as its gradient is there, which then goes.
+    `adamw_in_backward` updates each matrix as soon as it has its gradient, and frees that.
     """
     return minimum(learning, largest) if optimizer == "adamw_in_backward" else learning
 
 
 def copied_bytes(optimizer: str, weights: Result, main_weights: Result) -> Result:
-    """Return the bytes that an update copies, of each number that learns.
+    """Return the bytes that an update copies per number that learns.
 
-    PyTorch's own AdamW (`adamw`) updates all of them at once, through a copy (counted).
+    PyTorch's own AdamW (`adamw`) updates all numbers at once, using a copy (counted).
     """
     return (optimizer == "adamw") * (main_weights or weights)
 
 
 def working_bytes(recompute: str, again: Result, gradients: Result) -> Result:
-    """Return what the layer in backward has at work, of what is computed again and of gradients.
+    """Return what the layer in backward needs for recomputed values and for gradients.
 
-    Scores come back one at a time: they are gone before the MLP's gradients are there, or not
-    yet. A layer that is computed again is there as a whole.
+    Recomputed scores never overlap with the MLP's gradients: they come before or after them.
+    A recomputed layer is in memory as a whole.
     """
     return maximum(again, gradients) if recompute == "selective" else again + gradients

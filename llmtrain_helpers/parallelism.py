@@ -1,9 +1,9 @@
-"""Who shares what: how GPUs are split into groups, and what a split has to divide.
+"""How GPUs are split into groups, and what a split has to divide.
 
 Sources: Narayanan et al. (arXiv 2104.04473), sections 2 and 3, for stages, interleaving and
 the bubble; Rajbhandari et al. (arXiv 1910.02054) for sharded states; Megatron-Core's guide to
 mixtures (NVIDIA/Megatron-LM, megatron/core/transformer/moe/README.md, "MoE Parallel Folding")
-for whose experts are whose.
+for the placement of experts.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from llmtrain_helpers.results import divide, maximum, minimum, where
 
 Context: TypeAlias = Literal["ring", "all-to-all"]
 CONTEXT: list[Context] = [*get_args(Context)]
-"""How context-parallel GPUs exchange: keys and values in a ring, or heads all to all."""
+"""How context-parallel GPUs exchange data: keys and values in a ring, or heads all to all."""
 
 
 @dataclass(frozen=True)
 class Split:
     """How the GPUs and the batch are split; a replica works through `accumulation_steps` passes.
 
-    Its numbers are taken as they are: whoever makes one out of arguments checks them.
+    Its numbers aren't checked: check the arguments that you make one from.
     """
 
     num_gpus: Size
@@ -51,7 +51,7 @@ class Split:
     expert_tensor_parallel: Size | None = None
 
     def __str__(self) -> str:
-        """The kinds of parallelism that are used, and the micro-batch.
+        """List the kinds of parallelism that are used, and the micro-batch.
 
         >>> print(Split(64, 1, 8, 1, 1, 8, 4))
         TP 8, DP 8, 1 at once
@@ -71,10 +71,10 @@ class Split:
 
     @property
     def bubble(self) -> Result:
-        """The time that a pipeline adds: (p − 1)/(v·m).
+        """The share of time that a pipeline adds: (p − 1)/(v·m).
 
-        Of p stages and m micro-batches; with v pieces of the model on each GPU
-        (interleaving) the turns in which it waits are v times as short.
+        With p stages and m micro-batches. If each GPU has v pieces of the model
+        (interleaving), the turns in which it waits are v times shorter.
         """
         return (self.pipeline_parallel - 1) / (self.interleave * self.accumulation_steps)
 
@@ -91,7 +91,7 @@ class Split:
 
     @property
     def expert_stride(self) -> Size:
-        """Places from a GPU to the next that has other experts; they're numbered tensor first."""
+        """Steps from a GPU to the next one with other experts; numbering is tensor first."""
         t, c, x = self.tensor_parallel, self.context_parallel, self.expert_tensor
         of_replicas = (x == t) & (self.data_parallel % self.expert_parallel == 0)
         return where(of_replicas, t * c, x)
@@ -103,7 +103,7 @@ class Split:
 
     @property
     def in_flight(self) -> tuple[Result, Result]:
-        """Micro-batches that the first and the last stage hold at once, at most m.
+        """Micro-batches that the first and the last stage have in flight, at most m.
 
         p and 1; interleaved p + (p − 1)/v and p − (p − 1)/v.
         """
@@ -113,8 +113,8 @@ class Split:
 
 
 LARGEST_STEP = 10**9
-"""Tokens of a step that no run comes near (the largest published have 63 million): a
-batch beyond is one of tokens, given as sequences."""
+"""Tokens per step that no run comes close to (the largest published step has 63 million):
+a larger batch probably counts tokens instead of sequences."""
 
 
 _MOST_SEQUENCES = "the sequences in a billion tokens: give sequences, not tokens"
@@ -122,7 +122,7 @@ _MOST_SEQUENCES = "the sequences in a billion tokens: give sequences, not tokens
 
 ShardedAs: TypeAlias = Literal["zero", "fsdp", "hsdp"]
 SHARDING: list[ShardedAs] = [*get_args(ShardedAs)]
-"""How states are sharded: as ZeRO's papers count it, or as PyTorch's FSDP does it, over
+"""How states are sharded: as ZeRO's papers count them, or as PyTorch's FSDP does it, over
 all replicas or (hybrid) over those of a node."""
 
 
@@ -139,7 +139,7 @@ SHARDS: dict[Shard, tuple[int, ShardedAs]] = {
 
 
 class Rule(NamedTuple):
-    """A number that must be a multiple of another, or no more than it; both are named."""
+    """A number that has to be a multiple of another one, or at most as large; both are named."""
 
     check: Callable[[str, Number, str, Number], None]
     name: str
@@ -149,7 +149,7 @@ class Rule(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the rule holds; for arrays, in which places it does."""
+        """Tell whether the rule holds; for arrays, for which elements."""
         x, y = self.value, self.limit
         if self.check is one_or_all:
             return (x == 1) | (x == y)
@@ -159,21 +159,21 @@ class Rule(NamedTuple):
 
 
 def needs_experts(name: str, expert_parallel: Number, limit_name: str, limit: Number) -> None:
-    """Refuse experts over several GPUs where the model has none."""
+    """Refuse to spread experts over several GPUs if the model has none."""
     e = expert_parallel
     if anywhere(e > limit):
         refuse(name, e, "has no experts to spread: the model is dense")
 
 
 def one_or_all(name: str, expert_tensor_parallel: Number, limit_name: str, limit: Number) -> None:
-    """Refuse experts that only some of the GPUs share that share the other matrices."""
+    """Refuse experts shared by only some of the GPUs that share the other matrices."""
     x = expert_tensor_parallel
     if anywhere((x != 1) & (x != limit)):
         refuse(name, x, f"is neither 1 nor {limit_name}={show(limit)}")
 
 
 def all_of(name: str, expert_tensor_parallel: Number, limit_name: str, limit: Number) -> None:
-    """Refuse whole experts where each GPU that shares the other matrices has all tokens."""
+    """Refuse whole experts if every GPU that shares the other matrices has all the tokens."""
     x = expert_tensor_parallel
     if anywhere(x != limit):
         problem = f"is not {limit_name}={show(limit)}: whole experts need sequence_parallel=True"
@@ -187,11 +187,11 @@ def expert_tensor_size(
     expert_parallel: Size,
     expert_tensor_parallel: Number | None = None,
 ) -> Size:
-    """GPUs that share each expert's matrices: those that are given, or t if e divides c·d, else 1.
+    """GPUs that share each expert's matrices: the given number, or t if e divides c·d, else 1.
 
-    With t, Megatron-Core's default, an expert is split as the other matrices are, and its e
-    groups are among the c·d GPUs that have the same of these. With 1 each expert is whole on
-    its GPU, and e of all t·c·d GPUs have one of each.
+    With t, Megatron-Core's default, an expert is split like the other matrices, and the e
+    groups are spread over the c·d GPUs that have the same part of these. With 1, each expert
+    is whole on its GPU, and e of all t·c·d GPUs have one each.
 
     >>> expert_tensor_size(2, 1, 16, 8), expert_tensor_size(2, 1, 16, 32)
     (2, 1)
@@ -209,7 +209,7 @@ def fewest_replicas(
     expert_tensor_parallel: Size | None,
     sequence_parallel: bool,
 ) -> int:
-    """The fewest replicas among which experts come out even; those that do are its multiples.
+    """Find the fewest replicas that experts divide evenly over; its multiples work too.
 
     >>> fewest_replicas(2, 1, 32, None, True), fewest_replicas(2, 1, 32, 2, True)
     (16, 32)
@@ -223,9 +223,9 @@ def fewest_replicas(
 def expert_rules(
     model: Transformer, t: Size, c: Size, d: Size, e: Size, x: Size | None, sequence_parallel: bool
 ) -> Iterator[Rule]:
-    """What experts over e GPUs must keep to; x GPUs share each, or as many as come out even.
+    """The rules for experts spread over e GPUs; x GPUs share each, by default as many as work.
 
-    Whole experts are on tensor-parallel GPUs too, if each of these sends tokens of its own.
+    Whole experts can also be on tensor-parallel GPUs if each of these sends its own tokens.
     """
     if not model.num_experts:
         yield Rule(needs_experts, "expert_parallel", e, "one GPU", 1)
@@ -260,10 +260,10 @@ def split_rules(
     sequence_parallel: bool,
     uneven_stages: bool,
 ) -> Iterator[Rule]:
-    """What a split must keep to, in the order in which a run refuses.
+    """The rules for a split, in the order in which a run refuses.
 
-    Takes numbers, or arrays of the same length: then a rule's `holds` is an array too,
-    and a sweep leaves out the splits for which one does not hold.
+    Takes numbers, or arrays of the same length. With arrays, a rule's `holds` is an array
+    too, and a sweep leaves out the splits for which a rule doesn't hold.
     """
     n, B, b, t = num_gpus, global_batch_size, micro_batch_size, tensor_parallel
     p, c, v, e = pipeline_parallel, context_parallel, interleave, expert_parallel

@@ -1,4 +1,4 @@
-"""Chapter 01: how many parameters a model has. Beside notebooks/01_parameters.ipynb.
+"""Chapter 01: how many parameters a model has. Goes with notebooks/01_parameters.ipynb.
 
 Source of the formula: Narayanan et al., "Efficient Large-Scale Language Model Training
 on GPU Clusters Using Megatron-LM" (arXiv 2104.04473), section 5.1, equation 2.
@@ -41,11 +41,11 @@ def gpt_parameters(
 
 @dataclass(frozen=True)
 class ParameterCount(Breakdown[Size]):
-    """Parameters part by part; `active` is what one token passes through.
+    """Parameters part by part; `active` counts those that one token uses.
 
-    `prediction` are those of layers that predict further tokens: in no sum.
-    `norm` holds all layer norms, those on queries and keys too; `mlp` holds the routers
-    of a mixture of experts; a tied `head` is 0, for its matrix is the embedding.
+    `prediction` counts layers that predict further tokens, which aren't in any sum.
+    `norm` includes the norms on queries and keys, and `mlp` the routers of a mixture of
+    experts; a tied `head` is 0, because its matrix is the embedding.
     """
 
     _not_parts = ("active", "prediction")
@@ -62,15 +62,15 @@ class ParameterCount(Breakdown[Size]):
 @cache_per_model
 @checked
 def count_parameters(model: Transformer) -> ParameterCount:
-    """Every parameter of a model, part by part.
+    """Count every parameter of a model, part by part.
 
     A layer has, with head size d, a query heads and k key-value heads:
     attention 2·h·a·d + 2·h·k·d, MLP 2·h·f (3·h·f when gated; times the number of
-    experts, and h for each as router), norms 2·h (4·h with biases), and its biases.
+    experts, plus h for each as router), norms 2·h (4·h with biases), and its biases.
 
     Takes a `Transformer`; returns a `ParameterCount` of exact ints (arrays of float64
-    for a shape of arrays). Source: held against the exact totals of real models in
-    data/architectures.csv.
+    for a shape of arrays). Source: compared with the exact totals of real models
+    in data/architectures.csv.
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
     >>> count_parameters(llama).total  # Llama-3 8B, as published
@@ -85,7 +85,7 @@ def count_parameters(model: Transformer) -> ParameterCount:
     # A tied head is the embedding's matrix; its bias, if it has one, is its own.
     head = (not model.tied_embeddings) * head_parameters(model)
     head = head + model.head_bias * model.vocab_size
-    # Of the experts a token meets only the chosen ones.
+    # A token only uses the chosen experts.
     idle = over_layers(model, lambda layer: layer.mlp.idle(h) if layer.mlp else 0)
     return ParameterCount(
         embedding=embedding,
@@ -100,7 +100,7 @@ def count_parameters(model: Transformer) -> ParameterCount:
 
 @checked
 def expert_parameters(model: Transformer) -> Size:
-    """Parameters of all experts of which a token meets some: what expert parallelism splits.
+    """Count the parameters of all routed experts, which expert parallelism splits.
 
     >>> expert_parameters(Transformer.llama(2, 64, 4, 4, 32, 99, 8, num_experts=4,
     ...     experts_per_token=1))
@@ -112,10 +112,10 @@ def expert_parameters(model: Transformer) -> Size:
 
 @checked
 def prediction_parameters(model: Transformer) -> Size:
-    """Parameters of layers that predict tokens beyond the next (MTP), which no total counts.
+    """Count the layers that predict tokens beyond the next (MTP), which no total includes.
 
-    Each is a layer like the last, a matrix of 2h × h that joins its two inputs, and a
-    norm for each of these and for what comes out. Embedding and head are the model's.
+    Each is a layer like the last one, with a 2h × h matrix that joins its two inputs and a
+    norm for each input and for the output. Embedding and head are the model's own.
 
     Source: DeepSeek-V3 (arXiv 2412.19437), section 2.2.
 
@@ -129,15 +129,15 @@ def prediction_parameters(model: Transformer) -> Size:
 
 @checked
 def norm_parameters(model: Transformer) -> Size:
-    """Parameters of the norm after the layers: it scales and shifts (2h), or only scales (h)."""
+    """Count the norm after the layers: it scales and shifts (2h), or just scales (h)."""
     return model.final_norm * model.hidden_size
 
 
 @checked
 def embedding_parameters(model: Transformer) -> Size:
-    """Parameters of the tables of tokens and positions.
+    """Count the token and position tables.
 
-    An embedding narrower than the hidden size has matrices to h and back as well.
+    An embedding narrower than the hidden size also has matrices to h and back.
     """
     h, V, e = model.hidden_size, model.vocab_size, model.embedding_size
     tables = (V + model.num_positions) * h
@@ -148,7 +148,7 @@ def embedding_parameters(model: Transformer) -> Size:
 
 @checked
 def head_parameters(model: Transformer) -> Size:
-    """Parameters of the output matrix, tied or not: it is as wide as the embedding."""
+    """Count the output matrix, tied or not; it's as wide as the embedding."""
     h, e = model.hidden_size, model.embedding_size
     return model.vocab_size * (e if given(e) else h)
 
@@ -164,10 +164,10 @@ def parameters_per_gpu(
 ) -> Size:
     """Count the parameters on each of t GPUs: a t-th of the matrices, and norms whole.
 
-    Of experts an e-th, and of each of these a t-th, or what `expert_tensor_parallel` says.
-    `layers` are those of a pipeline's stage, by default all; `embedding` and `head` say which
-    ends it has. With the head alone it has its own copy of a matrix that is tied to the
-    embedding.
+    Each GPU has an e-th of the experts, and a t-th of each (or as `expert_tensor_parallel`
+    says). `layers` are those of a pipeline stage, by default all; `embedding` and `head` say
+    which ends it has. A stage with only the head has its own copy of a matrix that's tied to
+    the embedding.
 
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=8192)
     >>> parameters_per_gpu(llama, 1), parameters_per_gpu(llama, 8)

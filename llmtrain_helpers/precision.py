@@ -1,4 +1,4 @@
-"""Chapter 05: what a parameter weighs. Beside notebooks/05_precision.ipynb.
+"""Chapter 05: how many bytes a parameter needs. Goes with notebooks/05_precision.ipynb.
 
 Sources: IEEE 754 for fp32 and fp16; Micikevicius et al. (arXiv 2209.05433) for the two
 fp8 formats; Micikevicius et al. (arXiv 1710.03740) for mixed precision; Rajbhandari et
@@ -42,9 +42,9 @@ class NumberFormat:
     """A floating-point format: one sign bit, exponent bits e, mantissa bits m.
 
     A normal number is ±1.mantissa × 2^(exponent − bias), with bias 2^(e−1) − 1; below
-    the smallest normal one, steps stay the same (subnormals). `infinities` False is the
-    variant that spends the largest exponent on numbers, and only its last mantissa on
-    NaN, as fp8 E4M3 does. `bits` may be given, and must then be 1 + e + m.
+    the smallest normal one, steps don't shrink any more (subnormals). With `infinities`
+    False, the largest exponent also encodes numbers, and only its last mantissa is NaN,
+    as in fp8 E4M3. If you give `bits`, they have to be 1 + e + m.
 
     >>> fp16 = NumberFormat("fp16", exponent_bits=5, mantissa_bits=10)
     >>> fp16.bits, fp16.max, fp16.eps
@@ -68,7 +68,7 @@ class NumberFormat:
 
     @property
     def bias(self) -> int:
-        """The bias that is taken off the stored exponent: 2^(e−1) − 1."""
+        """The bias subtracted from the stored exponent: 2^(e−1) − 1."""
         return int(2 ** (self.exponent_bits - 1)) - 1
 
     @property
@@ -94,7 +94,7 @@ class NumberFormat:
         return 2.0**-self.mantissa_bits
 
     def spacing(self, values: ArrayLike) -> Result:
-        """The step from a number to its neighbour, at the size of these values.
+        """The step from each of these values to its neighbour.
 
         >>> FORMATS["fp16"].spacing(2048.0), FORMATS["bf16"].spacing(1.0)
         (2.0, 0.0078125)
@@ -119,11 +119,11 @@ class NumberFormat:
         return max(exponent - 1, 1 - self.bias) - self.mantissa_bits
 
     def round(self, values: ArrayLike, saturate: bool = False) -> Result:
-        """Round values to what this format would hold, in float64.
+        """Round values to those that this format can store, in float64.
 
-        To nearest, ties to even, in one rounding from float64. Past the maximum comes
-        infinity, or NaN in a format without infinities, or ±max with `saturate`. One
-        plain number needs no NumPy.
+        To nearest, ties to even, in one rounding from float64. Past the maximum, returns
+        infinity, or NaN in a format without infinities, or ±max with `saturate`. A
+        single plain number doesn't need NumPy.
 
         >>> FORMATS["bf16"].round(1 + 2**-8), FORMATS["fp8_e4m3"].round(1000.0)
         (1.0, nan)
@@ -132,7 +132,7 @@ class NumberFormat:
         if flag("saturate", saturate):
             beyond = self.max
         if _plain(values):
-            # A whole number may be too large for a float; a float may be infinite, or NaN.
+            # A whole number can be too large for a float; a float can be infinite, or NaN.
             whole = isinstance(values, int)
             return self._round_one(float(finite("values", values) if whole else values), beyond)
         np, x = numpy(), floats("values", values)
@@ -143,7 +143,7 @@ class NumberFormat:
         return result if result.shape else float(result)
 
     def _round_one(self, x: float, beyond: float) -> float:
-        """Round one number, with Python's own rounding: ties to even as well."""
+        """Round one number with Python's own rounding, which also breaks ties to even."""
         if isnan(x) or abs(x) >= 2 * self.max:
             return x if isnan(x) else copysign(beyond, x)
         step = self._step_at(x)
@@ -173,10 +173,10 @@ FORMATS = {
 @checked
 @dataclass(frozen=True)
 class Recipe(Breakdown[Result]):
-    """Bytes that a parameter weighs in training with Adam, part by part.
+    """Bytes per parameter in training with Adam, part by part.
 
     `weights` and `gradients` are those that forward and backward use; `main_gradients`
-    and `main_weights` second copies in fp32; `optimizer` Adam's two moments.
+    and `main_weights` are second copies in fp32; `optimizer` is Adam's two moments.
     """
 
     name: str
@@ -204,7 +204,7 @@ _BYTES: dict[RecipeName, tuple[float, float, float, float, float]] = {
 }
 
 RECIPES = {name: Recipe(name, *sizes) for name, sizes in _BYTES.items()}
-"""The usual recipes, by name. `fp8` is that of arXiv 2412.19437, section 3.3: weights
+"""The usual recipes, by name. `fp8` is from arXiv 2412.19437, section 3.3: weights
 in fp8 for the products, gradients and master weights in fp32, moments in bf16."""
 
 OPTIMIZERS = {
@@ -212,14 +212,14 @@ OPTIMIZERS = {
     for recipe in (
         Recipe("adam", 2, 2, 0, 4, 8),
         Recipe("adam_8bit", 2, 2, 0, 4, 2 + 2 * 4 / 2048),
-        Recipe("adafactor", 2, 2, 0, 4, 0),  # a sum a row and a column: some h of h²
+        Recipe("adafactor", 2, 2, 0, 4, 0),  # one sum per row and column: about h of h²
         Recipe("muon", 2, 2, 0, 4, 4),
     )
 }
 """Optimizers as recipes for `plan_run`: bytes of weights, gradients, main gradients,
-main weights and states. Adam has two states a parameter; in 8 bits a byte each, and 4
-bytes for every 2,048; Adafactor without momentum only sums over rows and columns; Muon
-one momentum (embedding and head, which stay with Adam, have two).
+main weights and states. Adam has two states per parameter; in 8 bits they need a byte each,
+plus 4 bytes per 2,048; Adafactor without momentum only has sums over rows and columns; Muon
+has one momentum (embedding and head still use Adam, so they have two).
 
 Sources: Dettmers et al. (arXiv 2110.02861) for 8-bit Adam, Shazeer and Stern (arXiv 1804.04235)
 for Adafactor, Jordan et al. (kellerjordan.github.io/posts/muon) for Muon."""
@@ -227,7 +227,7 @@ for Adafactor, Jordan et al. (kellerjordan.github.io/posts/muon) for Muon."""
 
 @dataclass(frozen=True)
 class ModelStateBytes(Breakdown[Result]):
-    """Bytes of a model's states on one GPU; activations are not among them."""
+    """Bytes of a model's states on one GPU, without activations."""
 
     weights: Result
     gradients: Result
@@ -245,11 +245,11 @@ def model_state_bytes(
 ) -> ModelStateBytes:
     """Bytes of weights, gradients and optimizer on each GPU, with ZeRO's sharding.
 
-    Stage 0 keeps all on every GPU. Stage 1 shares out optimizer, main weights, and main
-    gradients that are a second copy, over d replicas; stage 2 the gradients too; stage
-    3 the weights too. Takes P parameters on the GPU before sharding, a `Recipe` or its
-    name in `RECIPES`; numbers or arrays. Exact ints where d divides. ValueError for an
-    unknown recipe or a stage that is not 0 to 3.
+    Stage 0 stores everything on every GPU. Stage 1 shards optimizer, main weights, and main
+    gradients that are a second copy, over d replicas; stage 2 also shards the gradients,
+    and stage 3 the weights. Takes P parameters on the GPU before sharding, and a `Recipe`
+    or its name in `RECIPES`; numbers or arrays. Exact ints if d divides. Raises
+    ValueError for an unknown recipe or a stage that isn't 0 to 3.
 
     Source: arXiv 1910.02054, section 3 and Figure 1.
 
@@ -269,10 +269,10 @@ def model_state_bytes(
 def smallest_data_parallel(
     parameters: Count[float], recipe: RecipeName | Recipe, zero_stage: int, memory: Quantity[float]
 ) -> int:
-    """The replicas that it takes until the model's states fit into each GPU's memory.
+    """Count the replicas needed until the model's states fit in each GPU's memory.
 
-    d = ⌈sharded / (memory − unsharded)⌉, in bytes. ValueError if what ZeRO leaves on
-    every GPU is already too much; by how much is in the message.
+    d = ⌈sharded / (memory − unsharded)⌉, in bytes. Raises ValueError if the states
+    that ZeRO leaves on every GPU are already too large, and says how large they are.
 
     >>> smallest_data_parallel(70e9, "bf16", zero_stage=3, memory=80e9)
     14
@@ -289,7 +289,7 @@ def smallest_data_parallel(
 
 
 def known_recipe(recipe: object) -> Recipe:
-    """Return the recipe of this name, or the one that was given.
+    """Return the recipe of this name, or the given recipe itself.
 
     >>> known_recipe("bf16").total
     16
@@ -300,7 +300,7 @@ def known_recipe(recipe: object) -> Recipe:
 
 
 def products_in(recipe: RecipeName | Recipe) -> str:
-    """The format that a recipe's products need of a chip; "" where any will do.
+    """Return the format that a recipe's products need; "" if any is fine.
 
     >>> products_in("fp8"), products_in("bf16_fp32_grads"), products_in("amp")
     ('fp8', 'bf16', '')
@@ -310,7 +310,7 @@ def products_in(recipe: RecipeName | Recipe) -> str:
 
 
 def missing_format(recipe: RecipeName | Recipe, formats: Iterable[str]) -> str:
-    """The format that a recipe's products need and that is not among a chip's; "" if none is.
+    """Return the format that a recipe needs and a chip doesn't have; "" if there isn't one.
 
     >>> missing_format("fp8", ["fp16", "bf16"]), missing_format("bf16", ["fp16", "bf16"])
     ('fp8', '')

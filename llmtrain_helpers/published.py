@@ -1,7 +1,7 @@
-"""The evidence: what was published, as pandas tables, shapes and accelerators.
+"""The evidence: published data as pandas tables, shapes and accelerators.
 
-Every row of `data/` names its source; `data/README.md` says what each column means. All
-columns are in SI base units. Tables come back as copies: change them as you like.
+Every row of `data/` names its source; `data/README.md` explains each column. All
+columns are in SI base units. The tables are copies, so you can change them as you like.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ def accelerators() -> DataFrame:
 
 
 def links() -> DataFrame:
-    """What one GPU sends a second, inside its node and out of it, by chip."""
+    """Bytes per second that one GPU sends inside its node and out of it, by chip."""
     return _table("links")
 
 
 def architectures() -> DataFrame:
-    """Shapes of published models, with their exact totals where there is one."""
+    """Shapes of published models, with their exact totals if published."""
     return _table("architectures")
 
 
 def configs() -> DataFrame:
-    """What config.json files of real models say, with the totals of their weights."""
+    """Values in the config.json files of real models, with the totals of their weights."""
     return _table("configs")
 
 
 def families() -> DataFrame:
-    """Decoders of Hugging Face transformers at their defaults, and what is read."""
+    """Decoders of Hugging Face transformers at their defaults, and what we read from them."""
     return _table("families")
 
 
@@ -71,7 +71,7 @@ def megatron_table1() -> DataFrame:
 
 
 def megatron_h100() -> DataFrame:
-    """Nine GPTs on up to 6,144 H100 (Megatron-LM, 2024)."""
+    """Nine GPTs on up to 6,144 H100s (Megatron-LM, 2024)."""
     return _table("megatron_h100")
 
 
@@ -86,7 +86,7 @@ def recomputation_runs() -> DataFrame:
 
 
 def training_runs() -> DataFrame:
-    """Real runs: what was trained, on what, and what is known of rate and time."""
+    """Real runs: model, hardware, and the known rates and times."""
     return _table("training_runs")
 
 
@@ -106,9 +106,9 @@ def batch_sizes() -> DataFrame:
 
 
 def critical_batch() -> DataFrame:
-    """What is known of the critical batch: beyond it tokens grow more than steps fall.
+    """Data on the critical batch: beyond it, tokens grow more than steps shrink.
 
-    At it a run takes twice the fewest steps and twice the fewest tokens (McCandlish et
+    At that batch, a run needs 2× the fewest steps and 2× the fewest tokens (McCandlish et
     al., arXiv 1812.06162, equation 2.11).
     """
     return _table("critical_batch")
@@ -130,22 +130,22 @@ def step_times() -> DataFrame:
 
 
 def cpu_steps() -> DataFrame:
-    """Products and steps of a small GPT on one CPU thread: seconds, and memory taken."""
+    """Products and steps of a small GPT on one CPU thread: seconds, and memory used."""
     return _table("cpu_steps")
 
 
 def step_trace() -> DataFrame:
-    """What ran when in two training steps, as a profiler saw them on one process."""
+    """A profiler's record of two training steps in one process."""
     return _table("step_trace")
 
 
 def memory_trace() -> DataFrame:
-    """The most that's alive in two training steps of a 1B model, layer by layer."""
+    """Peak memory in two training steps of a 1B model, layer by layer."""
     return _table("memory_trace")
 
 
 def fp8_speedup() -> DataFrame:
-    """Pairs of the same thing in bf16 and in fp8: peaks, matrix products, runs."""
+    """Pairs in bf16 and in fp8: peaks, matrix products, runs."""
     return _table("fp8_speedup")
 
 
@@ -155,7 +155,7 @@ def model_state_memory() -> DataFrame:
 
 
 def activation_formulas() -> DataFrame:
-    """Bytes that a GPT's layer keeps, as formulas (arXiv 2205.05198 Table 2)."""
+    """Bytes that a GPT layer stores, as formulas (arXiv 2205.05198 Table 2)."""
     return _table("activation_formulas")
 
 
@@ -175,17 +175,17 @@ def finetune_measured() -> DataFrame:
 
 
 def finetune_counted() -> DataFrame:
-    """FLOPs and kept bytes of tuning that PyTorch counted on small models."""
+    """FLOPs and stored bytes of tuning, counted with PyTorch on small models."""
     return _table("finetune_counted")
 
 
 def generation_shares() -> DataFrame:
-    """How much of a step of reinforcement learning goes into writing answers."""
+    """The share of a reinforcement-learning step spent generating answers."""
     return _table("generation_shares")
 
 
 def bloom_sweeps() -> DataFrame:
-    """Splits and micro-batches that were tried before BLOOM was trained."""
+    """Splits and micro-batches tried before BLOOM was trained."""
     return _table("bloom_sweeps")
 
 
@@ -195,12 +195,12 @@ def llmfoundry_benchmarks() -> DataFrame:
 
 
 def vtrain_a100_multi_node() -> DataFrame:
-    """Steps of two GPTs under many splits of 64 and of 512 A100 (arXiv 2312.12391)."""
+    """Steps of two GPTs under many splits of 64 and 512 A100s (arXiv 2312.12391)."""
     return _table("vtrain_a100_multi_node")
 
 
 def vtrain_a100_single_node() -> DataFrame:
-    """Steps of small GPTs under every split of 2, 4 and 8 A100 (arXiv 2312.12391)."""
+    """Steps of small GPTs under every split of 2, 4 and 8 A100s (arXiv 2312.12391)."""
     return _table("vtrain_a100_single_node")
 
 
@@ -215,22 +215,22 @@ def matmul_measured() -> DataFrame:
 
 
 def megatron_bridge() -> DataFrame:
-    """Throughput of NVIDIA's recipes, H100 to GB300, 16 to 4 bits a number."""
+    """Throughput of NVIDIA's recipes, H100 to GB300, 16 to 4 bits per number."""
     return _table("megatron_bridge")
 
 
 def b200_steps_and_memory() -> DataFrame:
-    """Steps and peaks of memory of Megatron on eight B200, measured and simulated."""
+    """Steps and memory peaks of Megatron on eight B200s, measured and simulated."""
     return _table("b200_steps_and_memory")
 
 
 def software_steps() -> DataFrame:
-    """Measured steps of 17 publications, by whose software made them."""
+    """Measured steps of 17 publications, by software."""
     return _table("software_steps")
 
 
 def interruptions() -> DataFrame:
-    """What stopped published runs, how often, and the share that was useful."""
+    """What stopped published runs, how often, and the useful share of their time."""
     return _table("interruptions")
 
 
@@ -240,17 +240,17 @@ def llama3_causes() -> DataFrame:
 
 
 def checkpoints() -> DataFrame:
-    """Sizes of published checkpoints, and for how long a write blocks training."""
+    """Sizes of published checkpoints, and how long a write blocks training."""
     return _table("checkpoints")
 
 
 def prices_energy() -> DataFrame:
-    """Prices, power, overheads of data centres, and what a whole project took."""
+    """Prices, power, data-centre overheads, and the cost of whole projects."""
     return _table("prices_energy")
 
 
 def scaling_laws() -> DataFrame:
-    """Laws of loss, and of the best division of work, with what they rest on."""
+    """Scaling laws for the loss and the best split of work, with the runs behind them."""
     return _table("scaling_laws")
 
 
@@ -265,7 +265,7 @@ def tokens_per_parameter() -> DataFrame:
 
 
 def reported_gpu_hours() -> Series[float]:
-    """GPU-hours of the published runs, by name, or else their days times their GPUs."""
+    """GPU-hours of the published runs by name; if unpublished, days times GPUs."""
     from pandas import Series
 
     hours = {row["name"]: hours_of(row) for row in rows("training_runs")}
@@ -273,9 +273,9 @@ def reported_gpu_hours() -> Series[float]:
 
 
 def judged_steps() -> list[Row]:
-    """The rows of `software_steps()` that are judged, each with its `shape`.
+    """The rows of `software_steps()` used to judge the model, each with its `shape`.
 
-    A share `recompute_share` of a forward pass through the layers is done twice.
+    A share `recompute_share` of a forward pass through the layers is recomputed.
     """
     needed = {"kind", "sequence_length"}
     judged = (row for row in rows("software_steps") if row["usable"] and needed <= row.keys())
@@ -290,13 +290,13 @@ def _shape_of_step(row: Row) -> Transformer:
 
 
 def hours_of(row: Row) -> float:
-    """GPU-hours of a run, or its days times its GPUs; 0 where neither is published."""
+    """GPU-hours of a run, or its days times its GPUs; 0 if neither is published."""
     counted = 24 * row.get("days", 0) * row.get("num_gpus", 0)
     return float(row.get("gpu_hours", counted))
 
 
 def run(name: str) -> Row:
-    """What `training_runs()` says of a run, by its name; gaps are left out.
+    """The row of a run in `training_runs()`, by name; gaps are left out.
 
     >>> run("BLOOM-176B")["accelerator"]
     'A100-80'

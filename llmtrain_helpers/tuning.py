@@ -48,17 +48,17 @@ MIXERS = {
 """The matrices of attention, plain and latent, and what PEFT calls them."""
 
 MLPS = {"gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
-"""Those of an MLP, of each expert and of a shared one alike; a router has no adapter."""
+"""The matrices of an MLP, an expert or a shared one; a router doesn't have an adapter."""
 
 TARGETS = {
     "attention": (*MIXERS.values(),),
     "mlp": (*MLPS.values(),),
     "all-linear": (*MIXERS.values(), *MLPS.values()),
 }
-"""Groups of matrices by the words that stand for them; PEFT's "all-linear" leaves out the head."""
+"""Groups of matrices by name; PEFT's "all-linear" leaves out the head."""
 
 HEAD = "lm_head"
-"""The output matrix, which can have an adapter too."""
+"""The output matrix, which can also have an adapter."""
 
 Optimizer: TypeAlias = Literal[
     "adamw", "adamw_fused", "adamw_in_backward", "adamw_paged", "adamw_8bit", "sgd"
@@ -72,20 +72,20 @@ STATES: dict[Optimizer, int] = {
     "adamw_8bit": 0,
     "sgd": 0,
 }
-"""Numbers that an optimizer keeps for each that learns, as wide as the weights.
+"""Numbers that an optimizer stores per weight that learns, as wide as the weights.
 
 PyTorch's own AdamW (`adamw`) updates all parameters at once, through a copy of them
-(counted); `adamw_in_backward` updates each matrix as soon as its gradient is there, which
-then goes; `adamw_paged` keeps its states where they can move to the host, outside of
-PyTorch's memory, and the time that they take on the bus isn't counted; `adamw_8bit` keeps two
-in a byte each, with 4 bytes for every 256."""
+(counted); `adamw_in_backward` updates each matrix as soon as it has its gradient, and frees
+that; `adamw_paged` stores its states where they can move to the host, outside PyTorch's
+memory, and we don't count their time on the bus; `adamw_8bit` stores two states in a byte
+each, plus 4 bytes per 256."""
 
 IN_8_BITS = 2 * (1 + 4 / 256)
-"""Bytes of both states of an 8-bit AdamW, for each number that learns."""
+"""Bytes of both states of an 8-bit AdamW, per number that learns."""
 
 NF4_BITS = {True: 4 + 8 / 64 + 32 / (64 * 256), False: 4 + 32 / 64}
-"""Bits of a weight in NF4: a scale for every 64 in 8 bits, or (without double quantisation)
-in 32; with it one in 32 bits more for every 256 scales (arXiv 2305.14314, section 3)."""
+"""Bits per weight in NF4: one scale per 64 weights, in 8 bits or (without double quantisation)
+in 32; with it, also one 32-bit scale per 256 scales (arXiv 2305.14314, section 3)."""
 
 
 FULL_RECIPES = ("amp", "pure_bf16", "bf16", "bf16_fp32_grads", "bf16_both_grads")
@@ -108,7 +108,7 @@ METHODS = {
 
 
 Method: TypeAlias = Literal["full", "lora", "qlora"]
-"""All weights, adapters beside frozen ones, or those beside frozen ones in 4 bits."""
+"""All weights, adapters with frozen weights, or adapters with frozen 4-bit weights."""
 
 
 def _width(name: str, value: object) -> int:
@@ -123,7 +123,7 @@ Width: TypeAlias = Annotated[int, _width]
 
 
 class TuningOptions(TypedDict, total=False):
-    """The fields of a `Tuning` that go with several methods."""
+    """The fields of a `Tuning` that several methods have."""
 
     dropout: float
     double_quantisation: bool
@@ -151,7 +151,7 @@ class TuningChanges(TuningOptions, total=False):
 @checked
 @dataclass(frozen=True)
 class Tuning:
-    """The way a model is adapted: all of its weights, or adapters beside frozen ones.
+    """How a model is adapted: training all its weights, or adapters with frozen weights.
 
     method               "full", "lora", or "qlora": the frozen matrices in 4 bits
     rank                 r: an adapter is a matrix of m × r and one of r × n; 0 if "full"
@@ -164,19 +164,19 @@ class Tuning:
     weight_bytes         of each frozen weight that isn't in 4 bits: 2, or 4
     adapter_bytes        of each weight of the adapters: 4 is PEFT's default, or 2
     autocast             whether products with 32-bit adapters are made in 16 bits
-    wide_bytes           of embedding, head and norms beside 4-bit weights: 2, or 4 as
+    wide_bytes           of embedding, head and norms with 4-bit weights: 2, or 4 as
                          PEFT's `prepare_model_for_kbit_training` makes them
     stream_bytes         of what flows from layer to layer: 2 or 4; None for `wide_bytes`
     optimizer            one of `STATES`
     loss_kernel          one of `LOSS_KERNELS`
     reentrant            whether recomputation is PyTorch's reentrant one, which goes
                          through to the end of a layer; the other stops early
-    fused                whether norms and the MLP's activation keep what fused kernels do
-    keeps_inputs         whether 4-bit matrices keep what they read, as bitsandbytes' did in
-                         2023 (0.41); now (0.50) they do not
+    fused                whether norms and the MLP's activation store what fused kernels do
+    keeps_inputs         whether 4-bit matrices store their inputs, as bitsandbytes' did in
+                         2023 (0.41); now (0.50) they don't
 
-    Made by `full`, `lora` and `qlora`. ValueError for what doesn't go together, and for an
-    option that changes nothing with this method.
+    Made by `full`, `lora` and `qlora`. Raises ValueError for options that don't go together,
+    or that change nothing with this method.
     Source: arXiv 2106.09685 section 4; arXiv 2305.14314 section 3; PEFT's defaults.
 
     >>> Tuning.qlora(rank=8, targets=["q_proj", "v_proj"]).targets
@@ -230,7 +230,7 @@ class Tuning:
 
     @classmethod
     def full(cls, recipe: RecipeName = "amp", **options: Unpack[TuningOptions]) -> Tuning:
-        """Make all weights learn, with the bytes of a recipe; options as in `Tuning`."""
+        """Train all weights, with the bytes of a recipe; options as in `Tuning`."""
         return cls("full", recipe=recipe, **options)
 
     @classmethod
@@ -240,7 +240,7 @@ class Tuning:
         targets: str | Collection[str] = "all-linear",
         **options: Unpack[TuningOptions],
     ) -> Tuning:
-        """Make adapters of a rank beside frozen weights; options as in `Tuning`."""
+        """Train adapters of a rank and freeze the weights; options as in `Tuning`."""
         return cls("lora", rank, targets, **options)
 
     @classmethod
@@ -250,7 +250,7 @@ class Tuning:
         targets: str | Collection[str] = "all-linear",
         **options: Unpack[TuningOptions],
     ) -> Tuning:
-        """Make adapters beside frozen weights in 4 bits; options as in `Tuning`."""
+        """Train adapters and freeze the weights in 4 bits; options as in `Tuning`."""
         return cls("qlora", rank, targets, **options)
 
     @property
@@ -260,7 +260,7 @@ class Tuning:
 
     @property
     def bytes_of(self) -> Recipe:
-        """Bytes of each number that learns: those of the recipe, or an adapter's."""
+        """Bytes per number that learns: those of the recipe, or an adapter's."""
         if self.recipe is not None:
             return RECIPES[self.recipe]
         width = self.adapter_bytes
@@ -268,7 +268,7 @@ class Tuning:
 
     @property
     def optimizer_bytes(self) -> Result:
-        """Bytes of the optimizer's states for each number that learns, main weights left out."""
+        """Bytes of optimizer states per number that learns, without main weights."""
         if self.optimizer == "adamw_8bit":
             return IN_8_BITS
         return STATES[self.optimizer] // 2 * self.bytes_of.optimizer
@@ -312,7 +312,7 @@ def targeted(model: Transformer, tuning: Tuning) -> tuple[str, ...]:
     >>> targeted(Transformer.gpt(2, 64, 4, 99, 16), Tuning.lora(8, "mlp"))
     ('up_proj', 'down_proj')
     """
-    tuned_parameters(model, tuning)  # refuses targets that the model has not
+    tuned_parameters(model, tuning)  # refuses targets that the model doesn't have
     h = model.hidden_size
     there = {
         name
@@ -325,10 +325,10 @@ def targeted(model: Transformer, tuning: Tuning) -> tuple[str, ...]:
 
 
 class Site(NamedTuple):
-    """A matrix of a layer, whether it has an adapter, what it reads, and what comes before it.
+    """A matrix of a layer: whether it has an adapter, its input, and the matrices before it.
 
-    `reads` names the tensor that goes in, the same for all that read it; `before` are the
-    matrices of the same part through which it has come.
+    `reads` names the input tensor, the same for all matrices that read it; `before` are the
+    matrices of the same part that the input has passed through.
     """
 
     matrix: Matrix
@@ -338,12 +338,12 @@ class Site(NamedTuple):
 
     @property
     def width(self) -> Size:
-        """Values a token that the matrix reads: of experts, those of the chosen ones."""
+        """Values per token that the matrix reads; for experts, those of the chosen ones."""
         return self.matrix.active * self.matrix.rows
 
 
 def sites(part: Part, hidden_size: Size, tuning: Tuning) -> tuple[Site, ...]:
-    """The matrices of a mixer or an MLP, as the gradient sees them."""
+    """List the matrices of a mixer or an MLP, as the gradient sees them."""
     h = hidden_size
     named = _of_mixer(part, h) if isinstance(part, Mixer) else _of_mlp(part, h)
     return tuple(
@@ -379,10 +379,10 @@ def _of_mlp(mlp: Part, hidden_size: Size) -> Iterator[tuple[Matrix, str, tuple[s
 def tuned_layers(
     model: Transformer, tuning: Tuning, recompute: str
 ) -> Iterator[tuple[Size, Layer, bool]]:
-    """The layers from the first up, alike ones together, and whether anything below learns.
+    """Group equal layers from the first up, and tell whether anything below learns.
 
-    With adapters alone nothing does below the first layer that has one, unless layers are
-    recomputed: then the embedding's output is made to need a gradient.
+    With adapters, nothing does below the first layer that has one, unless layers are
+    recomputed, because then the embedding's output requires a gradient.
     """
     h = model.hidden_size
     flows = tuning.is_full or recompute == "full"
@@ -399,7 +399,7 @@ def tuned_layers(
 def flows_into(
     layer: Layer, hidden_size: Size, tuning: Tuning, flows: bool
 ) -> Iterator[tuple[Part, bool]]:
-    """The parts of a layer, and whether anything that each reads has come past what learns."""
+    """The parts of a layer, and whether anything before each one's input learns."""
     arrives = flows
     for mixer in layer.mixers:
         yield mixer, flows
@@ -409,23 +409,23 @@ def flows_into(
 
 
 def own_copies(tuning: Tuning) -> tuple[bool, int]:
-    """Tell whether each adapter keeps its own copy of its input, and the bytes of a value in it."""
+    """Tell whether each adapter stores its own copy of its input, and the bytes per value."""
     wide = tuning.adapter_bytes == 4
     return wide or tuning.dropout > 0, 4 if wide and not tuning.autocast else 2
 
 
 def needs_input(site: Site, tuning: Tuning) -> bool:
-    """Tell whether a matrix keeps what it reads: it learns, or an adapter without a copy does."""
+    """Tell whether a matrix stores its input: it learns, or an adapter without a copy does."""
     quantised = tuning.keeps_inputs and tuning.method == "qlora"
     return tuning.is_full or quantised or (site.adapted and not own_copies(tuning)[0])
 
 
 @dataclass(frozen=True)
 class TunedParameters(Breakdown[Size]):
-    """Parameters of a model that is adapted, by what becomes of them.
+    """Parameters of an adapted model, by what happens to them.
 
-    `frozen` in the layers' matrices, and `wide` in embedding, head, norms and biases: what
-    4 bits leave as it is; `learning` are those that training changes.
+    `frozen` are in the layers' matrices; `wide` are in embedding, head, norms and biases,
+    which 4 bits don't change; `learning` are those that training changes.
     """
 
     frozen: Size
@@ -438,14 +438,14 @@ class TunedParameters(Breakdown[Size]):
 def tuned_parameters(
     model: Transformer, tuning: Tuning, tensor_parallel: Count[Number] = 1
 ) -> TunedParameters:
-    """Parameters that learn and that do not: all of them, or r(m + n) for each adapter.
+    """Count the parameters that learn (all of them, or r(m + n) per adapter) and the rest.
 
-    An adapter of rank r beside a matrix of m × n; each expert has its own. On each of t
-    tensor-parallel GPUs are a t-th of the matrices (`parameters_per_gpu`) and, as PEFT does
-    it with Megatron's layers, r(m + n/t) of an adapter where the columns are split, and
-    r(m/t + n) where the rows are: of attention's output and of an MLP's down projection.
-    ValueError for targets of which the model has none, and for a rank above that of all its
-    matrices.
+    An adapter has rank r next to an m × n matrix; each expert has its own. Each of t
+    tensor-parallel GPUs has a t-th of the matrices (`parameters_per_gpu`) and, as in PEFT
+    with Megatron's layers, r(m + n/t) of an adapter if the columns are split, and r(m/t + n)
+    if the rows are split, which applies to attention's output and an MLP's down projection.
+    Raises ValueError for targets that the model doesn't have, and for a rank above that of
+    all its matrices.
 
     Source: arXiv 2106.09685, section 4; PEFT prints the doctest's number, and has the split
     in tuners/lora/tp_layer.py (NeMo and Megatron-Bridge split both halves: less).
@@ -474,9 +474,9 @@ def tuned_parameters(
 
 
 def check_tuned(model: Transformer) -> None:
-    """Refuse a model of which tuning has not been counted."""
+    """Refuse a model whose tuning hasn't been counted."""
     if given(model.embedding_size):
-        problem = "is narrower than the model: adapting one has not been counted"
+        problem = "is narrower than the model, and nobody has counted adapting that"
         refuse("embedding_size", model.embedding_size, problem)
 
 
@@ -487,7 +487,7 @@ def matrix_weights(model: Transformer) -> Callable[[Layer], Size]:
 
 
 def check_rank(rank: Size, adapted: Iterable[tuple[Size, Size]]) -> None:
-    """Refuse a higher rank than any of the adapted matrices has, given by their two sides."""
+    """Refuse a rank above that of all adapted matrices, given by their two sides."""
     highest = greatest(minimum(rows, columns) for rows, columns in adapted)
     at_most("rank", rank, "the rank of the largest adapted matrix", highest)
 
@@ -506,7 +506,7 @@ def _adapter_parameters(
 
 
 def _both_sides(matrix: Matrix, tensor_parallel: Size) -> Size:
-    """Add a matrix's sides, one of them over t: that by which it's split."""
+    """Add a matrix's sides, dividing the one that it's split along by t."""
     split, whole = matrix.columns, matrix.rows
     if matrix.reads_parts():
         split, whole = whole, split
