@@ -134,13 +134,13 @@ def _raised(error: BaseException) -> str:
             return f"Line {error.lineno}: Python needs straight quotes, {straight}"
         quotes = _has_bare_words(code) and error.msg.startswith("invalid")
         if quotes and (words := re.fullmatch(r"(\w+ =) ([\w ,.%/-]+)", code)):
-            return f'Line {error.lineno}: words stand in quotes, {words[1]} "{words[2]}"'
-        advice = " Words, and numbers with a unit, stand in quotes." if quotes else ""
+            return f'Line {error.lineno}: put words in quotes, {words[1]} "{words[2]}"'
+        advice = " Put words, and numbers with a unit, in quotes." if quotes else ""
         line = show(error.text.strip())
         return f"Line {error.lineno}: SyntaxError: {error.msg} in {line}.{advice}"
     problem = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, NameError) and len(error.name or "") == 1:
-        problem += f'. A choice is written in quotes: "{error.name}"'
+        problem += f'. Write a choice in quotes: "{error.name}"'
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == "<cell>"]
     return f"Line {lines[-1]}: {problem}" if lines else problem

@@ -76,7 +76,7 @@ _GUESSES: dict[str, Answer] = {}
 
 
 def check(id: str, answer: Answer) -> Verdict:
-    """The verdict on an answer; shown as one sentence, true when the answer is right.
+    """Grade an answer: the verdict is shown as one sentence, and true if the answer is right.
 
     `answer` is a number in the unit that is asked for (also as text, "7B" or "22.4
     days"), a word, or a function, as the exercise asks; None says that nothing is
@@ -100,7 +100,7 @@ def check(id: str, answer: Answer) -> Verdict:
 
 
 def predict(id: str, guess: Answer) -> Verdict:
-    """What a guess is worth: nothing while it is None, then the truth and the gap.
+    """Compare a guess with the truth: nothing while it's None, then the truth and the gap.
 
     The first guess counts: a later one is answered too, and told what the first one was.
 
@@ -116,7 +116,7 @@ def predict(id: str, guess: Answer) -> Verdict:
         sentence = prediction.reveal(guess)
         if first != guess:
             sentence = f"First {prediction.echo(first)}, now {sentence[0].lower()}{sentence[1:]}"
-    except KeyboardInterrupt:  # somebody stops it
+    except KeyboardInterrupt:  # the learner stops it
         raise
     except BaseException as error:  # as in `grade`: a guess may be anything at all
         return Verdict(id, None, f"{problem_of(error)}.")
@@ -125,7 +125,7 @@ def predict(id: str, guess: Answer) -> Verdict:
 
 
 class Progress:
-    """What has been answered since the kernel started; shown as a line a chapter."""
+    """The answers since the kernel started, shown as one line per chapter."""
 
     def __repr__(self) -> str:
         touched = {ids.chapter_of(id) for id in [*_TRIES, *_GUESSES]}
@@ -134,7 +134,7 @@ class Progress:
 
 
 def progress() -> Progress:
-    """The exercises and predictions done so far, for learner and teacher.
+    """Return the exercises and predictions done so far, for learner and teacher.
 
     >>> progress()
     ○ Nothing answered yet in this notebook
@@ -143,7 +143,7 @@ def progress() -> Progress:
 
 
 def course_map() -> Picture:
-    """The chapters of the course, each with what is done of it: now, and as saved.
+    """Draw the chapters of the course, each with what's done of it, now and as saved.
 
     A page's answers count once it is saved beside this one, or given in this kernel.
     """

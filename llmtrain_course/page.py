@@ -48,7 +48,7 @@ def opened(word: str, address: str = "", narrow: bool = False, name: str = "") -
 
 
 def act(name: str, deed: str, *details: Any) -> str:
-    """Do what somebody did, and say what the panel shows now."""
+    """Apply a learner's action, and return what the panel shows now."""
     state = _STATES[choice("name", name, _STATES)]
     protocol.act(state, deed, *details)
     return json.dumps(view(state))
@@ -88,7 +88,7 @@ def follow(state: State, address: str) -> str:
 
     >>> from llmtrain_course.panels import PANELS
     >>> follow(State(PANELS["duration"]), "gpus=512")
-    "The link sets 'gpus', which this panel does not have."
+    "The link sets 'gpus', which this panel doesn't have."
     """
     wanted = dict(parse_qsl(address[:LONGEST_ADDRESS], keep_blank_values=True))
     values = {
@@ -104,5 +104,5 @@ def follow(state: State, address: str) -> str:
         state.refresh()
     strange = next((name for name in wanted if name not in values), None)
     if strange is not None and not problem:
-        problem = f"The link sets {show(strange)}, which this panel does not have."
+        problem = f"The link sets {show(strange)}, which this panel doesn't have."
     return problem

@@ -59,7 +59,7 @@ HANDLES: dict[str, Handle] = {
 
 
 def handle(name: str) -> "NotebookPanel":
-    """A handle of this name, for a notebook: one picture, and what moves it.
+    """Return a handle by name, for a notebook: one picture with its controls.
 
     Each call makes one of its own. ValueError for a name that `HANDLES` does not have.
     """
@@ -69,7 +69,7 @@ def handle(name: str) -> "NotebookPanel":
 
 
 def in_notebook(word: str) -> "NotebookPanel":
-    """The panel of this chapter, for a notebook, which can start from your own run."""
+    """Return the panel of this chapter, for a notebook, which can start from your own run."""
     from llmtrain_course.kit.own_panel import with_own_run
     from llmtrain_course.kit.widget import NotebookPanel
 
@@ -77,70 +77,70 @@ def in_notebook(word: str) -> "NotebookPanel":
 
 
 def start_here_panel() -> "NotebookPanel":
-    """GPUs, days and the size of a model in; the tokens that they pay for out."""
+    """Return the panel that shows the tokens that GPUs and days pay for, for a model's size."""
     return in_notebook("start_here")
 
 
 def parameters_panel() -> "NotebookPanel":
-    """The shape of a model in, its parameters part by part out."""
+    """Return the panel that counts a shape's parameters, part by part."""
     return in_notebook("parameters")
 
 
 def flops_panel() -> "NotebookPanel":
-    """Seconds of an iteration in; rate, MFU and HFU of each GPU out."""
+    """Return the panel that shows rate, MFU and HFU of each GPU, given seconds per iteration."""
     return in_notebook("flops")
 
 
 def duration_panel() -> "NotebookPanel":
-    """Model, tokens and GPUs in; days with their interval, GPU-hours and cost out."""
+    """Return the panel that shows days, GPU-hours and cost of a model, tokens and GPUs."""
     return in_notebook("duration")
 
 
 def batch_panel() -> "NotebookPanel":
-    """GPUs and their split in; sequences, tokens, passes and updates out."""
+    """Return the panel that shows the batch, passes and updates of GPUs and their split."""
     return in_notebook("batch")
 
 
 def precision_panel() -> "NotebookPanel":
-    """Model, recipe and sharding in; bytes part by part, and whether they fit, out."""
+    """Return the panel that shows the bytes of model states, and whether they fit."""
     return in_notebook("precision")
 
 
 def activations_panel() -> "NotebookPanel":
-    """Model, sequence and micro-batch in; bytes at the peak and over two steps, out."""
+    """Return the panel that shows memory at the peak and over two steps."""
     return in_notebook("activations")
 
 
 def communication_panel() -> "NotebookPanel":
-    """Replicas and what they shard in; what each sends, and how much is exposed, out."""
+    """Return the panel that shows what replicas send, and how much of that is exposed."""
     return in_notebook("communication")
 
 
 def parallelism_panel() -> "NotebookPanel":
-    """A split of GPUs in; who sends what to whom, how long, and what hides it, out."""
+    """Return the panel that shows who sends what to whom in a split, and what's hidden."""
     return in_notebook("parallelism")
 
 
 def plan_panel() -> "NotebookPanel":
-    """A run in; memory, days, GPU-hours, cost and advice out."""
+    """Return the panel that shows memory, days, GPU-hours, cost and advice for a run."""
     return in_notebook("plan")
 
 
 def calendar_panel() -> "NotebookPanel":
-    """GPUs, failures and restarts in; days on the calendar, part by part, out."""
+    """Return the panel that shows a run's days on the calendar, part by part."""
     return in_notebook("calendar")
 
 
 def budget_panel() -> "NotebookPanel":
-    """Days and money in; what they can train, and the loss to expect, out."""
+    """Return the panel that shows what days and money can train, and the loss to expect."""
     return in_notebook("budget")
 
 
 def measure_panel() -> "NotebookPanel":
-    """Times of a step's parts in; its throughput, and what it waits for, out."""
+    """Return the panel that shows a step's throughput, and what it waits for."""
     return in_notebook("measure")
 
 
 def finetune_panel() -> "NotebookPanel":
-    """A model, a card and texts in; whether tuning it fits, hours and cost, out."""
+    """Return the panel that shows whether tuning a model fits a card, with hours and cost."""
     return in_notebook("finetune")

@@ -35,7 +35,7 @@ def test_a_choice_is_made_by_buttons_asks_again_and_the_last_hint_leads_to_the_a
     expect(form.locator("textarea")).to_have_value(re.compile('^answer = "40.3 EFLOP"  # '))
     form.locator("textarea").fill("answer = TP 2")
     form.get_by_role("button", name="Run", exact=True).click()
-    expect(verdict).to_have_text('Line 1: words stand in quotes, answer = "TP 2"')
+    expect(verdict).to_have_text('Line 1: put words in quotes, answer = "TP 2"')
 
     form = page.locator('.live-form[data-id="start_here-a"]')
     hints = set()

@@ -73,7 +73,7 @@ def _has_only_attention(name: str) -> bool:
     return all(isinstance(mixer, Attention | LatentAttention) for mixer in mixers)
 
 
-MODEL = choice("Model", "A published model; its shape is known.", published.model_names())
+MODEL = choice("Model", "A published model, whose shape we know.", published.model_names())
 
 COUNTED_MODEL = choice(
     MODEL.label, MODEL.help, [name for name in published.model_names() if _has_only_attention(name)]
@@ -82,7 +82,7 @@ COUNTED_MODEL = choice(
 
 TOKENS = Control(
     "Tokens",
-    "Tokens that the run sees in all.",
+    "Tokens that the run trains on in all.",
     unit="tokens",
     most=10**16,
     stops=steps(10**9, 10**14, 1, 1.5, 2, 3, 5, 7),
@@ -100,9 +100,9 @@ BATCH = Control(
     more=True,
 )
 
-RECOMPUTED = choice("Recomputed", "What is computed a second time to save memory.", RECOMPUTE)
+RECOMPUTED = choice("Recomputed", "What's recomputed to save memory.", RECOMPUTE)
 
-RECIPE = choice("Recipe", "Which number formats the copies have.", RECIPES)
+RECIPE = choice("Recipe", "The number formats of the copies.", RECIPES)
 
 # --- the machines
 
@@ -117,8 +117,8 @@ CHIP = choice(
 
 PRICE = Control(
     "Price",
-    "Dollars for one GPU for one hour; enter your own.",
-    unit="dollars a GPU-hour",
+    "Dollars per GPU-hour. Enter your own price.",
+    unit="dollars per GPU-hour",
     least=0.01,
     most=1e6,
     whole=False,
@@ -130,7 +130,7 @@ DAYS_OF_USE = (1, 2, 3, 5, 7, 10, 14, 21, 30, 45, 60, 90, 120, 180, 365)
 
 SHARE_OF_PEAK = Control(
     "Share of the peak",
-    "Per cent of its dense peak that each GPU reaches; 35 is usual.",
+    "Percentage of its dense peak that each GPU reaches. 35 is usual.",
     unit="%",
     least=0.1,
     most=100,
@@ -140,14 +140,12 @@ SHARE_OF_PEAK = Control(
 # --- the split
 
 MICRO_BATCH = Control(
-    "Micro-batch", "Sequences at once on a GPU.", unit="at a time", most=1_000_000
+    "Micro-batch", "Sequences processed at once per GPU.", unit="at a time", most=1_000_000
 )
 
 TENSOR_PARALLEL = Control("Tensor parallel", "GPUs that share each matrix.", most=1_000)
 
-PIPELINE_PARALLEL = Control(
-    "Pipeline stages", "Groups of layers, one behind the other.", most=1_000
-)
+PIPELINE_PARALLEL = Control("Pipeline stages", "Groups of layers, one after the other.", most=1_000)
 
 CONTEXT_PARALLEL = Control(
     "Context parallel", "GPUs that share each sequence.", most=1_000, more=True
@@ -161,9 +159,7 @@ EXPERT_PARALLEL = Control(
     applies=lambda setting: setting.shape_has_experts,
 )
 
-ZERO_STAGE = choice(
-    "ZeRO stage", "What replicas share out instead of each keeping it.", (0, 1, 2, 3)
-)
+ZERO_STAGE = choice("ZeRO stage", "What replicas shard instead of each storing it.", (0, 1, 2, 3))
 
 GRADIENTS = choice(
     "Gradients between passes",
@@ -234,7 +230,7 @@ class Split:
         n, b, B = self.num_gpus, self.micro_batch_size, self.global_batch_size
         if model.num_heads % self.tensor_parallel:
             heads = f"the model's {model.num_heads} attention heads"
-            raise ValueError(f"tensor_parallel={self.tensor_parallel} does not divide {heads}")
+            raise ValueError(f"tensor_parallel={self.tensor_parallel} doesn't divide {heads}")
         ways = {
             "tensor_parallel": self.tensor_parallel,
             "pipeline_parallel": self.pipeline_parallel,
@@ -245,10 +241,10 @@ class Split:
             product = " × ".join(f"{name}={size}" for name, size in ways.items() if size > 1)
             whole = f" = {each}" if "×" in product else ""
             raise ValueError(
-                f"num_gpus={n} make no whole number of replicas: each takes {product}{whole}"
+                f"num_gpus={n} don't form whole replicas, because each one needs {product}{whole}"
             )
         if B % (b * (n // each)):
             raise ValueError(
                 f"global_batch_size={B} is not divisible by {n // each:,} replicas, which "
-                f"num_gpus={n} make, times micro_batch_size={b}"
+                f"num_gpus={n} form, times micro_batch_size={b}"
             )

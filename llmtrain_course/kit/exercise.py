@@ -54,20 +54,21 @@ NOT_YET: Grade = (None, UNANSWERED)
 # --- mistakes that many exercises share
 
 TENFOLD: Mistakes = {
-    "10 * key": "That's 10 times too high: 10e9 is ten billion, one billion is 1e9.",
-    "key / 10": "That's 10 times too low: 10e12 is ten trillion, one trillion is 1e12.",
+    "10 * key": "That's 10× too high. 10e9 is ten billion, and one billion is 1e9.",
+    "key / 10": "That's 10× too low. 10e12 is ten trillion, and one trillion is 1e12.",
 }
 """Mistakes with what is computed from billions and trillions."""
 
 PREFIXES: Mistakes = {
     **TENFOLD,
-    "1e3 * key": "That's 1,000 times too high. Check the unit prefixes: we use SI base units.",
-    "key / 1e3": "That's 1,000 times too low. Check the unit prefixes: we use SI base units.",
-    "1e6 * key": "That's a million times too high. Did you count a unit prefix twice?",
-    "key / 1e6": "That's a million times too low. Give the number itself, not millions.",
-    "1e9 * key": "That's a billion times too high. Did you count a unit prefix twice?",
-    "key / 1e9": "That's a billion times too low. Give the number itself, not billions.",
-    "key / 1e12": "That's 10¹² times too low. Give the number itself, not trillions or tera.",
+    "1e3 * key": "That's 1,000× too high. Check the unit prefixes, because we use SI base units.",
+    "key / 1e3": "That's 1,000× too low. Check the unit prefixes, because we use SI base units.",
+    "1e6 * key": "That's too high by a factor of a million. Did you count a unit prefix twice?",
+    "key / 1e6": "That's too low by a factor of a million. Give the number itself, not millions.",
+    "1e9 * key": "That's too high by a factor of a billion. Did you count a unit prefix twice?",
+    "key / 1e9": "That's too low by a factor of a billion. Give the number itself, not billions.",
+    "key / 1e12": "That's too low by a factor of 10¹². Give the number itself, not trillions or "
+    "tera.",
 }
 """Mistakes with large counts and rates."""
 
@@ -78,10 +79,10 @@ TWICE: Mistakes = {
 """Mistakes with FLOPs."""
 
 GIBI: Mistakes = {
-    "key * 1e9 / 2**30": "That's 7% too low. Did you use GB (10⁹ bytes) where GiB (2³⁰ bytes) "
-    "is meant?",
-    "key * 2**30 / 1e9": "That's 7% too high. Did you use GiB (2³⁰ bytes) where GB (10⁹ bytes) "
-    "is meant?",
+    "key * 1e9 / 2**30": "That's 7% too low. Did you use GB (10⁹ bytes) instead of GiB (2³⁰ "
+    "bytes)?",
+    "key * 2**30 / 1e9": "That's 7% too high. Did you use GiB (2³⁰ bytes) instead of GB (10⁹ "
+    "bytes)?",
 }
 """Mistakes with bytes."""
 
@@ -188,9 +189,9 @@ def grade(
         ok, text = one.grade(answer)
         hints = [hint for hint in one.hints_for(answer) if hint]
         echo = _understood(answer)
-    except KeyboardInterrupt:  # somebody stops it
+    except KeyboardInterrupt:  # the learner stops it
         raise
-    except BaseException as error:  # an answer may call exit(): SystemExit is no Exception
+    except BaseException as error:  # an answer may call exit(): SystemExit isn't an Exception
         if not turn and (reply := _right_later(answer, exercise)):
             return Verdict(id, True, reply)
         problem = f"{problem_of(error)}."
@@ -222,7 +223,7 @@ def _grade_of(answer: Answer, exercise: Exercise) -> Grade | None:
     """Return an exercise's grade of an answer, or None if it doesn't understand the answer."""
     try:
         return exercise.grade(answer)
-    except KeyboardInterrupt:  # somebody stops it
+    except KeyboardInterrupt:  # the learner stops it
         raise
     except BaseException:  # see `grade`
         return None
@@ -355,7 +356,7 @@ class Numeric(Exercise):
     def grade(self, answer: Answer) -> Grade:
         """Grade a number: right, rounded, a common mistake, or too high or low, with a hint."""
         if is_array(answer):
-            return False, "That's an array. Give one number."
+            return False, "That's an array, but the answer is one number."
         written = read_written(answer, self.asked)
         number = quantity("answer", written.number)
         if written.unit not in ("", self.asked) and not self.converts:
@@ -376,13 +377,13 @@ class Numeric(Exercise):
         if is_rounded(number, key) and off <= NEAR:
             yield True, f"Right, and rounded: the exact value is {self.unit(key)}."
         if is_rounded(number, key):  # in three digits or more, too few for this tolerance
-            yield False, "Nearly. You've rounded it, so give at least one more digit."
+            yield False, "Almost. You've rounded it, so give at least one more digit."
         yield from self._mistake(number, key, self._near)
         if self.tolerance and is_rounded(number, key, digits=2):
-            yield False, "Nearly. You've rounded it, so give one more digit."
+            yield False, "Almost. You've rounded it, so give one more digit."
         yield from self._mistake(number, key, is_rounded)
         if off < 0.005:
-            yield False, f"Nearly. Did you round it, or leave out a small part? {HINT}"
+            yield False, f"Almost. Did you round it, or leave out a small part? {HINT}"
         yield False, f"Too {'high' if number > key else 'low'}. {HINT}"
 
     def wrong_answers(self) -> list[tuple[float, str]]:
@@ -461,14 +462,14 @@ class Function(Exercise):
     def grade(self, answer: Answer) -> Grade:
         """The first case that goes wrong, or that all are right."""
         if not callable(answer):
-            return False, f"{show(answer)} isn't a function. Leave out the parentheses."
+            return False, f"{show(answer)} isn't a function. Give its name without parentheses."
         results = []
         for case in self.cases:
             try:
                 result = _called(answer, case)
             except _ArgumentsError as error:
                 return False, str(error)
-            except KeyboardInterrupt:  # somebody stops it
+            except KeyboardInterrupt:  # the learner stops it
                 raise
             except BaseException as error:  # see `grade`
                 return False, f"With {_arguments(case)} it raised {_raised(error)}"
@@ -538,7 +539,7 @@ def _side(result: Number, key: Number) -> str:
     number = quantity("what it returned", result)
     if is_array(number):
         return "and it should be one number"
-    return f"which is too {'much' if number > key else 'little'}"
+    return f"which is too {'high' if number > key else 'low'}"
 
 
 def _agree(result: Number, key: Number) -> bool:

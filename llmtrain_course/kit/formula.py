@@ -48,7 +48,7 @@ def _parsed(formula: str) -> ast.expr:
     try:
         return ast.parse(formula, mode="eval").body
     except (SyntaxError, RecursionError, MemoryError):
-        return refuse("formula", formula, "is no formula: write it as Python does")
+        return refuse("formula", formula, "isn't a formula: write it as you would in Python")
 
 
 def _compute(node: ast.expr, formula: str, values: Mapping[str, float]) -> Any:
@@ -59,7 +59,7 @@ def _compute(node: ast.expr, formula: str, values: Mapping[str, float]) -> Any:
             return values[name]
         case ast.Name(id=name):
             return refuse(
-                "formula", formula, f"has the name {name}; it may have {', '.join(values)}"
+                "formula", formula, f"uses the name {name}, but it can only use {', '.join(values)}"
             )
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_compute(operand, formula, values)
@@ -68,7 +68,7 @@ def _compute(node: ast.expr, formula: str, values: Mapping[str, float]) -> Any:
             return _OPERATORS[type(op)](*sides)
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
             return _FUNCTIONS[name](*(_compute(x, formula, values) for x in arguments))
-    return refuse("formula", formula, f"has {ast.unparse(node)}, which no formula may have")
+    return refuse("formula", formula, f"contains {ast.unparse(node)}, which a formula can't use")
 
 
 Mistakes = Mapping[str | float, str]

@@ -16,7 +16,7 @@ from llmtrain_helpers.published import architecture
 
 @lru_cache(256)
 def published_model(name: str, sequence_length: int | None = None) -> Transformer:
-    """A published model's shape, read once: one picture asks for it many times.
+    """Read a published model's shape, once, because one picture asks for it many times.
 
     The same object each time, so that what is cached for a model (`cache_per_model`) is
     counted once. ValueError as in `architecture`.
@@ -35,7 +35,7 @@ def trainable_tokens(
     flops_per_gpu: Rate[float],
     recompute: Recompute,
 ) -> float:
-    """The tokens that GPUs train a model on in a given time: `training_seconds` the other way.
+    """Compute the tokens that fit into a given time, the inverse of `training_seconds`.
 
     T = seconds · nX/(6P), or nX/(8P) with full recomputation; not rounded. Takes seconds,
     the active parameters, the rate that each GPU reaches in FLOP/s, and what is computed
@@ -49,7 +49,7 @@ def trainable_tokens(
 
 @checked
 def rate_at(share_of_peak: Share[float], peak_flops: Rate[float]) -> float:
-    """The rate of a GPU that reaches this share of its peak, in FLOP/s: share · peak.
+    """Compute a GPU's rate at this share of its peak, in FLOP/s: share · peak.
 
     >>> f"{rate_at(0.35, peak_flops=312e12):.4g}"
     '1.092e+14'
@@ -59,7 +59,7 @@ def rate_at(share_of_peak: Share[float], peak_flops: Rate[float]) -> float:
 
 @checked
 def nearest_shape(parameters: Quantity[float], shapes: Mapping[str, Transformer]) -> str:
-    """The name of the shape whose size is nearest to so many parameters, in ratio.
+    """Find the name of the shape with the nearest number of parameters, in ratio.
 
     >>> from llmtrain_helpers.budget import shelf
     >>> nearest_shape(8e9, shelf())

@@ -1,6 +1,6 @@
-"""The learner's own run, from page to page: `own_run()` reads it, `own_run(gpus=64)` keeps it.
+"""The learner's own run, from page to page: `own_run()` reads it, `own_run(gpus=64)` saves it.
 
-It is kept in `my_run.toml`, beside the notebooks, a line for each thing that was set.
+It's saved in `my_run.toml`, next to the notebooks, with a line per entry that was set.
 What is not set there is the course's example. Where no file can be written, as in a web
 page, the run lives as long as the kernel.
 """
@@ -32,17 +32,17 @@ from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.search import best_split
 
 NAME, LARGEST = "my_run.toml", 10_000
-"""The file beside the notebooks, and the most bytes that it may have."""
+"""The file next to the notebooks, and the maximum bytes it may have."""
 
 Value = str | int | float
 
 PRICES, PRICE = {"A100": 1.5}, 2.5
-"""Dollars for a GPU-hour where none is set, by the first word of the chip; and of all others."""
+"""Default dollars per GPU-hour, by the first word of the chip, and for all others."""
 
-BOM, RENAME = "\ufeff", "You can also rename the file to begin a new one."
+BOM, RENAME = "\ufeff", "You can also rename the file to start a new one."
 
 SET: dict[str, Value | None] = {}
-"""What was set, or taken back, in this kernel and couldn't be written to the file."""
+"""Entries set, or taken back, in this kernel that couldn't be written to the file."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class OwnRun:
         text = (
             f"{'the example' if self.example else 'yours'}: {units.exact(self.gpus)} × "
             f"{self.chip} for {self.days:g} days, {self.model}, "
-            f"{units.count(self.tokens, 2)} tokens, {units.dollars(self.price)} a GPU-hour"
+            f"{units.count(self.tokens, 2)} tokens, {units.dollars(self.price)} per GPU-hour"
         )
         return "\n".join([text, *self.problems])
 
@@ -110,7 +110,7 @@ def _amount(name: str, value: object) -> float:
 
 def _model(name: str, value: object) -> str:
     if not isinstance(value, str):
-        refuse(name, value, "is no name of a model")
+        refuse(name, value, "isn't the name of a model")
     if value.encode("utf-8", "ignore").decode("utf-8") != value:
         refuse(name, value, "isn't a path in UTF-8: rename the file")
     try:
@@ -119,13 +119,13 @@ def _model(name: str, value: object) -> str:
         near = _of_size(value)
         if not near:
             raise
-        problem = f"is a size and no name: the nearest published model is {near!r}"
+        problem = f"is a size, not a name: the nearest published model is {near!r}"
         refuse(name, value, problem)
     return value
 
 
 def _of_size(value: str) -> str:
-    """The published model that is nearest to a size; empty for what is no size."""
+    """Find the published model nearest to a size; empty for anything that isn't a size."""
     try:
         size = units.read(value)
     except ValueError:
@@ -135,7 +135,7 @@ def _of_size(value: str) -> str:
 
 def _chip(name: str, value: object) -> str:
     if not isinstance(value, str):
-        refuse(name, value, "is no name of a chip")
+        refuse(name, value, "isn't the name of a chip")
     try:
         return known_accelerator(value).name
     except ValueError as error:
@@ -154,20 +154,20 @@ CHECKS: dict[str, Callable[[str, object], Value]] = {
     "pipeline": _whole,
     "price": _amount,
 }
-"""What a run has, each with the check that its value passes."""
+"""The entries of a run, each with the check for its value."""
 
 
 def own_run(**changes: Value | None) -> OwnRun:
-    """Your own run; `own_run(gpus=64, days=14)` sets some of it, and keeps that.
+    """Return your own run; `own_run(gpus=64, days=14)` changes and saves some of it.
 
     model       a published model, or the path of a config.json
     chip        a published accelerator
     gpus, days  how many, and for how long
-    tokens      what the run trains on; without it what its plan promises for these days
-    sequence    tokens in a sequence; without it 8,192, or the model's longest
-    batch       sequences in a step; without it as many as make four million tokens
-    tensor      GPUs that share each matrix; pipeline: stages; without them the fastest split's
-    price       dollars for a GPU-hour; without it 1.50 for an A100 and 2.50 for any other
+    tokens      to train on; by default, as many as the plan can promise for these days
+    sequence    tokens per sequence; by default 8,192, or the model's longest
+    batch       sequences per step; by default, about four million tokens
+    tensor      GPUs that share each matrix; pipeline: stages; by default the fastest split's
+    price       dollars per GPU-hour; by default 1.50 for an A100 and 2.50 for other chips
 
     A change is written to `my_run.toml` in the first `notebooks/` at or above the working
     folder, where all other lines and comments stay as they are; None takes back what was
@@ -195,7 +195,7 @@ def own_run(**changes: Value | None) -> OwnRun:
         except ValueError as error:
             if changes:
                 raise ValueError(f"{error} Nothing has been changed.") from None
-            problems = [f"{error} Until then, the example stands in."]
+            problems = [f"{error} Until then, we use the example."]
     changed = SET | checked
     kept, more = _understood(text, written | changed)
     try:
@@ -204,7 +204,7 @@ def own_run(**changes: Value | None) -> OwnRun:
         if changes:
             listed = ", ".join(f"{name}={show(value)}" for name, value in changes.items())
             raise ValueError(f"{listed} can't be computed: {error}") from None
-        more.append(f"What you set can't be computed, so the example stands in: {error}.")
+        more.append(f"Your settings can't be computed, so we use the example: {error}.")
         kept, run = {}, _computed({})
     if changes:
         problems = _keep(path, text, changed) or problems
@@ -294,11 +294,11 @@ def _mistake(text: str, error: Exception) -> str:
         return f" can't be read: {show(str(error))}."
     number = int(at[1]) if at[1] else text.rstrip().count("\n") + 1
     line = text.removeprefix(BOM).split("\n")[number - 1].strip()
-    advice = "a line is a name, = and a value, such as gpus = 64."
+    advice = "a line needs a name, = and a value, such as gpus = 64."
     if "overwrite" in str(error):
         advice = "that's set twice, so keep one of the two lines."
     elif "\\" in line:
-        advice = "write a path with / in place of \\."
+        advice = "write a path with / instead of \\."
     elif words := re.fullmatch(
         r"""(\w+) *= *["'“”]?([^"'“”=\[{]*[a-zA-Z][^"'“”=]*)["'“”]?""", line
     ):
@@ -323,7 +323,10 @@ def _keep(path: Path | None, text: str, changes: Mapping[str, Value | None]) -> 
 
 def _unwritable(error: OSError) -> str:
     cause = error.strerror or error
-    return f"{NAME} can't be read or written ({cause}): what you set lasts until the kernel ends."
+    return (
+        f"{NAME} can't be read or written ({cause}), so your settings only last until the "
+        f"kernel ends."
+    )
 
 
 def _edited(text: str, changes: Mapping[str, Value | None]) -> str:
@@ -347,7 +350,7 @@ def _edited(text: str, changes: Mapping[str, Value | None]) -> str:
         same = False
     if not same or len(edited.encode("utf-8")) > LARGEST:
         listed = " and ".join(changes)
-        raise ValueError(f"{NAME} has more in it than a line for each entry: set {listed} there.")
+        raise ValueError(f"{NAME} contains more than one line per entry, so set {listed} there.")
     return edited
 
 

@@ -78,13 +78,13 @@ class Control:
     applies: Callable[..., bool] = field(default=lambda setting: True, repr=False)
 
     def read(self, written: Value) -> Value:
-        """The value that somebody wrote; a ValueError in the panel's words if none."""
+        """Read the value that a learner wrote; ValueError in the panel's words if it isn't one."""
         if self.kind == "text":
             return str(written)
         if self.kind != "number":  # as a link has it too, where all is text
             choices = {str(option): option for option in self.options or (False, True)}
             if str(written) not in choices:
-                raise ValueError(f"{self.label}: {show(written)} is none of its choices.")
+                raise ValueError(f"{self.label}: {show(written)} isn't one of its choices.")
             return choices[str(written)]
         try:
             read = units.read_as(self._without_label(written), self._asked)
@@ -97,7 +97,7 @@ class Control:
         elif read.message and not self.whole:  # of another unit; its field is short
             value = float(f"{value:.6g}")
         if self.whole and value % 1:
-            raise ValueError(f"{self.label}: {show(written)} is not a whole number.")
+            raise ValueError(f"{self.label}: {show(written)} isn't a whole number.")
         if not self.least <= value <= self.most:
             raise ValueError(self._outside(written))
         return int(value) if self.whole else value
@@ -109,12 +109,13 @@ class Control:
         return next(filter(None, map(units.find_unit, words)), "")
 
     def _without_label(self, written: Value) -> Value:
-        """What stands before words that are no unit: `5 at a time`, `20 ms a sequence`."""
+        """What stands before words that are no unit: `5 at a time`, `20 ms per sequence`."""
         if not isinstance(written, str):
             return written
         text = written.strip()
         first, _, rest = self.unit.partition(" ")
-        for word in (self.unit, first, rest, self.label, self.label.lower()):
+        also = rest.replace("per ", "a ", 1)  # people write both
+        for word in (self.unit, first, rest, also, self.label, self.label.lower()):
             if word and not units.find_unit(word) and text.endswith(word) and text != word:
                 return text.removesuffix(word).strip()
         return written
@@ -137,10 +138,10 @@ class Control:
         if units.UNITS.get(units.find_unit(self.unit)) in ("time", "memory"):
             span += f" {self.unit}"  # of several that may be written
         if unit and self.least < 1:
-            span += "; below 1 and without a % it is a share: 0.5 is 50%"
+            span += "; a number below 1 without a % is a share, so 0.5 is 50%"
         if self.least >= 10**6 and str(written).isdecimal() and int(written) < 10**4:
             span += f"; for billions write {written}B"
-        return f"{self.label}: {show(written)} lies outside {span}."
+        return f"{self.label}: {show(written)} is outside {span}."
 
     def write(self, value: float) -> str:
         """A number as its field shows it: `8`, `300B`, and past all names `1e39`."""
@@ -154,7 +155,7 @@ class Control:
         return f"{self.write(value)}%" if small else self.write(value)
 
     def caption(self, value: Value) -> str:
-        """The label and a value: `Loading 20 ms a sequence`."""
+        """The label and a value: `Loading 20 ms per sequence`."""
         if self.kind == "flag":
             return f"{self.label}: {'yes' if value else 'no'}"
         if self.kind == "number" and not isinstance(value, str):
@@ -427,7 +428,7 @@ NAMES = {
     "global_batch_size": "batch",
     "num_experts": "experts",
 }
-"""What a refusal may name that is no control of a panel, in words."""
+"""Names in refusals that aren't controls of a panel, in words."""
 
 
 def _near(control: Control, value: float) -> list[float]:

@@ -71,7 +71,7 @@ def _field(field: FieldState) -> dict[str, str | bool | int]:
 
 
 def act(state: State, deed: str, *details: Any) -> None:
-    """Do what somebody did in a face; a ValueError for what can't be done."""
+    """Apply a learner's action in a face; ValueError if it isn't possible."""
     _DEEDS[choice("deed", deed, _DEEDS)](state, *details)
 
 

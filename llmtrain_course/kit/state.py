@@ -1,4 +1,4 @@
-"""What somebody has set in a panel, and what it answers: the same for every face.
+"""The values set in a panel and its answers, the same for every face.
 
 The standard library alone. A face draws a `State`, and hands on what people do: write into
 a field, move a slider, take an offer.
@@ -35,7 +35,7 @@ class State:
         self.set(**panel.default)
 
     def write(self, name: str, written: Value) -> None:
-        """Take what somebody wrote; what cannot be read leaves the old value."""
+        """Take what the learner wrote; if it can't be read, the old value stays."""
         self._read(name, written)
         if name in self.problems:
             self._tell()
@@ -48,12 +48,12 @@ class State:
         self.refresh()
 
     def set(self, **values: Value) -> None:
-        """Set several controls, and begin anew: no earlier picture is held beside."""
+        """Set several controls and start over, without an earlier picture for comparison."""
         self._start = None
         self.set_all(**values)
 
     def set_all(self, **values: Value) -> None:
-        """Set several controls in place of what was refused; the comparison stays."""
+        """Set several controls instead of what was refused, keeping the comparison."""
         for name, value in values.items():
             self._read(name, value)
         self.refresh()
@@ -120,4 +120,4 @@ class State:
                 kept = str(value)
             else:
                 kept = control.typed(value)
-            yield f"{problem} It stays {kept}."
+            yield f"{problem} It's still {kept}."

@@ -55,12 +55,12 @@ class NotebookPanel(anywidget.AnyWidget):
         self.on_msg(self._receive)
 
     def act(self, *deed: Any) -> None:
-        """Do what somebody does in a face: `act("write", "gpus", "16")`, `act("take", 0)`."""
+        """Do what the learner does in a face: `act("write", "gpus", "16")`, `act("take", 0)`."""
         protocol.act(self.state, *deed)
         self._show()
 
     def set(self, **values: Value) -> None:
-        """Set several controls, and begin anew: nothing is compared."""
+        """Set several controls and start over, comparing nothing."""
         self.state.set(**values)
         self._show()
 

@@ -138,7 +138,7 @@ def fields_read_and_refuse(page: lab.Page, panel: lab.Locator, word: str) -> Non
     )
     status = panel.locator(".live-status").inner_text()
     assert control.label in status
-    assert "It stays " in status
+    assert "It's still " in status
     assert panel.locator(".live-old").count() == 0
     stop = control.stops[len(control.stops) // 2]
     field.fill(f"{stop:g}")

@@ -46,7 +46,7 @@ from tests.faces.svg import drawn
 
 WIDTHS = (340, 360, 375, 430, 519, 520, 600, 680, 760, 900)
 WORDS = (
-    *("loss", "tokens", "GPUs", "memory of a GPU", "gradients on their way", "MWMW 100%"),
+    *("loss", "tokens", "GPUs", "memory per GPU", "gradients on their way", "MWMW 100%"),
     *("the law, beyond its runs", "sequences in a micro-batch", "1,024", "8 B200", "1.24 TB"),
 )
 INKS = [*dict.fromkeys(COLORS.values())]

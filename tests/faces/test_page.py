@@ -191,7 +191,7 @@ def test_what_is_no_panel_no_deed_and_no_choice_is_refused() -> None:
     with pytest.raises(ValueError, match="deed"):
         page.act("duration", "delete")
     page_state = act("duration", "write", "model", "GPT-5")
-    assert "Model: 'GPT-5' is none of its choices." in page_state["status"].replace("&#x27;", "'")
+    assert "Model: 'GPT-5' isn't one of its choices." in page_state["status"].replace("&#x27;", "'")
 
 
 def test_a_phone_has_a_drawing_of_its_own() -> None:
@@ -272,7 +272,7 @@ def test_a_cell_rests_on_earlier_ones_as_they_stand() -> None:
         ("print('<b>')", "<pre>&lt;b&gt;\n</pre>"),
         ("x = 0\n1 / x", "Line 2: ZeroDivisionError"),
         ("answer = ", "SyntaxError"),
-        ("answer = TP 2  # one of", "Line 1: words stand in quotes, answer = &quot;TP 2&quot;"),
+        ("answer = TP 2  # one of", "Line 1: put words in quotes, answer = &quot;TP 2&quot;"),
         ("raise SystemExit", "SystemExit"),
         ("import numpy_that_is_not_there", "ModuleNotFoundError"),
         ("print('\\x1b[32mgreen\\x1b[0m')", "<pre>green\n</pre>"),

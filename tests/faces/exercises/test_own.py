@@ -45,7 +45,7 @@ def test_the_example_stands_where_nothing_is_set(notebooks: Path) -> None:
     assert run.plan.days.greatest == pytest.approx(30)
     words = (
         "the example: 8 × A100 80GB SXM for 30 days, Llama-3.1-8B, 38 billion tokens, "
-        "$1.50 a GPU-hour"
+        "$1.50 per GPU-hour"
     )
     assert repr(run) == words
     assert not [*notebooks.glob("*.toml")]
@@ -87,7 +87,7 @@ UNREADABLE = [
     ("model = Llama-3.1-8B", 'words need straight quotes, model = "Llama-3.1-8B".'),
     ('\nchip = "H100', 'line 2, \'chip = "H100\': words need straight quotes, chip = "H100".'),
     ("model = “Llama-3.1-8B”", 'words need straight quotes, model = "Llama-3.1-8B".'),
-    ('model = "C:\\Users\\x.json"', "write a path with / in place of \\."),
+    ('model = "C:\\Users\\x.json"', "write a path with / instead of \\."),
     ("gpus = 8\ngpus = 9", "line 2, 'gpus = 9': that's set twice"),
     ("x = " + 4000 * "[", "its brackets nest too deeply"),
     ("gpus = 1" + 5000 * "0", "can't be read: 'Exceeds the limit"),
@@ -105,7 +105,7 @@ UNREADABLE = [
         ("gpus = [8]", "gpus=[8]"),
         ('model = "Llama-9"', "model='Llama-9' is unknown"),
         ('model = "7.2B"', "the nearest published model is 'Mistral-7B-v0.1'"),
-        ("model = 3", "model=3 is no name of a model"),
+        ("model = 3", "model=3 isn't the name of a model"),
         ('chip = "A1000"', "chip='A1000' is unknown"),
         (
             "# mine\n\ngpuz = 64",
@@ -114,7 +114,7 @@ UNREADABLE = [
         ("[nodes]\ngpus = 9", "my_run.toml: name='nodes' is unknown"),
         ("days = nan", "days=nan"),
         ("gpus = 1" + 400 * "0", "gpus="),
-        ("gpus = 1e39", "What you set can't be computed, so the example stands in"),
+        ("gpus = 1e39", "Your settings can't be computed, so we use the example"),
         *UNREADABLE,
     ],
 )

@@ -223,9 +223,9 @@ def test_a_field_reads_what_people_write_and_says_it_back(written, value, echo) 
     [
         ("many", "Tokens: 'many' isn't a number; write one from 1 to 10000T"),
         ("2,5", "commas group thousands"),
-        ("2.5", "Tokens: '2.5' is not a whole number."),
-        ("0", "Tokens: '0' lies outside 1 to"),
-        ("1e17", "lies outside"),
+        ("2.5", "Tokens: '2.5' isn't a whole number."),
+        ("0", "Tokens: '0' is outside 1 to"),
+        ("1e17", "is outside"),
         ("", "isn't a number"),
         ("9" * 500, "isn't a number"),
     ],
@@ -238,7 +238,7 @@ def test_a_field_refuses_in_its_own_words(written: str, problem: str) -> None:
 
 def test_a_field_that_takes_fractions() -> None:
     assert SHARE.read("2.5") == SHARE.read("2.5 %") == SHARE.read("2.5%") == 2.5
-    pace = Control("Loading", "For each.", unit="ms a sequence", whole=False)
+    pace = Control("Loading", "For each.", unit="ms per sequence", whole=False)
     assert pace.read("5 ms") == pace.read("5ms a sequence") == pace.read("5") == 5
     with pytest.raises(ValueError, match="'ms' isn't a number"):
         pace.read("ms")
@@ -276,12 +276,12 @@ def test_another_unit_of_a_fields_kind_is_converted_and_one_of_another_kind_is_n
     assert days.read("2 weeks") == 14
     write = Control("Write", "Seconds.", unit="s", least=0, whole=False)
     assert (write.read("5 ms"), write.read("5 m"), write.read("208 min")) == (0.005, 300, 12480)
-    price = Control("Price", "Yours.", unit="dollars a GPU-hour", whole=False)
-    assert price.read("$2.50 a GPU-hour") == price.read("2.5 dollars") == 2.5
+    price = Control("Price", "Yours.", unit="dollars per GPU-hour", whole=False)
+    assert price.read("$2.50 a GPU-hour") == price.read("2.5 dollars per GPU-hour") == 2.5
     assert Control("Size", "Of a message.", unit="MiB").read("4194304 B") == 4
     with pytest.raises(ValueError, match=r"^Write: these are GB; we asked for seconds\.$"):
         write.read("5 GB")
-    with pytest.raises(ValueError, match=r"^Write: '1 hour' lies outside 0 to 300 s\.$"):
+    with pytest.raises(ValueError, match=r"^Write: '1 hour' is outside 0 to 300 s\.$"):
         replace(write, most=300).read("1 hour")
 
 
@@ -378,7 +378,7 @@ def test_what_cannot_be_read_is_told_and_stays_as_it_was() -> None:
     before = panel.html
     panel.act("write", "num_gpus", "a lot")
     assert "GPUs: &#x27;a lot&#x27; isn&#x27;t a number" in panel.answer["status"]
-    assert "It stays 8." in panel.answer["status"]
+    assert "It's still 8." in panel.answer["status"]
     assert panel.html == before
     assert not panel.state.old
     assert panel.values() == {"num_gpus": 8}
@@ -396,7 +396,7 @@ def test_a_bad_field_does_not_stop_the_others() -> None:
     state.write("num_gpus", "128")
     mended.write("num_gpus", "128")
     assert "Tokens: 'lots' isn't a number" in state.problem
-    assert "It stays 1T." in state.problem
+    assert "It's still 1T." in state.problem
     assert "Days you have: 'a month' isn't a number" in state.problem
     assert (state.html, state.old, state.advice) == (mended.html, False, mended.advice)
     state.write("days", "20")

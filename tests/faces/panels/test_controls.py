@@ -44,7 +44,7 @@ FIELDS = {
         Tokens: 1 to 10000T tokens; 31 stops, 1B 1.5B 2B to 100T
         GPUs: 1 to 10M; 17 stops, 1 2 4 to 65,536
         Share of the peak: 0.1 to 100%, and between; 25 stops, 5 5.5 6 to 80
-        more: Price: 0.01 to 1M dollars a GPU-hour, and between
+        more: Price: 0.01 to 1M dollars per GPU-hour, and between
     """,
     "batch": """
         GPUs: 1 to 10M; 16 stops, 1 2 4 to 32,768
@@ -75,7 +75,7 @@ FIELDS = {
         more: Sequence: 1 to 10M tokens
         more: Context parallel: 1 to 1,000
         more: Expert parallel: 1 to 1,000
-        more: Pieces for each stage: 1 to 100
+        more: Pieces per stage: 1 to 100
     """,
     "plan": """
         GPUs: 1 to 10M; 17 stops, 1 2 4 to 65,536
@@ -88,7 +88,7 @@ FIELDS = {
         more: Expert parallel: 1 to 1,000
         more: Batch: 1 to 10M sequences
         more: Sequence: 1 to 10M tokens
-        more: Price: 0 to 1M dollars a GPU-hour, and between
+        more: Price: 0 to 1M dollars per GPU-hour, and between
         more: Measured rate: 0 to 1e17 FLOP/s, and between
         more: Measured step: 0 to 1M seconds, and between
     """,
@@ -104,15 +104,15 @@ FIELDS = {
         Money: 100 to 10B dollars; 29 stops, 2,000 3,000 5,000 to 100M
         Days: 0.5 to 1,000 days, and between; 15 stops, 1 2 3 to 365
         Your model: 1M to 10T parameters; 23 stops, 63M 190M 310M to 430B
-        more: Price: 0.01 to 1M dollars a GPU-hour, and between
+        more: Price: 0.01 to 1M dollars per GPU-hour, and between
     """,
     "measure": """
         Micro-batch: 1 to 100,000 sequences; 8 stops, 1 2 4 to 128
         Accumulation: 1 to 10,000 in a row; 7 stops, 1 2 4 to 64
-        Loading: 0.1 to 10,000 ms a sequence, and between; 9 stops, 0.1 0.2 0.5 to 50
+        Loading: 0.1 to 10,000 ms per sequence, and between; 9 stops, 0.1 0.2 0.5 to 50
         more: Exchange: 0.1 to 100,000 ms, and between; 10 stops, 1 2 5 to 1,000
         more: Fixed part of a pass: 0.01 to 10,000 ms, and between
-        more: Computing: 0.01 to 10,000 ms a sequence, and between
+        more: Computing: 0.01 to 10,000 ms per sequence, and between
         more: Update: 0.01 to 10,000 ms, and between
         more: Slowest GPU's pass: 100 to 1,000%
     """,
@@ -124,7 +124,7 @@ FIELDS = {
         more: Epochs: 1 to 1,000
         more: Rank: 1 to 4,096
         more: Micro-batch: 1 to 1,024 at a time
-        more: Price: 0.01 to 1M dollars a GPU-hour, and between
+        more: Price: 0.01 to 1M dollars per GPU-hour, and between
     """,
 }
 """The fields of each panel: what they take, in which unit; those under *more* say so."""
@@ -157,5 +157,5 @@ def test_a_field_takes_its_limits_and_nothing_beyond(word: str) -> None:
         for edge, beyond in ((control.least, -1), (control.most, 1)):
             assert control.read(edge) == edge
             assert control.read(control.typed(edge)) == pytest.approx(edge, 1e-12)
-            with pytest.raises(ValueError, match=f"{control.label}: .* lies outside "):
+            with pytest.raises(ValueError, match=f"{control.label}: .* is outside "):
                 control.read(edge + beyond * (1 + abs(edge) // 1000))

@@ -71,7 +71,7 @@ ANSWERS = {
             (BYTES * (32 + 128 / 3), "without any dropout"),
             (BYTES * (34 + 2 * 64 * 2048), "as/h per hidden value"),
             (BYTES * (34 + 128 / 3) / 1.073741824, "GiB"),
-            (BYTES * (34 + 128 / 3) / 1e9, "billion times too low"),
+            (BYTES * (34 + 128 / 3) / 1e9, "too low by a factor of a billion"),
             (BYTES * 200, "Too high"),
         ],
     ),

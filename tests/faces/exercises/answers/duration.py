@@ -38,7 +38,7 @@ ANSWERS = {
             (DAYS_A * 384, "one GPU"),
             (DAYS_A * 86400, "seconds"),
             (DAYS_A * 24, "hours"),
-            (DAYS_A * 10, "10 times too high"),
+            (DAYS_A * 10, "10× too high"),
             (12, "Compare what the work counts"),
             (DAYS_A / 100, "as a share that's 0.41"),
             (DAYS_A * 1e12, "Your X is in TFLOP/s"),

@@ -62,7 +62,7 @@ ANSWERS = {
                     (lambda h, a, k, d: 4 * h * a * d, "some are shared"),
                     (lambda h, a, k, d: h * d * (2 * a + k), "are two matrices"),
                     (lambda h, a, k, d: 2 * h * (a + k), "left out the head size"),
-                    (lambda h, a, k, d: 7, "it returned 7, which is too little. How many columns"),
+                    (lambda h, a, k, d: 7, "it returned 7, which is too low. How many columns"),
                 ]
             ),
             (
@@ -94,7 +94,7 @@ ANSWERS = {
             (6.25e9, "one expert per layer"),
             (40e9, "the total, but"),
             (8.5, "Give the number itself"),
-            (85e9, "10 times too high"),
+            (85e9, "10× too high"),
             (9e9, "Too high. Which parameters does every token go through, besides"),
         ],
     ),

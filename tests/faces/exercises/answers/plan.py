@@ -53,7 +53,7 @@ ANSWERS = {
             (61.547 / 128, "measured on all 128 GPUs"),
             (61.547 * 1024, "it has 1,024"),
             (61.547 * 4096, "each has 4,096"),
-            (615.47, "10 times too high"),
+            (615.47, "10× too high"),
             (50, "Too low"),
         ],
     ),
