@@ -257,7 +257,7 @@ def guesses(start: Setting) -> dict[str, Any]:
     read = tokens(start, asked["active_parameters"])
     here = (
         f"In {units.plural(start.days, 'day')} they give it {units.count(read, 2)} tokens. "
-        f"{ASKED} has read some {units.digits(asked['tokens'] / read, 2)} times as many."
+        f"{ASKED} was trained on about {units.digits(asked['tokens'] / read, 2)}× as many."
     )
     answers = guess_data(GUESS)
     return {GUESS: answers, "here": answers | {"why": here}}

@@ -45,7 +45,7 @@ def check_environment() -> list[str]:
 
 def _install_hint(package: str) -> str:
     if sys.platform == "emscripten":  # nobody can install it there
-        return "cells that need it say so in this browser, and run on your own machine"
+        return "the cells that need it won't run in this browser, but they run on your own machine"
     return f"pip install {package}"
 
 
@@ -72,7 +72,7 @@ RATE_H100 = 350e12
 
 
 def _days() -> float:
-    """Days of 13 billion parameters on 1.4 trillion tokens, on 512 A100."""
+    """Days of 13 billion parameters on 1.4 trillion tokens, on 512 A100s."""
     return float(training_seconds(1.4e12, 13e9, 512, RATE, "none")) / units.DAY
 
 
@@ -82,12 +82,12 @@ _WORK_OF_AN_HOUR = Numeric(
     key=lambda: 32 * RATE_H100 * units.HOUR,
     unit=units.flops,
     asked="FLOP",
-    hint=("Multiply the rate by the seconds that it lasts, and you get a count.",),
+    hint=("Multiply the rate by the seconds, and you get a count.",),
     common_mistakes={
         **TENFOLD,
-        "n * X": "That's what they do in a second, and an hour has 3,600.",
-        "n * X * 60": "That's what they do in a minute, and an hour has 60 of them.",
-        "n * X * 24 * hour": "That's what they do in a day.",
+        "n * X": "That's one second of work, and an hour has 3,600 of them.",
+        "n * X * 60": "That's one minute of work, and an hour has 60 of them.",
+        "n * X * 24 * hour": "That's a whole day of work.",
         "X * hour": "You've counted one GPU, but there are 32.",
         "64 * X * hour": "You've counted 64 GPUs, but now there are 32.",
     },
@@ -102,7 +102,7 @@ ENOUGH = 20
 
 
 def tokens_for_each_parameter(size: float) -> float:
-    """What 64 H100 at 350 TFLOP/s do in 14 days, in tokens for each parameter."""
+    """Tokens per parameter that 64 H100s manage at 350 TFLOP/s in 14 days."""
     seconds_per_token = training_seconds(1, size, 64, RATE_H100, "none")
     return float(14 * units.DAY / seconds_per_token / size)
 
@@ -133,11 +133,14 @@ class Size(Exercise):
         if size > self.key():
             return (
                 False,
-                f"{summary}, which is too few. If you double the parameters, each of them only "
-                "gets a quarter of the tokens.",
+                f"{summary}, which is too few. Doubling the parameters means 4× fewer tokens per "
+                f"parameter.",
             )
         if size < self.key():
-            return False, f"{summary}. That's enough, but so does a larger size in the list."
+            return (
+                False,
+                f"{summary}. That's enough, but a larger size in the list also gets enough.",
+            )
         return True, f"Right: {summary}, and no larger size in the list gets enough."
 
 
@@ -153,7 +156,7 @@ _LARGEST = Numeric(
         "With twenty tokens per parameter, the work grows with the square of the size.",
     ),
     common_mistakes={
-        "key / 1e9": 'That\'s a billion times too low. Give the number itself, or "3.2B".',
+        "key / 1e9": 'That\'s too low by a factor of a billion. Give the number itself, or "3.2B".',
         "sqrt(C / 6)": "Those would get one token per parameter, but they need 20.",
         "sqrt(C / each)": "You've forgotten that a token costs 6 operations per parameter.",
         "sqrt(C / (8 * each))": "You've counted 8 per parameter and token, but nothing is "
@@ -162,7 +165,7 @@ _LARGEST = Numeric(
         "sqrt(C / 32 / (6 * each))": "You've used one GPU, but there are 32.",
         "sqrt(C / 14 / (6 * each))": "You've used one day, but there are 14.",
         "sqrt(C / 86400 / (6 * each))": "Did you convert days to seconds? A day has 86,400.",
-        "each * key": "Those are the tokens, 20 for each parameter.",
+        "each * key": "Those are the tokens, 20 per parameter.",
     },
     values={"C": _WORK, "each": ENOUGH},
 )
@@ -186,7 +189,7 @@ EXERCISES: dict[str, Exercise] = {
             "nothing is recomputed here, so it's 6.",
             "2 * T * P / (n * X) / day": "You've only counted the forward pass. Backward costs "
             "another 4.",
-            "3 * T * P / (n * X) / day": "That's half of it, because a multiply-add is 2 "
+            "3 * T * P / (n * X) / day": "That's 2× too low, because a multiply-add is 2 "
             "operations.",
         },
         values={"T": 1.4e12, "P": 13e9, "n": 512, "X": RATE, "day": units.DAY},
@@ -194,14 +197,14 @@ EXERCISES: dict[str, Exercise] = {
     "start_here-b": MultipleChoice(
         key=lambda: "B",
         options={
-            "A": "No. What the GPUs deliver is a rate, so many operations per second, and "
-            f"64 times 350 TFLOP/s is {units.flops_per_second(64 * RATE_H100)}.",
-            "B": "Right: what is done in a day is a number of operations, however long "
-            f"it takes, so it's a count: {units.flops(64 * RATE_H100 * units.DAY)}.",
-            "C": "No. What one token takes is a number of operations, and FLOP is the "
-            f"unit for that: 6 for each of 8 billion parameters, {units.flops(6 * 8e9)}.",
+            "A": "No. The GPUs deliver a rate, a number of operations per second, and 64 times "
+            f"350 TFLOP/s is {units.flops_per_second(64 * RATE_H100)}.",
+            "B": f"Right: a day's work is a number of operations, so it's a count, "
+            f"{units.flops(64 * RATE_H100 * units.DAY)}.",
+            "C": f"No. The cost of one token is a number of operations, so its unit is FLOP. At "
+            f"6 per parameter, an 8B model needs {units.flops(6 * 8e9)}.",
             "D": "No. If you divide a rate by a count per token, you get tokens per second: "
-            f"{units.count(64 * RATE_H100 / (6 * 8e9))} of them.",
+            f"{units.count(64 * RATE_H100 / (6 * 8e9))} in this case.",
         },
         followups=[
             Question("how much do 32 of these GPUs do in an hour, in FLOP?", _WORK_OF_AN_HOUR)
@@ -211,8 +214,8 @@ EXERCISES: dict[str, Exercise] = {
         SIZES,
         followups=[
             Question(
-                "you have 32 of these GPUs, the same days, and no list. How many parameters does "
-                f"a model have that gets exactly {ENOUGH} tokens for each?",
+                f"you have 32 of these GPUs, the same days, and no list. How many parameters "
+                f"does a model need so that each one gets exactly {ENOUGH} tokens?",
                 _LARGEST,
             )
         ],
@@ -233,7 +236,7 @@ def _why_so_long() -> str:
     months = _years() * units.YEAR / (30 * units.DAY)
     return (
         "The picture of eight GPUs shows how many tokens they manage in a month. "
-        f"Llama's are about {units.digits(months, 2)} times as many."
+        f"Llama trained on about {units.digits(months, 2)}× as many."
     )
 
 

@@ -10,7 +10,7 @@ from llmtrain_helpers.duration import PASSES
 def flops_on_the_way(
     parameters: Count[float | Array], passed: Whole[int], num_layers: Count[int]
 ) -> float | Array:
-    """FLOPs of one token that has passed so many layers: 2 a parameter up, 4 on the way down.
+    """FLOPs of one token that has passed some layers: 2 per parameter up, 4 on the way down.
 
     Takes the model's parameters, how many layers were passed (up to `num_layers` forward,
     as many again backward), and how many there are. ValueError for more than that.

@@ -47,10 +47,10 @@ class Setting:
 
 
 _SETTINGS = {
-    "Eight A100 for a month": Setting(),
+    "Eight A100s for a month": Setting(),
     "One gaming card for a weekend": Setting(1, 2, 124 * 10**6, "RTX 4090"),
-    "64 H100 for two weeks": Setting(64, 14, 3 * 10**9, "H100 SXM"),
-    "1,024 A100 for 34 days": Setting(1024, 34, 175 * 10**9),
+    "64 H100s for two weeks": Setting(64, 14, 3 * 10**9, "H100 SXM"),
+    "1,024 A100s for 34 days": Setting(1024, 34, 175 * 10**9),
 }
 
 _CONTROLS = {
@@ -111,7 +111,7 @@ def draw(setting: Setting, before: Setting | None = None, width: int = PAGE) -> 
     seconds, tokens = days * units.DAY, setting.tokens
     work = seconds * n * rate
     rows = [
-        ["each GPU does", units.flops_per_second(rate)],
+        ["each GPU computes", units.flops_per_second(rate)],
         ["all of them, over the days", units.flops(work)],
         ["per token", units.flops(work / tokens)],
         ["tokens per parameter", units.digits(tokens / P)],
@@ -133,10 +133,10 @@ def draw(setting: Setting, before: Setting | None = None, width: int = PAGE) -> 
 
 
 PANEL = common.Panel(
-    "What does that make?",
+    "How many tokens is that?",
     _CONTROLS,
     _SETTINGS,
-    ("One gaming card for a weekend", "1,024 A100 for 34 days"),
+    ("One gaming card for a weekend", "1,024 A100s for 34 days"),
     draw,
 )
 
@@ -175,7 +175,7 @@ def machine(
     "A token goes up through the layers, and its error comes down",
     step=slider(
         "Layers passed",
-        "How many layers the token, and then its error, have gone through.",
+        "How many layers the token, and then its error, have passed.",
         tuple(range(2 * drawings.LAYERS + 1)),
         play=True,
     ),
@@ -187,20 +187,18 @@ def one_token(step: int = 0) -> Shown:
     done = flops_on_the_way(P, step, layers)
     whole = flops_on_the_way(P, 2 * layers, layers)
     if not step:
-        text = "A token waits below the layers of a model with 8 billion parameters."
+        text = "A token is waiting below the layers of a model with 8 billion parameters."
     elif step < layers:
-        text = "Forward: each parameter multiplies once and adds once, which is 2 operations."
+        text = "Forward: each parameter multiplies once and adds once, so that's 2 operations."
     elif step == layers:
-        text = "At the top the model guesses the next token, and now its error is known."
+        text = "At the top, the model guesses the next token, so we know its error."
     elif step < 2 * layers:
         text = (
             "Backward: the error goes back down. Each parameter passes it on (2 operations) "
             "and learns how it should change (2 more)."
         )
     else:
-        text = (
-            f"<b>6 operations per parameter: {units.count(whole, 2)} operations for one token.</b>"
-        )
+        text = f"<b>6 operations per parameter: {units.count(whole, 2)} operations per token.</b>"
     return ByHand(partial(drawings.one_token, step, P, done, whole)), text
 
 
@@ -221,12 +219,14 @@ def five_runs(percent: int = 35) -> Shown:
     shares = {name: share_of_run(name) for name in drawings.REAL_RUNS}
     promised, slowest = percent / 100, min(shares.values())
     late = sum(share < promised for share in shares.values())
-    caption = f"<b>{late} of {len(shares)} would have been late.</b> "
+    caption = f"<b>{late} of {len(shares)} runs would have been late.</b> "
     if late:
         days = units.digits(30 * promised / slowest, 2)
-        caption += f"The slowest would have needed {days} days for the month that you promised."
+        caption += f"You promised a month, and the slowest run would have needed {days} days."
     else:
         days = units.digits(30 * promised / max(shares.values()), 2)
-        caption = "<b>All five would have kept it.</b> The fastest would have finished after "
+        caption = (
+            "<b>All five would have kept your promise.</b> The fastest would have finished after "
+        )
         caption += f"{days} days."
     return drawings.real_runs(shares, promised), caption

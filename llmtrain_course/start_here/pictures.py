@@ -97,7 +97,7 @@ def machine(
     product = (
         ("", partial(_squares, num_gpus, "GPU", 8)),
         ("×", partial(_squares, ceil(days), "day", 10)),
-        ("=", partial(_box, QUIET, work, "operations", f"each GPU does {rate} per second")),
+        ("=", partial(_box, QUIET, work, "operations", f"each GPU: {rate} per second")),
         ("÷", partial(_box, MODEL, each, f"a token: 6 × {size}", "")),
     )
     spent = Span(FIRST, tokens, TOKENS, title="tokens")
@@ -115,8 +115,8 @@ def machine(
     words = (
         f"{units.plural(num_gpus, 'GPU')} × {units.digits(days)} days = {work} operations, each "
         f"GPU {rate} per second; ÷ {each} per token (6 × {size} parameters) = "
-        f"{units.count(tokens, 2)} tokens, as blocks of {units.count(BLOCK, 1)}. "
-        f"Marked among them: {wanted}; on a scale in powers of ten: {others}."
+        f"{units.count(tokens, 2)} tokens, drawn as blocks of {units.count(BLOCK, 1)}. Marked on "
+        f"them: {wanted}; on a scale in powers of ten: {others}."
     )
     row, field = Diagram(partial(_in_a_row, product)), _field(tokens, before, inside)
     return Below([row, field, scale], words, gap=8)
@@ -290,8 +290,8 @@ def one_token(
         f"A token has gone up {units.plural(up, 'layer')} of {LAYERS}"
         + (f", and its error down {down}" if down else "")
         + f". Operations so far: {so_far} of {units.count(whole, 2)}, for "
-        f"{units.short(parameters)} parameters. Forward takes 2 for each parameter, backward 2 "
-        "to learn and 2 to pass the error on."
+        f"{units.short(parameters)} parameters. Forward costs 2 per parameter, and backward "
+        f"costs 2 to learn and 2 to pass the error on."
     )
     return Drawing(svg, layout.width, y + 46, words)
 
@@ -329,7 +329,7 @@ def real_runs(shares: Mapping[str, float], promised: float) -> Picture:
     ]
     x = Scale(0, 0.6, "of its peak, over the whole run", lambda share: f"{100 * share:.0f}%")
     listed = ", ".join(f"{name} {units.percent(share)}" for name, share in shares.items())
-    words = f"The share of its peak that each A100 reached, over whole runs: {listed}."
+    words = f"The share of its peak that each A100 reached over a whole run: {listed}."
     limit = Limit(
         promised, f"you promise {units.share(promised)}", width=3, bold=True, moves="percent"
     )

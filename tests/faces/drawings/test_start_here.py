@@ -112,7 +112,11 @@ def test_a_real_runs_bar_is_as_long_as_its_share(percent: int) -> None:
         late += share < percent / 100
     slowest = min(share_of_run(name) for name in drawings.REAL_RUNS)
     days = units.digits(30 * percent / 100 / slowest, 2)
-    caption = f"{late} of 5 would have been late" if late else "All five would have kept it"
+    caption = (
+        f"{late} of 5 runs would have been late"
+        if late
+        else "All five would have kept your promise"
+    )
     assert caption in html
     assert not late or f"needed {days} days" in html
 

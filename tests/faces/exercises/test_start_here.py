@@ -27,7 +27,7 @@ def test_a_guess_is_judged_by_the_formula_and_shows_nothing_before() -> None:
     reply = predict("start_here-guess", 2).text
     assert reply.startswith("You said 2. It's 26 years, so you're 13× too low")
     months = years * units.YEAR / (30 * units.DAY)
-    assert f"{units.digits(months, 2)} times as many" in reply
+    assert f"{units.digits(months, 2)}× as many" in reply
 
 
 def test_the_environment_is_told_without_versions() -> None:

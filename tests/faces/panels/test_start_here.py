@@ -64,9 +64,9 @@ def test_the_tasks_come_out_as_the_page_says() -> None:
 @pytest.mark.parametrize(
     ("name", "written", "message"),
     [
-        ("num_gpus", "0", "GPUs: '0' lies outside 1 to 1M."),
+        ("num_gpus", "0", "GPUs: '0' is outside 1 to 1M."),
         ("days", "soon", "Days: 'soon' isn't a number"),
-        ("parameters", "8", "'8' lies outside 1M to 10T; for billions write 8B."),
+        ("parameters", "8", "'8' is outside 1M to 10T; for billions write 8B."),
     ],
 )
 def test_what_cannot_be_is_refused_in_the_panels_words(
@@ -84,5 +84,5 @@ def test_every_stop_and_every_chip_can_be_drawn() -> None:
 
 def test_the_notebooks_panel_begins_with_the_default() -> None:
     panel = start_here_panel()
-    assert panel.state.preset == "Eight A100 for a month"
+    assert panel.state.preset == "Eight A100s for a month"
     assert "47 billion tokens" in panel.html

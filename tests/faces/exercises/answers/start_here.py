@@ -33,8 +33,8 @@ ANSWERS = {
     "start_here-b": Answers(
         right=["B", "b", " B ", "40.3 EFLOP", 32 * 350e12 * 3600],
         common_mistakes=[
-            ("A", "What the GPUs deliver is a rate"),
-            ("C", "What one token takes is a number"),
+            ("A", "The GPUs deliver a rate"),
+            ("C", "The cost of one token is a number"),
             ("D", "tokens per second: 467 thousand"),
             ("E", "one of the choices"),
         ],
@@ -42,8 +42,8 @@ ANSWERS = {
     "start_here-d": Answers(
         right=["14B", "14b", 14e9, 14 * 10**9, "14e9", "14,000,000,000", "10.6B"],
         common_mistakes=[
-            ("3B", "3B gets 500 tokens per parameter. That's enough, but so does a larger"),
-            ("8B", "8B gets 71 tokens per parameter. That's enough, but so does a larger"),
+            ("3B", "3B gets 500 tokens per parameter. That's enough, but a larger"),
+            ("8B", "8B gets 71 tokens per parameter. That's enough, but a larger"),
             (32e9, "32B gets 4.4 tokens per parameter, which is too few"),
             ("70b", "70B gets 0.92 tokens per parameter, which is too few"),
             ("15B", "Choose one of the sizes: 3B, 8B, 14B, 32B, 70B"),
