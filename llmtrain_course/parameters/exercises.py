@@ -89,7 +89,7 @@ class OwnDesign(Exercise):
         in_tables = float((parameters.embedding + parameters.head) / parameters.total)
         summary = f"{total}, {units.percent(in_tables)} of them in the tables of tokens"
         if in_tables > MOST_IN_TABLES:
-            return False, f"{summary}, which is more than a fifth. {HINT}"
+            return False, f"{summary}, which is more than 20%. {HINT}"
         return True, f"Right: {summary}."
 
 
@@ -100,9 +100,11 @@ def _unusual_size(model: Transformer) -> str:
     if not 6 <= l <= 128:
         return f"nobody trains one with {units.plural(l, 'layer')}. Use 6 to 128."
     if not h <= f <= 8 * h:
-        return f"an MLP of {f:,} doesn't suit h = {h:,}. Use one to eight times h."
+        return f"an MLP of {f:,} doesn't match h = {h:,}. Use one to eight times h."
     if not h / 2 <= across <= 4 * h:
-        return f"its heads make {across:,} numbers and h is {h:,}. Use half of h to four times h."
+        return (
+            f"its heads are {across:,} numbers wide and h is {h:,}. Use half of h to four times h."
+        )
     return ""
 
 
@@ -113,7 +115,7 @@ class OwnModel(Exercise):
     """A model's name (or a `Transformer`), and its parameters with twice the layers."""
 
     hint = (
-        "Everything in the layers doubles, but what's outside them doesn't.",
+        "Everything in the layers doubles, but nothing outside them does.",
         "count_parameters(…) has the parts: attention, mlp and norm are in the "
         "layers, while embedding and head are outside.",
     )
@@ -121,27 +123,27 @@ class OwnModel(Exercise):
     def grade(self, answer: Answer) -> Grade:
         """Right within a half percent of the count of the deeper model."""
         if not isinstance(answer, tuple) or len(answer) != 2:
-            return False, "Give two things: the model's name and your number."
+            return False, "Give two values: the model's name and your number."
         name, number = answer
         if number is None:
             return NOT_YET
         if isinstance(name, int | float) and isinstance(number, str | Transformer):
-            return False, "The model comes first, then your number: (model, number)."
+            return False, "Give the model first, then your number: (model, number)."
         model = name if isinstance(name, Transformer) else known_model(name)
         total, key = float(count_parameters(model).total), _parameters_with_twice_the_layers(model)
         number = float(quantity("number", read_as("number", number, "parameters")))
         mistakes = {
             2 * total: "You've doubled the whole model, but embedding and head don't double.",
             total: "That's the model as it is. Double its layers.",
-            2 * (key - total): "You've only counted the layers. Add what's outside them.",
-            key - total: "That's what the new layers add, but what was there before?",
+            2 * (key - total): "You've only counted the layers. Add the parameters outside them.",
+            key - total: "That's only what the new layers add to the old ones.",
         }
         # Where the tables are small, twice the model is nearly the key: the nearest counts.
         nearest = min([key, *mistakes], key=lambda value: abs(number - value))
         if nearest == key and abs(number / key - 1) <= 0.005:
             factor = units.digits(key / total)
             return True, (
-                f"Right: {units.count(key)}, {factor} times as many, because the tables don't grow."
+                f"Right: {units.count(key)}, {factor}× as many, because the tables don't grow."
             )
         for mistake, cause in mistakes.items():
             if abs(number / mistake - 1) < 0.003:
@@ -160,19 +162,21 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda number: f"{units.exact(number)} parameters",
         tolerance=0,
         hint=(
-            "A matrix of h × 4h has four times as many numbers as one of h × h.",
-            "How many squares of h × h are they together, and how many numbers does a square have?",
+            "An h × 4h matrix contains 4× as many numbers as an h × h matrix.",
+            "How many h × h squares are that together, and how many numbers are in a square?",
         ),
         common_mistakes={
             "You've counted attention's four matrices, but the MLP has two more.": lambda: _weights(
                 4
             ),
-            "You've only counted the MLP's matrices. Attention has four more.": lambda: _weights(8),
-            "The MLP's matrices are four times as wide, h × 4h and 4h × h.": lambda: _weights(6),
+            "You've only counted the MLP's matrices, but attention has four more.": lambda: (
+                _weights(8)
+            ),
+            "The MLP's matrices are 4× wider, h × 4h and 4h × h.": lambda: _weights(6),
             "You've counted all 48 layers, but the question is about one.": lambda: (
                 GPT2_XL["num_layers"] * _weights()
             ),
-            "You've computed 12 · h. Twelve squares are right, but each has h · h numbers.": (
+            "You've computed 12 · h. Twelve squares are right, but each contains h · h numbers.": (
                 lambda: _weights() // GPT2_XL["hidden_size"]
             ),
             "You've included biases and norms, but the question is about the matrices.": lambda: (
@@ -195,8 +199,8 @@ EXERCISES: dict[str, Exercise] = {
             "are h × (key-value heads · head size) each.",
         ),
         common_mistakes={
-            "That's 4h², as in a GPT. Here keys and values are shared, and heads have "
-            "their own size.": lambda h, a, k, d: 4 * h**2,
+            "That's 4h², as in a GPT, but here keys and values are shared, and heads have their "
+            "own size.": lambda h, a, k, d: 4 * h**2,
             "You've used h × h for queries and output, but their width is heads times "
             "head size, which can differ from h.": lambda h, a, k, d: 2 * h**2 + 2 * h * k * d,
             "You've left out the output matrix, which brings the result back.": (
@@ -218,19 +222,18 @@ EXERCISES: dict[str, Exercise] = {
         asked="parameters",
         unit=units.count,
         hint=(
-            "Which parameters does every token go through, besides the experts?",
-            "A token goes through all 4 billion outside the experts, and part of the 36 billion.",
+            "Which parameters does every token use, apart from the experts?",
+            "A token uses all 4 billion outside the experts, and part of the 36 billion.",
         ),
         common_mistakes={
             **TENFOLD,
             "key / 1e9": 'Give the number itself, such as 3.2e9 or "3.2B".',
-            "P * k / n": "You've used 2/16 of everything, as in the text. But every token goes "
-            "through "
-            "what's outside the experts.",
-            "E * k / n": "You've only counted the experts that it meets. Add what every token "
-            "meets.",
-            "P - E": "You've only counted what's outside the experts. Add the two that a token "
-            "meets.",
+            "P * k / n": "You've used 2/16 of everything, as in the text, but every token also "
+            "uses all the parameters outside the experts.",
+            "E * k / n": "You've only counted the experts that a token meets. Add the parameters "
+            "that every token uses.",
+            "P - E": "You've only counted the parameters outside the experts. Add the two "
+            "experts that a token meets.",
             "P - E + E / n": "You've used one expert per layer, but a token meets two.",
             "P": "That's the total, but 14 of 16 experts are idle.",
         },
@@ -255,9 +258,9 @@ def _table_share(model: dict[str, int]) -> float:
 def _why_so_few() -> str:
     wider, deeper = GPT3["hidden_size"] // GPT2["hidden_size"], GPT3["num_layers"] // 12
     return (
-        f"In GPT-2 it's {units.digits(_table_share(GPT2), 2)}%. GPT-3 is {wider} times as wide, "
-        f"so its table has {wider} times as many numbers. But each layer has {wider}² times as "
-        f"many, and there are {deeper} times as many layers."
+        f"In GPT-2 it's {units.digits(_table_share(GPT2), 2)}%. GPT-3 is {wider}× wider, so "
+        f"its table grows {wider}×, but each layer grows {wider}², and there are {deeper}× as "
+        f"many layers."
     )
 
 
@@ -291,7 +294,7 @@ PREDICTIONS: dict[str, Prediction] = {
     "parameters-llama": Prediction(
         truth=_verdict_on_llama,
         options={
-            "right": "Llama is a transformer, too, but the matrices in its layers have other "
+            "right": "Llama is also a transformer, but the matrices in its layers have other "
             "sizes.",
             "too many": "Shared keys and values do save something, but other parts add more.",
             "too few": "The MLP's third matrix and the separate output head outweigh "

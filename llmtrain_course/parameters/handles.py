@@ -146,7 +146,7 @@ _VOCABULARIES += [200_000, 256_000, 512_000]
 
 _LLAMA_SIZE = common.Control(
     "Attention heads",
-    "How many heads attention has.",
+    "Number of attention heads.",
     most=1000,
     more=True,
     applies=lambda setting: setting.llama,
@@ -199,29 +199,29 @@ _CONTROLS = {
     ),
     "num_heads": replace(
         _LLAMA_SIZE,
-        help="How many heads attention has. A GPT's count doesn't depend on them.",
+        help="Number of attention heads. A GPT's count doesn't depend on them.",
         applies=lambda setting: setting.by_hand,
     ),
-    "num_kv_heads": replace(_LLAMA_SIZE, label="Key-value heads", help="Heads of keys and values."),
-    "head_dim": replace(
-        _LLAMA_SIZE, label="Head size", help="How many numbers a head has.", most=10_000
+    "num_kv_heads": replace(
+        _LLAMA_SIZE, label="Key-value heads", help="Number of heads for keys and values."
     ),
+    "head_dim": replace(_LLAMA_SIZE, label="Head size", help="Width of a head.", most=10_000),
     "intermediate_size": replace(
         _LLAMA_SIZE, label="MLP size", help="How wide the MLP is inside.", most=1e6
     ),
     "num_experts": replace(
-        _LLAMA_SIZE, label="Experts", help="MLPs in a layer; 0 means a single one.", least=0
+        _LLAMA_SIZE, label="Experts", help="MLPs per layer. 0 means a single MLP.", least=0
     ),
     "experts_per_token": replace(
         _LLAMA_SIZE,
         label="Experts a token meets",
-        help="Of them all.",
+        help="Out of all of them.",
         applies=lambda setting: setting.llama and setting.num_experts > 0,
     ),
     "sequence_length": replace(
         _LLAMA_SIZE,
         label="Positions",
-        help="Rows of their table.",
+        help="Rows of the position table.",
         most=1e7,
         applies=lambda setting: setting.gpt,
     ),
@@ -276,7 +276,7 @@ def _note_on_sizes(setting: Setting, before: Setting | None) -> str:
     sizes = [(x.num_heads, x.head_dim, x.intermediate_size) for x in (before, setting)]
     if sizes[0] != sizes[1] or before.hidden_size == setting.hidden_size:
         return ""
-    return " Heads and MLP have kept their sizes. Change them, too, under <i>More</i>."
+    return " Heads and MLP still have their old sizes. You can change them under <i>More</i>."
 
 
 def _shape_in_code(setting: Setting) -> str:
@@ -316,7 +316,7 @@ def read_model(name: str, config: str) -> Transformer:
     if name != PASTED:
         return config_model(name)
     if not config.strip():
-        raise common.WordedError("Paste the text of a config.json. There isn't one yet.")
+        raise common.WordedError("Paste the text of a config.json here.")
     try:
         model = parse_config(config)
     except ValueError as error:
@@ -407,12 +407,12 @@ _ON_THE_WAY = (
     "Attention reads the stream, and three matrices turn it into <b>a query, a key and a "
     "value</b>.",
     "The query of “sat” meets the keys so far. The better a key fits, <b>the more of that "
-    "token's value</b> comes along.",
-    "One more matrix brings the mixture back to the stream, where it's <b>added</b>.",
-    "The MLP reads the stream, which already includes attention's part. One matrix makes "
-    "<b>four times as many numbers</b>.",
-    "A second matrix brings them back to the old number, and they're <b>added</b>, too.",
-    "All other layers do the same, each with <b>its own matrices</b>.",
+    "token's value</b> gets added.",
+    "Another matrix returns the mixture to the stream, where it's <b>added</b>.",
+    "The MLP reads the stream, which already includes attention's part. One matrix expands it to "
+    "<b>4× as many numbers</b>.",
+    "A second matrix shrinks them to the old number, and they're also <b>added</b>.",
+    "All the other layers do the same, each with <b>its own matrices</b>.",
     "At the top the stream is compared with the embedding again: <b>a score for each token</b>.",
 )
 
@@ -421,7 +421,7 @@ _ON_THE_WAY = (
     "A token goes up the stream, past attention and MLP",
     step=slider(
         "Step",
-        "How far the token has come, from its look-up to the scores.",
+        "Where the token is, from its look-up to the scores.",
         tuple(range(drawings.STEPS)),
         play=True,
     ),
@@ -471,21 +471,19 @@ def _times(ratio: float) -> str:
     rounded = float(units.digits(ratio, 2))
     if rounded == 1:
         return "as many as before"
-    return f"{units.short(rounded if rounded % 1 else int(rounded))} times as many"
+    return f"{units.short(rounded if rounded % 1 else int(rounded))}× as many"
 
 
 @handle(
     "Which experts a token meets",
-    num_experts=slider("Experts", "How many MLPs each layer has.", (2, 4, 6, 8, 12, 16)),
+    num_experts=slider("Experts", "Number of MLPs per layer.", (2, 4, 6, 8, 12, 16)),
     experts_per_token=slider(
         "Met by a token",
         "How many of its experts a layer sends each token to.",
         (1, 2, 4, 8, 16),
         reach=lambda setting: setting.num_experts,
     ),
-    token=slider(
-        "Token", "Which token of the sentence is on its way.", tuple(range(1, 8)), play=True
-    ),
+    token=slider("Token", "Which token of the sentence we follow.", tuple(range(1, 8)), play=True),
     book=({}, {"num_experts": 16}),
 )
 def experts(num_experts: int = 8, experts_per_token: int = 2, token: int = 7) -> Shown:

@@ -134,9 +134,9 @@ def stream(model: Transformer, step: int) -> Picture:
     """
     l, h = int(model.num_layers), int(model.hidden_size)
     words = (
-        f"The stream of a token, {h:,} numbers, goes up past one of {l} layers. Attention reads "
-        "it, compares queries with keys, weighs values, and adds what comes out to it; then the "
-        f"MLP reads it and adds to it. Step {step} of {STEPS - 1}."
+        f"A token's stream, {h:,} numbers wide, passes one of {l} layers. Attention reads "
+        f"it, compares queries with keys, weighs values, and adds the result to it. Then the MLP "
+        f"reads it and adds to it. Step {step} of {STEPS - 1}."
     )
     return Diagram(partial(_stream, model, step), words)
 
@@ -421,8 +421,8 @@ def experts(model: Transformer, token: int, most: float = 92e9) -> Picture:
     bars = Bars(Scale(0, most), lanes, axis=False, longest_total="91.8 billion")
     words = (
         f"A layer with {units.plural(count, 'expert')}: the token “{_SENTENCE[token]}” meets "
-        f"attention, the router and {units.plural(met, 'expert')}. In memory "
-        f"{units.count(counted.total)}, met by a token {units.count(counted.active)}."
+        f"attention, the router and {units.plural(met, 'expert')}. Parameters in memory: "
+        f"{units.count(counted.total)}, met by a token: {units.count(counted.active)}."
     )
     return Below([Diagram(partial(_routed, model, token)), bars], words)
 

@@ -165,7 +165,7 @@ def describe_mlp(part: Mlp | Experts) -> str:
 def _prediction_note(model: Transformer) -> str:
     size = units.count(count_parameters(model).prediction)
     many = "a layer" if model.prediction_layers == 1 else "layers"
-    return f"Dashed, and in no sum: {many} to predict further tokens, {size}."
+    return f"Dashed, and not in any sum: {many} to predict further tokens, {size}."
 
 
 # --- parts and areas
@@ -184,7 +184,7 @@ def _parts(model: Transformer, before: Transformer) -> Picture:
     return Bars(
         Scale(0, most),
         lanes,
-        heading="Where they sit",
+        heading="Where they are",
         verdict=f"was {units.count(previous.total)}" if before != model else "",
         lane=14,
         gap=6,

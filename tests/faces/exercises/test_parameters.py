@@ -9,7 +9,7 @@ from tests.pages import cell
 
 def test_the_pages_first_try_of_a_design_fails_by_its_tables() -> None:
     tried = Transformer.llama(16, 2048, 32, 8, 8192, 128256, 8192)
-    assert "more than a fifth" in check("parameters-d", tried).text
+    assert "more than 20%" in check("parameters-d", tried).text
     assert "num_layers=16" in cell("01_parameters", "exercise-d")
 
 
@@ -28,8 +28,8 @@ def test_guesses_are_told_how_far_they_were_and_why() -> None:
     ("layers", "wide", "heads", "reply"),
     [
         (1, 440_000, 32, "nobody trains one with 1 layer. Use 6 to 128"),
-        (20, 440_000, 32, "an MLP of 440,000 doesn't suit h = 2,048"),
-        (20, 8192, 512, "its heads make 32,768 numbers and h is 2,048"),
+        (20, 440_000, 32, "an MLP of 440,000 doesn't match h = 2,048"),
+        (20, 8192, 512, "its heads are 32,768 numbers wide and h is 2,048"),
     ],
 )
 def test_what_is_no_model_is_no_design(layers: int, wide: int, heads: int, reply: str) -> None:
