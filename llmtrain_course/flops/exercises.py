@@ -47,31 +47,31 @@ def layer_flops(h: int, f: int, k: int, s: int) -> Result:
 
 
 _LAYER_MISTAKES: dict[str, Callable[[int, int, int, int], Result]] = {
-    "You've only counted the forward pass. Backward costs twice as much again.": (
+    "You've only counted the forward pass. Backward costs another 4 per weight.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) // 3
     ),
-    "You've only counted the backward pass. The forward pass comes before it.": (
+    "You've only counted the backward pass, but the forward pass runs first.": (
         lambda h, f, k, s: 2 * layer_flops(h, f, k, s) // 3
     ),
-    "That's half of it, because a multiply-add is 2 FLOPs.": (
+    "That's 2× too low, because a multiply-add is 2 FLOPs.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) // 2
     ),
-    "You've counted forward four times, but nothing is recomputed here.": (
+    "You've counted 8 per weight, but nothing is recomputed here.": (
         lambda h, f, k, s: 4 * layer_flops(h, f, k, s) // 3
     ),
     "You've left out the MLP's third matrix: it has 3hf weights here, not 2hf.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) - 6 * s * h * f
     ),
-    "Keys and values are narrower than queries here: h × k each, not h × h.": (
+    "Keys and values are narrower than queries here, so they're h × k each, not h × h.": (
         lambda h, f, k, s: layer_flops(h, f, h, s)
     ),
-    "You've left out the scores, which are every token with every token, twice.": (
+    "You've left out the scores, which combine every token with every token, twice.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) - 12 * s**2 * h
     ),
     "The scores are two products: queries with keys, and then with the values.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) - 6 * s**2 * h
     ),
-    "The scores go forward and backward, too, so they count 3 times like the weights.": (
+    "The scores also run forward and backward, so they count 3 times, like the weights.": (
         lambda h, f, k, s: layer_flops(h, f, k, s) - 8 * s**2 * h
     ),
     "The scores keep h: narrower keys are shared, but the queries still have h numbers.": (
@@ -153,7 +153,7 @@ def utilizations(recompute: Recompute) -> tuple[float, float]:
 
 
 def _mistake() -> str:
-    """The slip whose reading is the colleague's figure."""
+    """The mistake whose reading is the colleague's figure."""
     reading = min(readings(), key=lambda name: abs(readings()[name] - STATED))
     return {"sparse peak": "sparse", "sequence length": "length", "recomputation": "recomputed"}[
         reading
@@ -168,30 +168,30 @@ def both_mistakes() -> float:
 
 @dataclass(frozen=True)
 class Diagnosis(Exercise):
-    """(MFU, slip): the right number first, then what made the wrong one."""
+    """(MFU, mistake): the right number first, then what made the wrong one."""
 
     mfu: Numeric
     mistake: MultipleChoice
     followups: Sequence[Question] = ()
 
     def key(self) -> tuple[float, str]:
-        """The right MFU and the slip."""
+        """The right MFU and the mistake."""
         return self.mfu.key(), self.mistake.key()
 
     def grade(self, answer: Answer) -> Grade:
         """Grade the number first, and the mistake if the number is right."""
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-            raise ValueError("Give two things: (mfu, slip)")
+            raise ValueError("Give two things: (mfu, mistake)")
         if any(part is None for part in answer):
             return NOT_YET
         mfu, mistake = answer
         if isinstance(mfu, str) and not re.search("[0-9]", mfu):
-            raise ValueError("The MFU comes first, then the slip: (mfu, slip)")
+            raise ValueError("The MFU goes first, then the mistake: (mfu, mistake)")
         right, sentence = self.mfu.grade(mfu)
-        return self.mistake.grade(mistake) if right else (right, f"First the MFU. {sentence}")
+        return self.mistake.grade(mistake) if right else (right, f"Fix the MFU first. {sentence}")
 
     def moves_on(self, answer: Answer) -> bool:
-        """Another question follows a wrong slip, and no wrong number."""
+        """Another question follows a wrong mistake, but not a wrong number."""
         return bool(self.mfu.grade(answer[0])[0])
 
     def hints(self) -> tuple[str, ...]:
@@ -286,18 +286,22 @@ EXERCISES: dict[str, Exercise] = {
         key=_layer,
         unit=units.flops,
         hint=(
-            "Each of the 12h² weights is used for each of the s tokens.",
-            "A weight costs 2 FLOP per token, and each of the two products 2s²h.",
+            "Each of the 12h² weights is used by each of the s tokens.",
+            "A weight costs 2 FLOP per token, and each of the two products costs 2s²h.",
         ),
         common_mistakes={
             "You've only counted the layer's weights, without its scores.": lambda: _layer(
                 products=0
             ),
-            "The scores are two products, and you've counted one.": lambda: _layer(products=1),
+            "You've counted one product of the scores, but there are two.": lambda: _layer(
+                products=1
+            ),
             "A weight costs 2 FLOP per token, because it multiplies and adds.": lambda: _layer(
                 flops_each=1
             ),
-            "You've included backward, which makes 6 per weight and token.": lambda: 3 * _layer(),
+            "You've included backward, which would be 6 per weight and token.": lambda: (
+                3 * _layer()
+            ),
             "You've only counted attention's four matrices.": lambda: _layer(weights=4),
             "You've only counted the MLP's matrices.": lambda: _layer(weights=8),
         },
@@ -328,9 +332,9 @@ EXERCISES: dict[str, Exercise] = {
         ),
         common_mistakes={
             **PERCENT,
-            "key / 2": "That's half of it. Did you use the sparse peak, or count a multiply-add "
+            "key / 2": "That's 2× too low. Did you use the sparse peak, or count a multiply-add "
             "once?",
-            "2 * key": "That's twice too much. A multiply-add is 2 FLOPs, not 4.",
+            "2 * key": "That's 2× too high, because a multiply-add is 2 FLOPs, not 4.",
             "key * 4 / 3": "You've included the recomputed work, so that's the HFU.",
             "key / 3": "You've only counted the forward pass.",
             "key * 2 / 3": "You've only counted the backward pass.",
@@ -350,8 +354,8 @@ EXERCISES: dict[str, Exercise] = {
             ),
             common_mistakes={
                 **PERCENT,
-                "key / 2": "That's their figure, the share of 624, but that peak is for "
-                "matrices in which half of the numbers are zeros.",
+                "key / 2": "That's their figure, the share of 624, but that peak is for matrices "
+                "in which half the numbers are zeros.",
                 "32 * key": "You've divided all 32 GPUs by the peak of one.",
                 readings()["recomputation"]: "You've included the recomputed work, so that's "
                 "the HFU.",
@@ -363,20 +367,19 @@ EXERCISES: dict[str, Exercise] = {
             options={
                 "sparse": f"Right: the MFU is {units.percent(readings()['none'])}. Over 624 "
                 "TFLOP/s, the peak for matrices that are half zeros, it shrinks to the 18.4% in "
-                "the log. GPT-3 above, which recomputes everything, too, has "
+                f"the log. GPT-3 above, which also recomputes everything, reaches "
                 f"{units.percent(utilizations('full')[0])}.",
-                "length": "No. With half the tokens it would be "
-                f"{units.percent(readings()['sequence length'])}, which is near 18.4% but isn't "
-                f"it.",
-                "recomputed": "No. More work in the same time makes the share larger, "
+                "length": f"No. If the sequences were half as long, the log would show "
+                f"{units.percent(readings()['sequence length'])}, which is close to "
+                f"18.4% but not equal.",
+                "recomputed": f"No. More work in the same time would give a larger share, "
                 f"{units.percent(readings()['recomputation'])} instead of 18.4%.",
             },
         ),
         followups=[
             Question(
-                "the log still uses a peak of 624 TFLOP/s, and now it counts the recomputed "
-                "work, too. "
-                "Which share does it show?",
+                "the log still uses a peak of 624 TFLOP/s, and now it also counts the recomputed "
+                "work. Which share does it show?",
                 Numeric(
                     key=both_mistakes,
                     asked="share",
@@ -441,36 +444,37 @@ PREDICTIONS: dict[str, Prediction] = {
         f"weights cost: {units.percent(2048 / 6 / 12288)} before and "
         f"{units.percent(32768 / 6 / 12288)} after.",
         options={
-            "the same": "The weights' work is the same, because they're used once per token. "
-            "But each token's scores grow with the tokens that it looks at.",
-            "less than twice": "The weights' work stays the same, and only the scores, which are "
+            "the same": "The weights' work is the same, because they're used once per token, but "
+            "each token's scores grow with the number of tokens it looks at.",
+            "less than twice": "The weights' work doesn't change. Only the scores, which are "
             "small to begin with, grow 16-fold.",
-            "16 times": "Only the scores take 16 times as much. The weights, which are most of "
-            "the work, process as many tokens as before.",
-            "256 times": "The scores of one sequence do, but there are 16 times "
-            "fewer sequences, and the weights' work stays the same.",
+            "16 times": "Only the scores cost 16× more. The weights, which are most of the work, "
+            "process as many tokens as before.",
+            "256 times": "The scores of one sequence do, but there are 16× fewer sequences, and "
+            "the weights' work doesn't change.",
         },
     ),
     "flops-busy": Prediction(
         truth=_busier_recomputation,
         why=_why_busy(),
         options={
-            "full": "The same model takes longer that way, but not because its GPUs work "
+            "full": "The same model trains longer that way, but not because its GPUs work "
             "harder. They do more work, part of it twice.",
-            "selective": "It's done sooner, but its GPUs aren't any busier, because they do less.",
+            "selective": "It finishes sooner, but its GPUs aren't any busier, because they do "
+            "less work.",
             "equally": "The seconds saved are the work saved, so the chips are just as busy. "
-            "What differs is how much of the work the model needs.",
+            "Only the share of the work that the model needs is different.",
         },
     ),
     "flops-wrong": Prediction(
         truth=lambda: "length",
-        why="The cell has sequences of 2,048 tokens, but the run had 1,024. Twice the tokens means "
-        "twice the work in the same seconds.",
+        why="The cell has sequences of 2,048 tokens, but the run had 1,024. Doubling the tokens "
+        "doubles the work in the same seconds.",
         options={
             "length": "You could read it off the run as it's described above.",
-            "GPUs": "Too few GPUs would make the share as large, but there were 16.",
-            "peak": "The peak of an older chip would make the share as large, but an A100 can do "
-            "312 TFLOP/s.",
+            "GPUs": "Too few GPUs would give the same share, but there were 16.",
+            "peak": "The peak of an older chip would give the same share, but an A100 can do 312 "
+            "TFLOP/s.",
         },
     ),
 }

@@ -40,7 +40,7 @@ def product_flops(
 
 
 class TokenProducts(NamedTuple):
-    """What the three products of a matrix give for one token: each a list, the last a table."""
+    """The results of a matrix's three products for one token: two lists and a table."""
 
     output: list[int]
     passed_on: list[int]
@@ -50,7 +50,7 @@ class TokenProducts(NamedTuple):
 def token_products(
     weights: Sequence[Sequence[int]], token: Sequence[int], gradient: Sequence[int]
 ) -> TokenProducts:
-    """A token's way through a matrix and back, for what can be shown.
+    """Compute a token's way through a matrix and back.
 
     `gradient` is that of the token's output. Forward gives xW, backward W·dy to pass on
     and x ⊗ dy to learn. ValueError for what is no matrix, or does not fit it.
@@ -70,7 +70,7 @@ def token_products(
 
 
 class AttentionRow(NamedTuple):
-    """What a token's query finds: a score and a share for each key, and the mix of the values."""
+    """The results of a token's query: a score and a share per key, and the mix of the values."""
 
     scores: list[float]
     shares: list[float]
@@ -80,7 +80,7 @@ class AttentionRow(NamedTuple):
 def attention_row(
     query: Sequence[float], keys: Sequence[Sequence[float]], values: Sequence[Sequence[float]]
 ) -> AttentionRow:
-    """One row of attention: q·k, softmax(q·k / √d), and the values in these shares.
+    """Compute one row of attention: q·k, softmax(q·k / √d), and the mix of the values.
 
     All vectors of queries and keys have d numbers. ValueError for what is no matrix, or does
     not fit.
@@ -136,7 +136,7 @@ class AttentionPairs:
 
 
 def attention_pairs(sequence_length: int, attention: str, window: int = 0) -> AttentionPairs:
-    """Which pairs of tokens attention counts in a sequence, as `count_flops` counts them.
+    """Count the pairs of tokens that attention combines, as `count_flops` does.
 
     `attention` is "dense" (all s²) or "causal": a token sees those before it and itself,
     with a `window` of w only the last w of them (0: all). Takes up to 1,024 tokens, for

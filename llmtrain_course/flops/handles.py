@@ -107,9 +107,9 @@ _LONG = Setting(
 )
 
 _SETTINGS = {
-    "18.4B on 16 A100": Setting(),
-    "GPT-3 on 64 A100, full recomputation": _GPT3,
-    "GPT-3 on 64 A100, selective": replace(_GPT3, seconds=13.75, recompute="selective"),
+    "18.4B on 16 A100s": Setting(),
+    "GPT-3 on 64 A100s, full recomputation": _GPT3,
+    "GPT-3 on 64 A100s, selective": replace(_GPT3, seconds=13.75, recompute="selective"),
     "Llama 3.1 8B at 32,768 tokens": _LONG,
     "gpt-oss-20b at 32,768 tokens": replace(_LONG, model="gpt-oss-20b", seconds=2),
     "18.4B, as a colleague counts it": Setting(sequence_length=2048),
@@ -121,7 +121,7 @@ _SECONDS = controls.steps(1, 100, 1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.3, 8)
 _CONTROLS = {
     "model": controls.MODEL,
     "seconds": common.Control(
-        "Seconds a step",
+        "Seconds per step",
         "Measured time from one update to the next.",
         unit="s",
         least=0.001,
@@ -135,11 +135,11 @@ _CONTROLS = {
     "batch_size": controls.BATCH,
     "chip": controls.CHIP,
     "format": controls.choice(
-        "Number format", "The format whose peak is compared.", PEAKS, more=True
+        "Number format", "The format whose peak we compare with.", PEAKS, more=True
     ),
     "attention": controls.choice(
         "Pairs of tokens counted",
-        "All of them, as in most papers; those before a token; or only those in its window.",
+        "All pairs, as in most papers, only those before a token, or only those in its window.",
         [ALL, BACK, SEEN],
         more=True,
     ),
@@ -169,17 +169,17 @@ def render(
 
 
 def _answer_past_peak(setting: Setting, pictures: str) -> common.Answer:
-    """Answer a rate above the peak: the bar past it, and what each usual slip would explain."""
+    """Answer a rate above the peak: the bar past it, and what each usual mistake would explain."""
     mistakes = [*_mistakes(setting)]
     advice = "None of the usual mistakes explains this, so look at the seconds first."
     if mistakes:
-        advice = "The usual mistakes are below, with the HFU that you'd have without each. "
+        advice = "The usual mistakes are below, each with the HFU you'd get without it. "
         advice += "Which one was it?"
     reason = (
         f"In {setting.seconds:g} s each GPU would have to work at "
         f"{units.percent(setting.shares[1])} of its peak of "
         f"{units.flops_per_second(setting.peak)}: "
-        f"an input isn't what it was in the run. {advice}"
+        f"so one of the inputs isn't what the run used. {advice}"
     )
     offers = (*_seconds_of_presets(setting), *mistakes)
     return common.Answer(common.warning(reason) + pictures, offers=offers)
@@ -220,9 +220,9 @@ def _sentence(setting: Setting) -> str:
     result = f"<b>{units.flops_per_second(setting.rate)}</b> on each GPU, "
     result += f"MFU {units.percent(mfu)}"
     if setting.work.recomputed:
-        result += f", and another {units.percent(hfu - mfu)} of the peak for work done twice."
+        result += f", and another {units.percent(hfu - mfu)} of the peak for recomputed work."
     else:
-        result += ". Nothing is recomputed, so HFU is the same."
+        result += ". Nothing is recomputed, so the HFU is the same."
     if hfu > highest_hfu():
         result += (
             " <b>Look again</b>: no published step on more than one node "
@@ -231,8 +231,8 @@ def _sentence(setting: Setting) -> str:
         )
     if setting.attention == ALL and _has_windows(setting.model):
         result += (
-            " We've counted all pairs of tokens, although in some layers a token only sees "
-            "a window."
+            " We've counted all pairs of tokens, although a token only sees a window in "
+            "some layers."
         )
     return result
 
@@ -272,7 +272,7 @@ PANEL = common.Panel(
     "What share of the peak?",
     _CONTROLS,
     _SETTINGS,
-    ("GPT-3 on 64 A100, selective", "Llama 3.1 8B at 32,768 tokens"),
+    ("GPT-3 on 64 A100s, selective", "Llama 3.1 8B at 32,768 tokens"),
     render,
     captioned=True,
 )
@@ -283,13 +283,13 @@ PANEL = common.Panel(
 _TEXTS = (
     "Two tokens are waiting in front of 12 weights.",
     "Forward, first column: <b>{column} = {y}</b>. Each weight multiplies once and adds once.",
-    "The second token meets the same weights, and its first column is {column} = {y}.",
+    "The second token uses the same weights, and its first column is {column} = {y}.",
     "Backward, first row: <b>{row} = {dx}</b>. The first token's gradient is passed on.",
-    "So is the second token's, {row} = {dx}. Now the layer before knows its gradients.",
-    "To learn, first weight: a number of the token times a gradient, <b>{learnt}</b>. It's "
-    "added to 0, which counts as well.",
-    "The second token's part is <b>added</b>: {learnt}. That makes six products of 24, so "
-    "2 FLOP forward and 4 backward per weight and token.",
+    "So is the second token's, {row} = {dx}. Now the layer below has its gradients.",
+    "To learn, the first weight multiplies a number of the token by a gradient, <b>{learnt}</b>. "
+    "That's added to 0, which also counts.",
+    "The second token's part is <b>added</b>: {learnt}. With six products of 24 FLOP each, "
+    "that's 2 FLOP forward and 4 backward per weight and token.",
 )
 
 
@@ -326,17 +326,18 @@ def two_tokens(step: int = 0) -> Shown:
 
 
 _ROW = (
-    "Each token has a key, and the one that looks back has a query. Both are four numbers.",
-    "A score is query times key, number by number, added up: 4 products and 4 sums, so 8 FLOP.",
-    "Over √4 and through a softmax, the scores become shares that add up to 1.",
-    "The shares mix the values. Here a value has 2 numbers, which takes 4 FLOP per token.",
+    "Each token has a key, and the token that looks back has a query. Both are four numbers long.",
+    "A score is query times key, number by number, added up. With 4 products and 4 sums, that's "
+    "8 FLOP.",
+    "Divided by √4 and passed through a softmax, the scores become shares that add up to 1.",
+    "The shares mix the values. Here a value has 2 numbers, so that's 4 FLOP per token.",
 )
 
 
 @handle(
     "One row of attention",
     step=slider("Step", "Scores, then shares, then the mix.", (0, 1, 2, 3), play=True),
-    looks=controls.choice("Looks back", "The token whose row this is.", tuple(QUERIES)),
+    looks=controls.choice("Looks back", "The token that this row belongs to.", tuple(QUERIES)),
     book=({"step": 1}, {"step": 3}),
 )
 def attention_row(step: int = 3, looks: str = "sat") -> Shown:
@@ -353,12 +354,12 @@ _TOKENS = (4, 6, 8, 12, 16, 20, 24, 28, 32)
 @handle(
     "Which pairs attention counts",
     causal=flag(
-        "Causal: no token looks ahead", "Whether a token sees only itself and those before it."
+        "Causal: no token looks ahead", "Whether a token only sees itself and earlier tokens."
     ),
-    tokens=slider("Tokens", "How many tokens the sequence has.", _TOKENS),
+    tokens=slider("Tokens", "How many tokens long the sequence is.", _TOKENS),
     window=slider(
         "Window",
-        "How many tokens back a token looks, including itself; 0 means all of them.",
+        "How many tokens back a token looks, including itself. 0 means all of them.",
         (0, 1, 2, 3, 5, *_TOKENS),
         zero="none",
         applies=lambda setting: setting.causal,
@@ -377,7 +378,7 @@ def attention_square(causal: bool = False, tokens: int = 16, window: int = 0) ->
     text = f"{many} are multiplied: {units.share(pairs.share)}."
     if 0 < window < tokens:
         return picture, f"{text} A token sees up to {units.plural(window, 'token')}."
-    return picture, f"{text} A token sees itself and those before it."
+    return picture, f"{text} A token sees itself and all earlier tokens."
 
 
 STEP_TOKENS = 2**17
@@ -399,7 +400,7 @@ def gpt3_step(sequence_length: int, recompute: EveryRecompute) -> FlopCount:
     "The work of a step of GPT-3",
     sequence_length=slider(
         "Sequence",
-        "Tokens in each sequence; the step always has the same number.",
+        "Tokens per sequence. The step always has the same number in all.",
         controls.doublings(2048, LONGEST),
         unit="tokens",
     ),
@@ -428,7 +429,7 @@ def step_work(
 @handle(
     "A share of the peak",
     seconds=slider(
-        "Seconds a step",
+        "Seconds per step",
         "Measured time from one update to the next.",
         (12, 14, 16, 18, 20, 25, 32.09, 40, 50, 64, 80, 100),
         unit="s",
@@ -437,11 +438,11 @@ def step_work(
     book=({}, {"seconds": 20}),
 )
 def achieved(seconds: float = 32.09) -> Shown:
-    """How busy 16 A100 were with the 18.4B model, if a step took so long."""
+    """Show how busy 16 A100s were with the 18.4B model, given the time per step."""
     setting = Setting(seconds=seconds)
     mfu, hfu = setting.shares
     picture = share_of_peak(setting.work, setting.rate, setting.peak, moves="seconds")
     rate = f"{units.flops_per_second(setting.rate)} on each GPU"
     if hfu > 1:
-        return picture, f"{rate}, which is <b>past the peak</b>. No chip does that."
+        return picture, f"{rate}, which is <b>past the peak</b>, and no chip can do that."
     return picture, f"{rate}. <b>MFU {units.percent(mfu)}, HFU {units.percent(hfu)}.</b>"

@@ -138,9 +138,9 @@ def three_products(step: int, flops_each: float, width: int) -> Drawing:
     at, down, anchor = (x + 6 * unit, y - 10, "end") if narrow else (576, 330, "start")
     svg += text(at, down, f"{step * flops_each:g} FLOP", 18, anchor, **_BOLD)
     words = (
-        "Two tokens of 3 numbers meet a matrix of 3 × 4 weights, three times: forward, "
-        "backward to pass on, and backward to learn. Each weight multiplies once "
-        f"and adds once for each token, {flops_each:g} FLOP each time. Done so far: "
+        "Two tokens of 3 numbers pass a matrix of 3 × 4 weights three times: forward, backward "
+        "to pass on, and backward to learn. Each weight multiplies once and adds once per token, "
+        "{flops_each:g} FLOP each time. Done so far: "
         f"{step * flops_each:g} FLOP of {6 * flops_each:g}."
     )
     return Drawing(svg, width, y + 42, words)
@@ -229,7 +229,7 @@ def work_by_pass(counted: FlopCount, most: float, previous: FlopCount | None = N
         lanes.append(Lane(name, spans, units.flops(work) if work else "nothing", bold=True))
     works = ", ".join(f"{lane.name} {lane.total}" for lane in lanes)
     total = units.flops(counted.total)
-    words = f"The work of a step: {works}; together {total}."
+    words = f"The work of a step: {works}. That's {total} in all."
     lanes.append(Lane("together", total=total, bold=True, height=18))
     return Bars(Scale(0, most), lanes, words, lane=42, axis=False)
 
@@ -294,9 +294,9 @@ def passes(counted: FlopCount, num_layers: int, previous: FlopCount | None = Non
     repeated += f" ({', '.join(again)})" if again else ""
     largest = max(WORDS, key=lambda name: counted.shares()[name])
     words = (
-        "A step as passes over the stack of layers, areas to scale: forward "
-        f"{forward}, recomputed {repeated}, backward {backward}, twice as wide as forward. "
-        f"The largest part of each is the {WORDS[largest]}."
+        "A step as passes over the stack of layers, drawn to scale: forward "
+        f"{forward}, recomputed {repeated}, backward {backward}, which is double forward. The "
+        f"largest part of each pass is the {WORDS[largest]}."
     )
     facts = [*shares, Fact("embedding", "no product"), Fact("backward", "2 × forward")]
     x = Scale(-0.3, lefts[2] + 2, "time; backward begins at the top", ticks=ticks)
@@ -348,15 +348,15 @@ def share_of_peak(
     if hfu > 1:
         done = "more than the peak"
         words = (
-            f"A bar that runs past the peak, {peak}: the "
-            f"work claimed would take {units.percent(hfu)} of it. No chip does that."
+            f"A bar that runs past the peak, {peak}, because the claimed work would need "
+            f"{units.percent(hfu)} of it, which no chip can do."
         )
     else:
-        done = "everything the GPUs did" if counted.recomputed else "nothing is done twice"
+        done = "everything the GPUs did" if counted.recomputed else "no work is repeated"
         words = (
-            f"A bar as long as the peak, {peak}, filled by the "
-            f"model's own work to {units.percent(mfu)} (MFU) and with the recomputed "
-            f"work to {units.percent(hfu)} (HFU)."
+            f"A bar as long as the peak, {peak}. The model's own work fills "
+            f"{units.percent(mfu)} of it (MFU), and together with the recomputed work it's "
+            f"{units.percent(hfu)} (HFU)."
         )
         words += f" Before: {was[0]} and {was[1]}." if changed else ""
     before = f"at the start: MFU {was[0]}, HFU {was[1]}" if previous else ""
@@ -413,7 +413,7 @@ def square_of_pairs(pairs: AttentionPairs, width: int) -> Drawing:
     s, narrow = len(pairs.keys), width < BESIDE
     pair, left, top = 8.5 if narrow else 12, 80, 58
     side = pair * _MOST
-    svg = text(left + side / 2, 22, "keys: the tokens that are looked at", 15, "middle")
+    svg = text(left + side / 2, 22, "keys: the tokens it looks at", 15, "middle")
     svg += text(10, top + 14, "queries", 15) + arrow(38, top + 24, 38, top + pair * 8 - 16)
     svg += ghost(left, top, side, side, f"{_MOST} tokens")
     for tick in (8, 16, 24, 32):
@@ -446,6 +446,9 @@ def square_of_pairs(pairs: AttentionPairs, width: int) -> Drawing:
         svg += text(x, top + 40, f"{counted}", 26, font_weight=700)
         svg += text(x, top + 62, f"of {dense} pairs", 15)
         svg += text(x, top + 96, share, 26, font_weight=700)
-    words = f"A square of {s} queries by {s} keys: {counted} of {dense} pairs are filled, {share}."
+    words = (
+        f"A square of {s} queries by {s} keys, in which {counted} of {dense} pairs are "
+        f"filled, {share}."
+    )
     height = round(top + side + (48 if narrow else 12))
     return Drawing(svg, min(width, 600), height, words)

@@ -56,7 +56,7 @@ def test_the_words_of_the_passes_are_what_is_drawn() -> None:
     assert "(scores)" in passes(count_flops(GPT3, 64, "selective"), 96).words
     assert "recomputed nothing" in passes(count_flops(GPT3, 64, "none"), 96).words
     long = count_flops(LLAMA, 1, "none", sequence_length=65536)
-    assert "largest part of each is the scores" in passes(long, 32).words
+    assert "largest part of each pass is the scores" in passes(long, 32).words
 
 
 @pytest.mark.parametrize("width", [PAGE, PHONE])
@@ -149,7 +149,7 @@ def test_a_bar_is_as_long_as_the_peak_and_filled_to_mfu_the_other_to_hfu() -> No
 
 def test_nothing_recomputed_is_one_share() -> None:
     picture = drawn(share_of_peak(count_flops(GPT3, 64, "none"), 150e12, 312e12))
-    assert {"MFU 48.1%", "HFU 48.1%", "nothing is done twice"} <= {*picture.texts}
+    assert {"MFU 48.1%", "HFU 48.1%", "no work is repeated"} <= {*picture.texts}
     assert not picture.titled("recomputed")
 
 

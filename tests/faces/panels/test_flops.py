@@ -17,7 +17,7 @@ def test_the_panel_shows_rate_and_shares() -> None:
     assert sentence in html
     assert "HFU 49.4%" in html
     assert html.index("154 TFLOP/s") < html.index("<svg") < html.index("<details")
-    assert "nothing is done twice" in PANEL.render(recompute="none")
+    assert "no work is repeated" in PANEL.render(recompute="none")
     assert "HFU 7.78%" in PANEL.render(chip="H100 SXM", format="fp8")
 
 
@@ -90,7 +90,7 @@ def test_pairs_that_a_token_may_see_are_counted_on_demand() -> None:
     share = re.search(r"on each GPU, MFU ([\d.]+%)", re.sub("<[^>]*>", "", seen))
     assert share
     assert share[1] not in plain  # it is asked beside the panel
-    assert "although in some layers a token only sees a window" in plain
+    assert "although a token only sees a window in some layers" in plain
     assert "window" not in PANEL.render()
     assert "attention=&quot;causal&quot;" in seen
 

@@ -49,7 +49,7 @@ ANSWERS = {
         right=[LAYER, float(LAYER)],
         common_mistakes=[
             (24 * 12288**2 * 2048, "without its scores"),
-            (LAYER - 2 * 2048**2 * 12288, "you've counted one"),
+            (LAYER - 2 * 2048**2 * 12288, "You've counted one product of the scores"),
             (12 * 12288**2 * 2048 + 4 * 2048**2 * 12288, "multiplies and adds"),
             (3 * LAYER, "included backward"),
             (8 * 12288**2 * 2048 + 4 * 2048**2 * 12288, "only counted attention's four matrices"),
@@ -98,7 +98,7 @@ ANSWERS = {
                     ),
                     (
                         lambda h, f, k, s: 6 * s * weights(h, f, k) + 4 * s * s * h,
-                        "forward and backward, too",
+                        "also run forward and backward",
                     ),
                     (
                         lambda h, f, k, s: 6 * s * weights(h, f, k) + 12 * s * s * k,
@@ -150,16 +150,16 @@ ANSWERS = {
         right=[(0.368, "Sparse"), ("36.8 %", "sparse"), (FOUND["none"], "sparse"), 0.2438],
         replies=[((0.368, "sparse"), "36.8%")],
         common_mistakes=[
-            ((0.368, "length"), "17.7%, which is near 18.4% but isn't it."),
-            ((0.368, "recomputed"), "the share larger, 48.8%"),
+            ((0.368, "length"), "17.7%, which is close to 18.4% but not equal."),
+            ((0.368, "recomputed"), "would give a larger share, 48.8%"),
             ((0.184, "sparse"), "their figure, the share of 624"),
             ((36.8, "sparse"), "percentage"),
             ((FOUND["recomputation"], "recomputed"), "that's the HFU"),
             ((FOUND["sequence length"], "length"), "here it's 2,048"),
             ((0.3, "sparse"), "Too low"),
             ("sparse", "Give two things"),
-            (("sparse", 0.368), "The MFU comes first, then the slip: (mfu, slip)."),
-            (["length", "36.8%"], "The MFU comes first, then the slip"),
+            (("sparse", 0.368), "The MFU goes first, then the mistake: (mfu, mistake)."),
+            (["length", "36.8%"], "The MFU goes first, then the mistake"),
         ],
         unanswered=[(0.368, None)],
     ),
