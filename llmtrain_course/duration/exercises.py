@@ -1,4 +1,4 @@
-"""Exercises of chapter 03: days, a timed step, slips, GPUs to rent, a run of your own."""
+"""Exercises of chapter 03: days, a timed step, mistakes, GPUs to rent, your own run."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _days_of_script() -> float:
 
 @dataclass(frozen=True)
 class Script(Exercise):
-    """Tokens, rate and days of a script with slips, in this order."""
+    """Tokens, rate and days of a script with mistakes, in this order."""
 
     days: Numeric
 
@@ -89,9 +89,9 @@ class Script(Exercise):
         return self.days.key()
 
     def grade(self, answer: Answer) -> Grade:
-        """What lies in between first: slips that cancel leave the days as they are."""
+        """Grade tokens and rate first, because mistakes that cancel leave the days right."""
         if not isinstance(answer, tuple | list) or len(answer) != 3:
-            return False, "Give three things: the tokens, the rate in FLOP/s and the days."
+            return False, "Give three values: the tokens, the rate in FLOP/s and the days."
         if any(part is None for part in answer):
             return NOT_YET
         T, X, days = (
@@ -99,7 +99,7 @@ class Script(Exercise):
             for x, unit in zip(answer, ("tokens", "FLOP/s", "days"), strict=True)
         )
         if T < _LEAST_TOKENS < days:
-            return False, "The tokens come first, then the rate, then the days."
+            return False, "Give the tokens first, then the rate, then the days."
         right, sentence = self.days.grade(days)
         if problem := _problem_with_tokens(T) or _problem_with_rate(X):
             return False, f"The days are right, but {problem}" if right else _sentence(problem)
@@ -127,13 +127,13 @@ def _problem_with_tokens(tokens: float) -> str:
 
 
 _MISTAKEN_RATES = {
-    2: "the peak is twice what an H100 does in training. Which matrices is it for?",
-    20: "it's more than an H100 does. What's 10e12 in words, and which peak is this?",
-    10: "it's ten times too high, because 10e12 is ten tera.",
-    0.1: "it's ten times too low, because one tera is 1e12.",
+    2: "the peak is 2× what an H100 can do in training. Which matrices is it for?",
+    20: "it's more than an H100 can do. What's 10e12 in words, and which peak is this?",
+    10: "it's 10× too high, because 10e12 is ten tera.",
+    0.1: "it's 10× too low, because one tera is 1e12.",
     256: "it's the rate of all 256 GPUs. Give the rate of one.",
     1 / 0.42: "it's the whole peak, but the report says 42% of it.",
-    2 / 0.42: "it's a whole peak, and twice what an H100 does in training.",
+    2 / 0.42: "it's a whole peak, and 2× what an H100 can do in training.",
     4 / 3: "an MFU of 42% is 42% of the peak, so don't add anything.",
     312 / 989.5: "it's the rate of an A100, but these are H100s.",
 }
@@ -173,14 +173,13 @@ _SCRIPT = Script(
             "What are 10e9 and 10e12 in words? And which of the two peaks is for training?",
         ),
         common_mistakes={
-            "key / 10": f"{_ONE_LEFT}that's a tenth.",
-            "10 * key": f"{_ONE_LEFT}that's ten times too much.",
-            "key / 2": "Tokens and rate are right, but in the days the peak is still twice too "
-            "high.",
+            "key / 10": f"{_ONE_LEFT}that's 10× too low.",
+            "10 * key": f"{_ONE_LEFT}that's 10× too high.",
+            "key / 2": "Tokens and rate are right, but in the days the peak is still 2× too high.",
             "key * 8 / 6": "You've used 8TP, but the rate is an MFU, so it's 6TP.",
             "1e12 * key": "In the days the rate is still in TFLOP/s. One TFLOP/s is 1e12 FLOP/s.",
             "n * key": "You've left out n, but 256 GPUs share the work.",
-            "key / n": "You've divided by n twice. The rate is that of one GPU.",
+            "key / n": "You've divided by n twice, but the rate is already for one GPU.",
             "86400 * key": "Those are seconds. Divide by 86,400.",
             "24 * key": "Those are hours. Divide by 24.",
         },
@@ -211,8 +210,8 @@ class Rented(Exercise):
     """A chip and how many of them: within the days and the money, at the low end."""
 
     hint = (
-        "How much work is this run, and how much of it does each chip do in an hour?",
-        "Compute the bill for each chip first, at a quarter of its peak, and then the days.",
+        "How much work is this run, and how much of that can each chip do per hour?",
+        "Compute the bill for each chip first, at 25% of its peak, and then the days.",
     )
 
     def grade(self, answer: Answer) -> Grade:
@@ -223,23 +222,22 @@ class Rented(Exercise):
             return NOT_YET
         chip, n = accelerator(answer["chip"]).name, int(entry(answer, "gpus", count))
         if chip not in PRICES:
-            return False, f"Nobody offers you {chip}. Choose one of {', '.join(PRICES)}."
+            return False, f"You can't rent {chip} here. Select {', '.join(PRICES)}."
         if n % NODE:
-            return False, f"{n} GPUs don't make whole nodes of {NODE}."
+            return False, f"{n} GPUs don't fill whole nodes of {NODE}."
         if n > AT_HAND:
-            return False, f"You can have up to {AT_HAND} of each chip, and {n:,} is more."
+            return False, f"You can have up to {AT_HAND} of each chip, so {n:,} is too many."
         days, dollars = of_offer(chip, n)
         summary = (
-            f"At {_whole_percent(LOW)} of the peak it takes {_days_next_to(days, MOST_DAYS)} and "
-            f"{units.dollars(dollars)}"
+            f"At {_whole_percent(LOW)} of the peak, you'd need "
+            f"{_days_next_to(days, MOST_DAYS)} and {units.dollars(dollars)}"
         )
         limits = (("too expensive", dollars > BUDGET), ("too late", days > MOST_DAYS))
         problem = " and ".join(words for words, missed in limits if missed)
         if not problem:
             return True, (
-                f"Right. {summary}. Any number of them costs the same, so the budget decided on "
-                f"the "
-                "chip, and the days decided how many."
+                f"Right. {summary}. The cost doesn't depend on their number, so the budget "
+                f"decided on the chip, and the days decided how many you need."
             )
         days, dollars = of_offer(chip, n, LIKELY)
         if days > MOST_DAYS or dollars > BUDGET:
@@ -266,8 +264,7 @@ class OwnRun(Exercise):
 
     hint = (
         "Which rate can you promise, and how many days do you have?",
-        "How much does one GPU do in your days at a quarter of its peak? Then how many do you "
-        "need?",
+        "How much can one GPU do in your days at 25% of its peak? Then how many do you need?",
     )
 
     def grade(self, answer: Answer) -> Grade:
@@ -278,7 +275,7 @@ class OwnRun(Exercise):
             return NOT_YET
         n = int(entry(answer, "gpus", count))
         if n % NODE:
-            return False, f"{n} GPUs don't make whole nodes of {NODE}."
+            return False, f"{n} GPUs don't fill whole nodes of {NODE}."
         P = count_parameters(known_model(answer["model"])).active
         chip = accelerator(answer["chip"])
         peak = chip.peaks.get("bf16") or chip.peaks["fp16"]
@@ -288,8 +285,8 @@ class OwnRun(Exercise):
             for share in (LOW, LIKELY)
         )
         summary = (
-            f"At {_whole_percent(LOW)} of the peak it takes {_days_next_to(low, limit)}, "
-            f"and you have {limit:g}"
+            f"At {_whole_percent(LOW)} of the peak, you'd need "
+            f"{_days_next_to(low, limit)}, and your limit is {limit:g}"
         )
         if low > limit:
             hope = f" {_hope(_days_next_to(likely, limit))}" if likely <= limit else ""
@@ -299,14 +296,14 @@ class OwnRun(Exercise):
         if n > least and (n, chip.name) == (mine.gpus, mine.chip):
             each = units.digits(EACH * limit / low, 2)
             return True, (
-                f"Right. {summary}. You already have these {n:,}. {least} are enough for "
-                f"{EACH} tokens per parameter, and with all of yours you get to {each}."
+                f"Right. {summary}. You already have these {n:,}. {least} are enough for {EACH} "
+                f"tokens per parameter, and with all of yours you reach {each}."
             )
         if n > least:
-            return False, f"That's more than you need. {summary}. A node less is enough. {HINT}"
+            return False, f"That's more than you need. {summary}. One node fewer is enough. {HINT}"
         hours, tokens = units.count(low * 24 * n), units.count(EACH * P)
         return True, (
-            f"Right. {summary}, but it will probably take {_whole(likely)}. "
+            f"Right. {summary}, but the run will probably finish in {_whole(likely)}. "
             f"Write down: {n:,} {chip.name}, {tokens} tokens, {hours} GPU-hours."
         )
 
@@ -330,24 +327,24 @@ EXERCISES: dict[str, Exercise] = {
         asked="days",
         unit=_days,
         hint=(
-            "Compare what the work counts with what the rate counts.",
+            "Do the work and the rate count the same passes?",
             "An MFU leaves out the second forward pass, so the work has to leave it out as well.",
         ),
         common_mistakes={
             **TENFOLD,
-            "8 * T * P / (n * u * X) / day": "You've used 8TP, but an MFU leaves out "
-            "recomputation, whatever the run did, so the work has to leave it out, too.",
+            "8 * T * P / (n * u * X) / day": "You've used 8TP, but an MFU always leaves out "
+            "recomputation, so the work has to leave it out, too.",
             "2 * T * P / (n * u * X) / day": "You've used 2TP, which is only the forward pass. "
-            "Backward costs twice that.",
+            "Backward costs double that.",
             "6 * T * P / (n * X) / day": "You've used the whole peak, but the run reached 41% "
             "of it.",
-            "6 * T * P / (n * 100 * u * X) / day": "Your X has 41 for 41%, but as a share "
+            "6 * T * P / (n * 100 * u * X) / day": "Your X uses 41 for 41%, but as a share "
             "that's 0.41.",
             "6 * T * P / (n * u * X / 1e12) / day": "Your X is in TFLOP/s, but 989.5 TFLOP/s are "
             "989.5e12 FLOP/s.",
-            "6 * T * P / (n * 100 * u * X / 1e12) / day": "Your X has 41 for 41%, which is "
-            "0.41, and "
-            "is in TFLOP/s, but the peak is 989.5e12 FLOP/s.",
+            "6 * T * P / (n * 100 * u * X / 1e12) / day": "Your X uses 41 for 41%, which is "
+            "0.41, and it's in TFLOP/s, but the "
+            "peak is 989.5e12 FLOP/s.",
             "6 * T * P / (u * X) / day": "That's how long one GPU would take, but there are 384.",
             "6 * T * P / (n * u * X)": "Those are seconds. Divide by 86,400.",
             "6 * T * P / (n * u * X) / 3600": "Those are hours. Divide by 24.",
@@ -359,18 +356,18 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda days: (
             f"{_days(days)}. The 208 days above leave out attention's scores, but a clock doesn't"
         ),
-        hint=("How many steps are there? Each takes the same time.",),
+        hint=("How many steps are there? Each one needs the same time.",),
         common_mistakes={
             "Those are seconds, and a day has 86,400.": lambda: _days_by_steps() * units.DAY,
             "Those are hours. Divide by 24.": lambda: _days_by_steps() * 24,
-            "That's the number of steps, but each takes t seconds.": lambda: float(
+            "That's the number of steps, but each one is t seconds long.": lambda: float(
                 iterations(300e9, 512, 1024)
             ),
-            "A step has B sequences with s tokens each, and you've left out s.": lambda: (
-                _days_by_steps(length=1)
+            "You've left out s: a step processes B sequences of s tokens.": lambda: _days_by_steps(
+                length=1
             ),
-            "A step has B sequences with s tokens each, and you've left out B.": lambda: (
-                _days_by_steps(batch=1)
+            "You've left out B: a step processes B sequences of s tokens.": lambda: _days_by_steps(
+                batch=1
             ),
             "You don't need the GPUs, because all of them work on each step.": lambda: (
                 _days_by_steps() / 16
@@ -412,13 +409,13 @@ PREDICTIONS: dict[str, Prediction] = {
     "duration-twice": Prediction(
         truth=_after_doubling,
         options={
-            "half": "It would be half if every GPU kept its rate.",
+            "half": "It would be half if every GPU worked at the same rate as before.",
             "a fifth less": "That's what the previous doubling saved.",
-            "the same": "Whatever the new GPUs could do is lost in waiting.",
-            "longer": "With even more GPUs it can come to that.",
+            "the same": "Everything the new GPUs could do is lost to waiting.",
+            "longer": "If you add even more GPUs, that can happen.",
         },
-        why="It isn't a day less than on half as many. The picture below has both ways to "
-        "divide the weights.",
+        why="The run isn't even a day shorter than on half the GPUs. The picture below shows "
+        "both ways to divide the weights.",
     ),
     "duration-guess": Prediction(
         truth=_slowest,

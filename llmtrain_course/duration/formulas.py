@@ -23,7 +23,7 @@ from llmtrain_helpers.units import DAY, HOUR
 
 
 def mfu_of_hfu(hfu: Number, recompute: str) -> Result:
-    """Model FLOPs utilization of a run whose hardware FLOPs utilization is known.
+    """Compute a run's model FLOPs utilization from its hardware FLOPs utilization.
 
     With full recomputation 6 of the 8 operations for each parameter and token are the
     model's, so that MFU = 6/8 · HFU; otherwise the two are the same, but for the little
@@ -38,7 +38,7 @@ def mfu_of_hfu(hfu: Number, recompute: str) -> Result:
 
 
 def seconds_of_hours(gpu_hours: Number, num_gpus: Number) -> Result:
-    """Seconds that so many GPU-hours take on so many GPUs: 3600 · hours / n.
+    """Convert GPU-hours on n GPUs to seconds: 3600 · hours / n.
 
     >>> seconds_of_hours(24576, num_gpus=1024)
     86400.0
@@ -49,7 +49,7 @@ def seconds_of_hours(gpu_hours: Number, num_gpus: Number) -> Result:
 
 
 def nearest_run(tokens: Number, parameters: Number) -> Row:
-    """The published run with GPU-hours whose work, tokens times parameters, is nearest.
+    """Find the published run with the nearest work, tokens times parameters.
 
     >>> nearest_run(2e12, 70e9)["name"]
     'Llama 2 70B'
@@ -63,7 +63,7 @@ def nearest_run(tokens: Number, parameters: Number) -> Row:
 
 
 def measured_days(scheme: str) -> list[Row]:
-    """The days of a model of 175 billion parameters on 384, 768 and 1,536 A100, as timed.
+    """List the timed days of a 175B model on 384, 768 and 1,536 A100s.
 
     `scheme` is ZeRO-3 or PTD-P. Source: arXiv 2104.04473 Table 2.
 
@@ -76,7 +76,7 @@ def measured_days(scheme: str) -> list[Row]:
 
 
 def second_of_run(plan: Plan) -> dict[str, Result]:
-    """Split each second that a run takes on the calendar into what a GPU does in it.
+    """Split each second of a run on the calendar by what a GPU does in it.
 
     The run's likely days over its steps are one step and its overhead. The work that 6TP
     counts and the rest of its operations are taken at the chip's peak. What the matrix

@@ -73,12 +73,12 @@ class Setting:
 
 
 _SETTINGS = {
-    "Llama 2 70B on 1,024 A100": Setting(),
+    "Llama 2 70B on 1,024 A100s": Setting(),
     "GPT-3, all recomputed": Setting("GPT-3 175B", 300 * 10**9, 1024, 44.9, "full"),
     "Llama 3.1 405B": Setting(
         "Llama-3.1-405B", 15_600 * 10**9, 16384, 38.0, "none", chip="H100 SXM"
     ),
-    "Mixtral on 256 H100": Setting("Mixtral-8x7B", 10**12, 256, 35.0, "none", chip="H100 SXM"),
+    "Mixtral on 256 H100s": Setting("Mixtral-8x7B", 10**12, 256, 35.0, "none", chip="H100 SXM"),
 }
 
 _CONTROLS = {
@@ -87,20 +87,20 @@ _CONTROLS = {
     "num_gpus": controls.GPUS,
     "percent": replace(
         controls.SHARE_OF_PEAK,
-        help="Per cent of the chip's peak that each GPU reaches: "
-        "an HFU if everything is recomputed, and otherwise an MFU.",
+        help="Percentage of the chip's peak that each GPU reaches: an HFU if everything is "
+        "recomputed, and otherwise an MFU.",
         stops=controls.steps(5, 80, *(x / 2 for x in range(2, 20))),
     ),
     "recompute": replace(
         controls.RECOMPUTED,
-        help="Full: the second forward pass counts in work and rate (8TP). Selective: "
-        "only attention's scores, which 6TP leaves out.",
+        help="Full: work and rate include the second forward pass (8TP). Selective: only "
+        "attention's scores, which 6TP leaves out.",
         more=True,
     ),
     "chip": controls.CHIP,
     "format": controls.choice(
         "Number format",
-        "The format whose peak counts; bf16 and fp16 have 16 bits.",
+        "The format whose peak counts. bf16 and fp16 have 16 bits.",
         PEAKS,
         more=True,
     ),
@@ -182,7 +182,7 @@ def _utilization(setting: Setting) -> str:
 
 
 def _table(setting: Setting) -> str:
-    """Your run beside the published one with the nearest tokens times parameters."""
+    """Your run next to the published run with the nearest tokens times parameters."""
     T, P = setting.tokens, setting.parameters
     run = nearest_run(T, P)
     hours = (gpu_hours(setting.seconds, setting.num_gpus), run["gpu_hours"])
@@ -262,7 +262,7 @@ RATES: dict[str, Recompute] = {"HFU": "full", "MFU": "none"}
         "The work counts", "Six operations per parameter and token, or eight.", WORKS
     ),
     rate=controls.choice(
-        "The rate is an", "An HFU includes the work that's done again, and an MFU doesn't.", RATES
+        "The rate is an", "An HFU includes the recomputed work, and an MFU doesn't.", RATES
     ),
     book=({}, {"work": "8TP"}),
 )
@@ -302,7 +302,7 @@ def eight_or_six(work: str = "6TP", rate: str = "HFU") -> Shown:
         tuple(run["num_gpus"] for run in measured_days("ZeRO-3")),
         between=False,
     ),
-    shared=flag("Share the weights", "Whether a group of 96 GPUs shares the weights, too."),
+    shared=flag("Share the weights", "Whether a group of 96 GPUs also shares the weights."),
     book=({}, {"num_gpus": 1536, "shared": True}),
 )
 def more_gpus(num_gpus: int = 768, shared: bool = False) -> Shown:
@@ -377,7 +377,7 @@ MODELS = {"1B": ("Llama-3.2-1B", 1), "8B": ("Llama-3.1-8B", 1), "70B": ("Llama-3
 
 @cache
 def _planned(size: str) -> Plan:
-    """A trillion tokens on 64 H100 for one of the models, as page 08 plans them."""
+    """A trillion tokens on 64 H100s for one of the models, as page 08 plans them."""
     model, tensor = MODELS[size]
     return plan_run(
         model, "H100 SXM", 64, 1e12, 512, tensor_parallel=tensor, recompute="none", zero_stage=3

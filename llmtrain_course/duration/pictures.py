@@ -91,7 +91,7 @@ def days_against_gpus(
     if band:
         marks.insert(0, _band(x, y, *(you.num_gpus * end for end in band)))
         low, high = (f"{units.digits(end, 2)} days" for end in band)
-        words[0] += f", as published runs {low} to {high}"
+        words[0] += f", at the pace of published runs {low} to {high}"
     words += [f"at the start: {_words(moved)}"] if moved else []
     words += [_words(run) for run in runs]
     return Chart(x, y, marks, f"{'; '.join(words)}.", height=340)
@@ -143,16 +143,16 @@ def eight_or_six(work: Count, rate: Count, days: float, right: float, calendar: 
     verdict = "✓ the counts agree" if agree else f"✗ {off(days / right)}"
     ink = GOOD if agree else WRONG
     result = Span(0, days, ink, title="days by this count")
-    took = Span(0, calendar, GREY, title="days that it took")
+    took = Span(0, calendar, GREY, title="days it really ran")
     lanes = [
         Lane(work.name, [*_passes(work)], work.size, "the work", bold=True),
         Lane(f"÷ {rate.name}", [*_passes(rate)], rate.size, "all GPUs per second", bold=True),
         Lane("= days", [result], f"{units.digits(days)} days", verdict, bold=True, color=ink),
-        Lane("it took", [took], f"{units.digits(calendar)} days", "including overhead"),
+        Lane("it ran", [took], f"{units.digits(calendar)} days", "including overhead"),
     ]
     words = (
         f"The work, {work.size}, {_with(work)}, over {rate.size} of all GPUs, {_with(rate)}: "
-        f"{units.digits(days)} days, {verdict[2:]}. On the calendar it took "
+        f"{units.digits(days)} days, {verdict[2:]}. On the calendar, the run lasted "
         f"{units.digits(calendar)} days, including overhead."
     )
     return Bars(Scale(0, _LONGEST), lanes, words, lane=40, gap=16, axis=False, keyed=False)
@@ -229,7 +229,7 @@ def promise(
             moves="percent",
         ),
     ]
-    words = f"Shares of the peak of whole runs, {units.share(promised)} promised: "
+    words = f"Shares of the peak over whole runs, with {units.share(promised)} promised: "
     return Bars(
         Scale(0, 0.6, "of the peak, over the whole run", units.share, grid=True),
         lanes,
@@ -283,7 +283,7 @@ def more_gpus(num_gpus: float, ways: Sequence[str]) -> Chart:
             share = units.share(float(utilization(run["flops_per_gpu"], peak)))
             timed.append(f"{where} at {share} of the peak")
         listed += [] if hidden else [f"weights {way} ({scheme}): {', '.join(timed)}"]
-    words = f"175 billion parameters on more GPUs. With {'; with '.join(listed)}."
+    words = f"175 billion parameters on more GPUs, with {'; with '.join(listed)}."
     x = Scale(320, 1800, "GPUs", ticks=[run["num_gpus"] for run in measured], log=True, grid=True)
     y = Scale(16, 110, "days", ticks=(20, 40, 80), log=True, grid=True)
     return Chart(x, y, marks, words)

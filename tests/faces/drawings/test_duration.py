@@ -53,11 +53,11 @@ def test_a_count_that_is_left_out_is_dashed_and_days_are_to_one_scale(days: floa
         span = marks(picture, Span, title)[0]
         assert span.end - span.start == pytest.approx(times * forward.end)
     assert marks(picture, Span, "not counted")[0].previous
-    assert length(picture, "days by this count") / length(picture, "days that it took") == (
+    assert length(picture, "days by this count") / length(picture, "days it really ran") == (
         days / 120
     )
     words = eight_or_six(WORK, RATE, 75, 100, 118).words
-    assert "75.0 days, 25% too short. On the calendar it took 118 days" in words
+    assert "75.0 days, 25% too short. On the calendar, the run lasted 118 days" in words
     agree = eight_or_six(RATE, RATE, 100, 100, 118)
     assert "the counts agree" in agree.words
     assert not drawn(agree).dashed

@@ -47,7 +47,7 @@ def test_the_gpus_that_somebody_has_already_are_not_too_many(set_run) -> None:
     assert verdict.ok
     assert "it takes 5.7 days, and you have 14. You already have these 64." in verdict.text
     assert (
-        "32 are enough for 20 tokens per parameter, and with all of yours you get to 49"
+        "32 are enough for 20 tokens per parameter, and with all of yours you reach 49"
         in verdict.text
     )
     assert check("duration-d", design | {"gpus": 32}).ok

@@ -62,7 +62,7 @@ def test_a_share_is_read_as_people_write_it(written: str, meant: float) -> None:
 
 def test_a_share_outside_is_refused_in_both_ways_to_write_it() -> None:
     control = PANELS["duration"].controls["percent"]
-    message = "outside 0.1% to 100%; below 1 and without a % it is a share: 0.5 is 50%."
+    message = "outside 0.1% to 100%; a number below 1 without a % is a share, so 0.5 is 50%."
     for written in ("101", "0.0005", "0", "0.05%"):
         with pytest.raises(ValueError, match=message):
             control.read(written)
@@ -149,7 +149,7 @@ def test_work_and_rate_count_the_same_passes(work: str, rate: str, text: str, da
     assert (bloom["recompute"], bloom["flops_per_gpu"]) == ("full", 150e12)
     seconds = 8 * 366e9 * 176.247e9 / (384 * 150e12)
     assert units.digits(seconds / units.DAY) == "104"
-    assert f"it took {units.digits(bloom['days'])} days, including overhead" in html
+    assert f"the run lasted {units.digits(bloom['days'])} days, including overhead" in html
 
 
 def test_the_promise_is_held_against_all_runs_that_tell_enough() -> None:
