@@ -80,13 +80,13 @@ def _batch_reply(batch: str) -> str:
     if cost.samples > _AFFORDED:
         saved = 1 - cost.updates / _cost(best).updates
         return (
-            f"No: it needs {tokens} the tokens, and you can only pay for {_AFFORDED}×. Compared "
-            "with the best batch that you can pay for, it would only save "
+            f"No: it needs {tokens} the tokens, but you can only pay for {_AFFORDED}×. "
+            f"Compared with the best batch you can pay for, it would only save "
             f"{units.share(saved)} of the updates."
         )
     return (
-        f"No: you can pay for it, but it needs {updates} the updates of a huge batch, and one of "
-        "the others needs fewer."
+        f"No: you can pay for it, but it needs {updates} the updates of a huge batch, and "
+        f"another option needs fewer."
     )
 
 
@@ -95,12 +95,12 @@ _QUARTER = Numeric(
     asked="sequences",
     unit=lambda number: f"{number:.0f} sequences",
     tolerance=0,
-    hint="What happens to the miss if the batch gets four times as large?",
+    hint="What happens to the miss if you make the batch four times larger?",
     common_mistakes={
         "key / 4": "That only halves the miss, which shrinks with the square root of the batch.",
-        "key / 2": "Nearly. For a quarter of the miss, you need 4² times the batch.",
+        "key / 2": "Almost. To shrink the miss 4×, the batch has to grow by 4².",
         "key / 16": "That's the batch you start from.",
-        0.25: "That's how far it misses. How many sequences does that need?",
+        0.25: "That's how far the batch misses. How many sequences do you need for that?",
     },
 )
 
@@ -121,21 +121,25 @@ _MISTAKEN_STEPS: Mistakes = {
     _step(16): "16 sequences at once don't fit into memory.",
     _step(8): "8 is the largest micro-batch that fits, but then there are only 4 passes, so each "
     "stage waits for 3 of its 7 turns.",
-    _step(2): "With micro-batches of 2, the stages wait less, but you pay the fixed part of a pass "
-    "twice as often.",
-    _step(1): "With micro-batches of 1, you pay the fixed part of a pass four times as often as "
-    "you need to.",
-    _step(4, stages=1): "That's only the passes of one stage. While the pipeline fills and "
-    "empties, it waits.",
+    _step(
+        2
+    ): "If the micro-batch is 2, the stages wait less, but you pay the fixed part of a pass 2× "
+    "as often.",
+    _step(1): "If the micro-batch is 1, you pay the fixed part of a pass 4× as often as necessary.",
+    _step(
+        4, stages=1
+    ): "That's only the passes of one stage, but it also waits while the pipeline fills and "
+    "empties.",
     _step(8, stages=1): "You've used the largest micro-batch and left out the waiting, but the "
     "pipeline has to fill and empty.",
-    _step(2, stages=1): "That's micro-batches of 2 without the waiting, but the pipeline has to "
-    "fill and empty.",
-    _PASS.seconds(4): "That's one pass, but the replica has 32 sequences.",
+    _step(
+        2, stages=1
+    ): "That's a micro-batch of 2 without the waiting, but the pipeline has to fill and empty.",
+    _PASS.seconds(4): "That's one pass, but the replica processes 32 sequences.",
     4: "Is this a micro-batch, or the seconds of the step, rounded? Give the seconds with three "
     "digits.",
     8: "That's a micro-batch, but you were asked for the seconds of the step.",
-    11: "That's how many turns there are, and each takes as long as a pass.",
+    11: "That's the number of turns, but each one is as long as a pass.",
 }
 """What other micro-batches take, with the waiting and without it, and other numbers."""
 
@@ -176,7 +180,7 @@ class OwnBatch(Exercise):
         activations = float(count_activations(shape, micro).total) / t
         if activations > LARGEST:
             return False, (
-                f"With {units.plural(micro, 'sequence')} at once, each GPU stores "
+                f"At {units.plural(micro, 'sequence')} at once, each GPU would store "
                 f"{units.gigabytes(activations)} of activations, which is more than any GPU has. "
                 "Use smaller passes, and more of them."
             )
@@ -185,8 +189,8 @@ class OwnBatch(Exercise):
         right, sentence = _compare_with_published(tokens, replicas, count_parameters(model).total)
         if layers % p:
             sentence += (
-                f" You can't split {layers} layers evenly over {p} stages, so some have one more, "
-                "and the others wait for them."
+                f" You can't split {layers} layers evenly over {p} stages, so some "
+                f"stages get an extra layer, and the others wait for them."
             )
         return right, sentence
 
@@ -197,13 +201,13 @@ def _compare_with_published(tokens: float, replicas: int, parameters: float) -> 
     (least, small), (most, large) = batches[0], batches[-1]
     span = f"{units.count(least)} ({small}) to {units.count(most)} ({large})"
     if len(batches) > 2:
-        span += f", the middle one {units.count(batches[len(batches) // 2][0])}"
+        span += f", with {units.count(batches[len(batches) // 2][0])} in the middle"
     summary = f"with {units.plural(replicas, 'replica')}, you train on {units.count(tokens)} tokens"
     if not 0.9 * least <= tokens <= 1.1 * most:
         size = "small" if tokens < least else "large"
         unheard = f"We don't know of any model this size with a batch that {size}. {HINT}"
         return False, f"{summary[0].upper()}{summary[1:]} per step. {unheard}"
-    return True, f"Right: {summary} per step, and models of this size had {span}."
+    return True, f"Right: {summary} per step, and models of this size used {span}."
 
 
 # --- the blank: BLOOM's batch
@@ -221,21 +225,21 @@ EXERCISES: dict[str, Exercise] = {
         tolerance=0,
         hint=(
             "How many GPUs does one replica need?",
-            "A replica processes its micro-batch in every pass, and there are several replicas.",
+            "Each replica processes its micro-batch in every pass, and there are several replicas.",
         ),
         common_mistakes={
             "You've counted every GPU as a replica.": lambda: _bloom_batch(1),
-            "You've counted every node as a replica, but one needs 48 GPUs, which is six nodes.": (
-                lambda: _bloom_batch(8)
-            ),
-            "That's one pass of each replica, but an update has more of them.": (
+            "You've counted every node as a replica, but a replica needs 48 GPUs, which is six "
+            "nodes.": (lambda: _bloom_batch(8)),
+            "That's one pass per replica, but an update includes more passes.": (
                 lambda: _bloom_batch(passes=1)
             ),
             "That's one replica's part, but there are several.": lambda: 2 * 128,
-            "That's the number of replicas, and each has many sequences.": lambda: 384 // 48,
-            "You've counted the passes of all replicas, and each processes a micro-batch.": (
-                lambda: 8 * 128
+            "That's the number of replicas, but each one processes many sequences.": lambda: (
+                384 // 48
             ),
+            "You've counted the passes of all replicas, but each pass processes a whole "
+            "micro-batch.": (lambda: 8 * 128),
         },
     ),
     "batch-a": Numeric(
@@ -244,23 +248,23 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda number: f"{units.exact(number)} tokens",
         tolerance=0,
         hint=(
-            "First find out how many copies of the model there are.",
+            "Find out first how many copies of the model there are.",
             "One copy needs two GPUs times four stages, and each copy does all of its passes.",
         ),
         common_mistakes={
             **PREFIXES,
             "b * k * n * s": "You've counted every GPU as a replica, but TP · PP = 8 GPUs share "
             "one.",
-            "b * k * n / t * s": "That's four times too high, because the pipeline's stages share "
-            "one replica.",
-            "b * k * n / p * s": "That's twice the right number, because the GPUs of a "
-            "tensor-parallel group share one replica.",
-            "b * k * d**2 * s": "That's twelve times too high. You've counted the replicas "
-            "already, and each processes its micro-batch once per pass.",
-            "k * d * s": "That's four times too low, because a pass processes a whole micro-batch.",
+            "b * k * n / t * s": "That's 4× too high, because the pipeline's stages share one "
+            "replica.",
+            "b * k * n / p * s": "That's 2× too high, because the GPUs of a tensor-parallel "
+            "group share one replica.",
+            "b * k * d**2 * s": "That's 12× too high. You've already counted the replicas, and "
+            "each one processes its micro-batch once per pass.",
+            "k * d * s": "That's 4× too low, because a pass processes a whole micro-batch.",
             "b * k * s": "That's one replica's part, but there are several.",
             "b * d * s": "That's one pass of each replica, but a step has several.",
-            "b * k * d": "You've counted sequences, and each has 2,048 tokens.",
+            "b * k * d": "You've counted sequences, but each is 2,048 tokens long.",
         },
         values={"b": 4, "k": 32, "n": 96, "t": 2, "p": 4, "d": 12, "s": 2048},
     ),
@@ -270,7 +274,8 @@ EXERCISES: dict[str, Exercise] = {
         followups=[
             Question(
                 "in the picture of forty batches, one of 8 sequences usually misses by the "
-                "gradient's own length. How many sequences bring that down to a quarter of it?",
+                "gradient's own length. How many sequences do you need to bring that down by a "
+                "factor of 4?",
                 _QUARTER,
             )
         ],
@@ -282,8 +287,7 @@ EXERCISES: dict[str, Exercise] = {
         tolerance=0.005,
         hint=(
             "How many passes does a replica do, and how long does a stage wait?",
-            "A step is k + PP − 1 turns of a stage, and each takes as long as a pass. Try each "
-            "column.",
+            "A step is k + PP − 1 turns of a stage, each as long as a pass. Try each column.",
         ),
         common_mistakes=_MISTAKEN_STEPS,
     ),
@@ -310,8 +314,8 @@ PREDICTIONS: dict[str, Prediction] = {
         truth=_fastest,
         why="Try all four below, and watch which part of the bar shrinks and which grows.",
         options={
-            "1": "Small passes keep the pipeline busy, but each of them has a fixed part.",
-            "2": "You're between the two extremes, only a little too low.",
+            "1": "Small passes fill the pipeline well, but each of them pays for a fixed part.",
+            "2": "You're between the two extremes, but slightly too low.",
             "4": "The best one is between the smallest pass and the largest.",
             "8": "Eight sequences at once need the fewest passes, but each pass is long.",
         },

@@ -27,7 +27,7 @@ from llmtrain_helpers.model.tables import Row, rows
 
 @dataclass(frozen=True)
 class Batch:
-    """What each update of a run takes in, and how many updates and passes the run has."""
+    """The size of each update of a run, and the run's number of updates and passes."""
 
     replicas: Size
     sequences: Size
@@ -47,7 +47,7 @@ def batch_of_run(
     pipeline_parallel: Count[Number] = 1,
     context_parallel: Count[Number] = 1,
 ) -> Batch:
-    """The batch that GPUs, split and accumulation make, and the updates of a run with it.
+    """Compute the batch from GPUs, split and accumulation, and the updates of a run with it.
 
     d = n / (TP·PP·CP) replicas, B = b·k·d sequences, Bs tokens, T/(Bs) updates rounded
     up, as the last may not be full, and k passes of each replica for each. Takes T tokens,
@@ -66,7 +66,7 @@ def batch_of_run(
 
 @dataclass(frozen=True)
 class BatchCost:
-    """The cost of a batch over the least: updates over S_min, samples over E_min."""
+    """The cost of a batch relative to the minimum: updates over S_min, samples over E_min."""
 
     updates: Result
     samples: Result
@@ -74,7 +74,7 @@ class BatchCost:
 
 @checked
 def batch_cost(global_batch_size: Quantity[float], critical: Quantity[float]) -> BatchCost:
-    """Updates and samples of a run, over the fewest that any batch could do with.
+    """Compute a run's updates and samples, relative to the minimum that any batch needs.
 
     S/S_min = 1 + B_c/B and E/E_min = 1 + B/B_c, so that (S/S_min − 1)(E/E_min − 1) = 1.
     `critical` is the critical batch B_c, in sequences or tokens as the batch is.
@@ -89,7 +89,7 @@ def batch_cost(global_batch_size: Quantity[float], critical: Quantity[float]) ->
 
 
 def tried_micro_batches() -> list[Row]:
-    """Four steps that BLOOM's engineers timed on 384 A100, by nothing but the micro-batch.
+    """The four steps that BLOOM's engineers timed on 384 A100s, differing only in micro-batch.
 
     >>> [row["micro_batch_size"] for row in tried_micro_batches()]
     [1, 2, 4, 8]
@@ -99,7 +99,7 @@ def tried_micro_batches() -> list[Row]:
 
 
 def batches_near(tokens: Number, how_many: int = 3) -> dict[str, float]:
-    """The published runs whose final batch in tokens is nearest, by name.
+    """List the published runs with the nearest final batch in tokens, by name.
 
     >>> list(batches_near(62_914_560, how_many=1))
     ['DeepSeek-V3']
@@ -112,7 +112,7 @@ def batches_near(tokens: Number, how_many: int = 3) -> dict[str, float]:
 
 
 def batches_of_size(parameters: Number) -> list[tuple[float, str]]:
-    """Final batches, in tokens, of published models of like size, the smallest first.
+    """List the final batches, in tokens, of published models of similar size, smallest first.
 
     With the models' names. Of like size is two thirds to 1.5 times as large; where
     fewer than two are, half to twice, or any.
@@ -139,7 +139,7 @@ def pipeline_seconds(
     micro_batches: Count[float | Array],
     pipeline_parallel: Count[float | Array],
 ) -> float | Array:
-    """Seconds of a step whose micro-batches go through a pipeline: (k + p - 1)·t.
+    """Seconds of a step whose micro-batches run through a pipeline: (k + p - 1)·t.
 
     The first stage is done after k passes, the last one p - 1 turns later. A pass is
     one micro-batch on one stage, forward and backward, in seconds. Numbers or arrays.

@@ -83,7 +83,7 @@ _SETTINGS = {
     "One node of 8 GPUs": Setting(8, 1, 1, 1, 8, 8, 1024, 10**10),
     "BLOOM-176B": Setting(384, 4, 12, 1, 2, 128, 2048, 366 * 10**9),
     "Llama 3.1 405B, stages not interleaved": Setting(16384, 8, 16, 1, 1, 16, 8192, 15_600 * 10**9),
-    "A split that does not divide": Setting(100, 8, 1, 1, 1, 1, 2048, 300 * 10**9),
+    "A split that doesn't divide": Setting(100, 8, 1, 1, 1, 1, 2048, 300 * 10**9),
 }
 
 _CONTROLS = {
@@ -113,7 +113,7 @@ _CONTROLS = {
     "context_parallel": controls.choice(
         controls.CONTEXT_PARALLEL.label, controls.CONTEXT_PARALLEL.help, (1, 2, 4, 8, 16), more=True
     ),
-    "sequence_length": replace(controls.SEQUENCE, help="Tokens in each sequence."),
+    "sequence_length": replace(controls.SEQUENCE, help="Tokens per sequence."),
     "tokens": replace(controls.TOKENS, stops=(), more=True),
 }
 
@@ -148,7 +148,7 @@ def _sentence(setting: Setting, old: Batch | None) -> str:
     batch = setting.batch
     result = f"<b>{units.count(batch.tokens)} tokens</b> per step"
     if old and old.tokens != batch.tokens:
-        result += f" (at the start {units.count(old.tokens)})"
+        result += f" (at the start: {units.count(old.tokens)})"
     replicas = "one replica" if batch.replicas == 1 else units.plural(batch.replicas, "replica")
     result += f": {units.exact(batch.sequences)} sequences, from {replicas}."
     if setting.layout.left_over:
@@ -172,7 +172,7 @@ def _table(layout: Layout, batch: Batch) -> str:
     if 0.5 <= tokens / batch.tokens <= 2:
         lines.append([f"nearest published batch, as printed: {name}", units.exact(tokens)])
     note = (
-        "<p>The last update may not be full. Papers often round, so 16M can stand for "
+        "<p>The last update may not be full. Papers often round, so 16M can mean "
         f"16 × 2²⁰ = {units.exact(16 * 2**20)} tokens.</p>"
     )
     return common.table(["", "number"], lines) + note
@@ -182,7 +182,7 @@ PANEL = common.Panel(
     "How large a batch?",
     _CONTROLS,
     _SETTINGS,
-    ("BLOOM-176B", "A split that does not divide"),
+    ("BLOOM-176B", "A split that doesn't divide"),
     render,
 )
 
@@ -224,7 +224,7 @@ BLOOM_PASS = StepTime(overhead=0.06971, rate=4.810)
 
 @cache
 def bloom_steps() -> tuple[Step, ...]:
-    """The four steps of 181 billion parameters on 384 A100: by the fit, and as measured."""
+    """The four steps of 181 billion parameters on 384 A100s: by the fit, and as measured."""
     steps = []
     for row in tried_micro_batches():
         b, p = row["micro_batch_size"], row["pipeline_parallel"]
@@ -250,9 +250,9 @@ def micro_batches(micro_batch: int = 1) -> Shown:
     work, fixed, waits = step.parts
     caption = (
         f"<b>The step took {step.measured:.0f} seconds</b>, in passes of "
-        f"{units.plural(step.micro_batch, 'sequence')}. The bar is our fit to all four steps, and "
-        f"adds up to {sum(step.parts):.0f} s: {work:.0f} s of work, {units.digits(fixed, 2)} s of "
-        f"fixed parts and {units.digits(waits, 2)} s of waiting."
+        f"{units.plural(step.micro_batch, 'sequence')}. The bar is our fit to all four steps, "
+        f"which adds up to {sum(step.parts):.0f} s: {work:.0f} s of work, "
+        f"{units.digits(fixed, 2)} s of fixed parts and {units.digits(waits, 2)} s of waiting."
     )
     return step_by_micro_batch(bloom_steps(), step.micro_batch, memory_of("A100-80")), caption
 
@@ -285,7 +285,7 @@ def gradient_noise(batch: int = 1, previous: Any = None) -> Shown:
     batch=replace(
         controls.TOKENS,
         label="Batch",
-        help="Tokens that go into one update.",
+        help="Tokens per update.",
         least=500_000,
         most=32_000_000,
         stops=tuple(500_000 * 2**k for k in range(7)),
@@ -293,7 +293,8 @@ def gradient_noise(batch: int = 1, previous: Any = None) -> Shown:
     ),
     loss=slider(
         "Loss",
-        "It starts near 11 and falls during the run. A small model ends at 2.5, a large one at 2.",
+        "It starts near 11 and falls during the run, to 2.5 for a small model and 2 for a large "
+        "one.",
         (2, 2.2, 2.4, 2.7, 3, 3.5),
         whole=False,
     ),

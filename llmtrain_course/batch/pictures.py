@@ -83,7 +83,7 @@ def epoch_rows(
     y += USUAL
     batch = micro_batch * passes
     numbers = [(updates, "updates"), (updates * passes, "passes")]
-    numbers += [(batch, "samples in a batch"), (micro_batch, "at once in memory")]
+    numbers += [(batch, "samples in a batch"), (micro_batch, "in memory at once")]
     columns = len(numbers) if wide else len(numbers) // 2
     for i, (number, label) in enumerate(numbers):
         left = x + (width - PAD - x) / columns * (i % columns)
@@ -91,7 +91,7 @@ def epoch_rows(
         svg += text(left, low, f"{number:,}", ROW, font_weight=700)
         svg += text(left, low + USUAL + 4, label, SMALL)
     words = (
-        f"Of {samples:,} samples, {batch} go into each update, in "
+        f"Each update uses {batch} of {samples:,} samples, in "
         f"{units.plural(passes, 'pass')} of {micro_batch}: {updates:,} updates and "
         f"{updates * passes:,} passes."
     )
@@ -126,14 +126,14 @@ def step_by_micro_batch(steps: Sequence[Step], chosen: int, card: float) -> Pict
     memory.append(Rule(card, "y", units.gigabytes(card), dash="5 4"))
     names: dict[float, str] = {i: f"{step.micro_batch}" for i, step in enumerate(steps)}
     x = Scale(-0.5, len(steps) - 0.5, "sequences in a micro-batch", ticks=names)
-    seconds = Scale(0, 160, "seconds of a step", ticks=(0, 50, 100, 150), grid=True)
-    room = Scale(0, 100e9, "memory of a GPU", ticks={})
+    seconds = Scale(0, 160, "seconds per step", ticks=(0, 50, 100, 150), grid=True)
+    room = Scale(0, 100e9, "memory per GPU", ticks={})
     listed = "; ".join(
         f"{step.micro_batch}: {step.measured:.0f} s and {_gigabytes(step.memory)}"
         for step in steps
         if step.micro_batch <= chosen
     )
-    words = f"Steps by their micro-batch, as measured, and a GPU's memory. {listed}."
+    words = f"Measured step times and memory per GPU, by micro-batch. {listed}."
     return NextTo(Chart(x, seconds, times), Chart(x, room, memory), words, share=0.64)
 
 
@@ -199,9 +199,9 @@ def noisy_gradients(batch: int, previous: int = 0) -> Picture:
         ),
     ]
     words = (
-        f"The gradients of {TRIED} batches of {units.plural(batch, 'sequence')}, arrows from one "
-        f"point. They usually miss the gradient of all sequences by {usual} times its length, "
-        f"and {back} of them point the other way."
+        f"The gradients of {TRIED} batches of {units.plural(batch, 'sequence')}, as arrows "
+        f"from one point. They usually miss the gradient of all sequences by {usual}× its "
+        f"length, and {back} of them point the other way."
     )
     return NextTo(Diagram(partial(_arrows, tips, batch, previous)), Facts(facts), words)
 
@@ -284,8 +284,9 @@ def batch_cost_curve(
     lane = Lane("your batch", [own], axis=True, height=18)
     line = Bars(tokens, [lane], limits=[Limit(critical, "critical batch", width=3)])
     words = (
-        "A curve of updates against tokens, each over the fewest; in its middle the critical "
-        f"batch. The dot is at {units.digits(updates, 2)}× the updates of a huge batch and "
+        f"A curve of updates against tokens, each relative to the minimum, with the critical "
+        f"batch in the middle. The dot is at {units.digits(updates, 2)}× the updates of a huge "
+        f"batch and "
         f"{units.digits(samples, 2)}× the tokens of a tiny one."
     )
     return Below([Chart(x, y, marks, facts=facts, height=240), line], words)

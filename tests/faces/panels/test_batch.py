@@ -17,8 +17,8 @@ from tests.faces.svg import pictures
         ("num_gpus", 32, "131 thousand tokens"),
         ("num_gpus", 100, "4 GPUs of 100 have nothing to do</b>, and you pay for all of them."),
         ("num_gpus", 9, "1 GPU of 9 has nothing to do</b>, and you pay for all of them."),
-        ("num_gpus", 4, "A replica takes 8 GPUs, and there are 4."),
-        ("num_gpus", 0, "GPUs: 0 lies outside"),
+        ("num_gpus", 4, "A replica needs 8 GPUs, but there are only 4."),
+        ("num_gpus", 0, "GPUs: 0 is outside"),
         ("tensor_parallel", 8, "from one replica"),
         ("tensor_parallel", 2, "from 4 replicas"),
         ("pipeline_parallel", 1, "from 4 replicas"),
@@ -26,7 +26,7 @@ from tests.faces.svg import pictures
         ("accumulation", "8", "(at the start 65.5 thousand): 32 sequences"),
         ("micro_batch_size", "1", "32.8 thousand tokens"),
         ("sequence_length", "8k", "128 thousand tokens"),
-        ("tokens", 0, "Tokens: 0 lies outside"),
+        ("tokens", 0, "Tokens: 0 is outside"),
         ("tokens", "1M", ">16<"),
     ],
 )
@@ -51,7 +51,7 @@ def test_the_panels_numbers_agree_with_each_other(name: str) -> None:
 
 def test_what_does_not_divide_is_drawn_and_no_older_preset() -> None:
     panel = batch_panel()
-    panel.set(**panel.presets["A split that does not divide"])
+    panel.set(**panel.presets["A split that doesn't divide"])
     assert "96" not in re.sub("<[^>]*>", "", panel.html.split("The numbers")[0])  # the task
     [grid, *_] = pictures(panel.html)
     assert sum(x.words.endswith(": left over") for x in grid.of_kind("rect")) == 4
@@ -89,6 +89,6 @@ def test_the_panel_and_the_handle_say_the_same_of_idle_gpus(gpus: int, stages: i
     panel = batch_panel()
     panel.set(num_gpus=gpus, tensor_parallel=4, pipeline_parallel=stages)
     drawn = HANDLES["gpu_split"].render(gpus=gpus, tensor=4, pipeline=stages)
-    for words in ("nothing to do", "A replica takes"):
+    for words in ("nothing to do", "A replica needs"):
         assert (words in panel.html) == (words in drawn)
     assert ("Not possible" in panel.html) == (gpus < 4 * stages)
