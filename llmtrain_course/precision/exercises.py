@@ -87,16 +87,18 @@ _LEAST_SCALE = Numeric(
     unit=lambda number: f"{number:,.0f}, which is 2¹⁴",
     tolerance=0,
     hint=(
-        "Which is the smallest number in fp16 that isn't 0?",
+        "What's the smallest number in fp16 that isn't 0?",
         "A number halfway between two others becomes the even one, and 0 is even.",
     ),
     common_mistakes={
-        14: "That's the power. Give the number itself, two to that power.",
+        14: "That's only the power. Give the number itself, two to that power.",
         _least_scale(-1): "At this scale, the smallest gradient is exactly halfway to the smallest "
         "number, so it becomes 0.",
         _least_scale(1): "That keeps it, but half of it would be enough.",
-        _least_scale(10): "At this scale, it has all its digits, but you were asked for the first "
-        "one that keeps it.",
+        _least_scale(
+            10
+        ): "At this scale, the gradient has all its digits, but you were asked for the first "
+        "scale that keeps it.",
     },
 )
 
@@ -113,8 +115,8 @@ class OwnStates(Exercise):
     hint = (
         "Which parts does each stage shard, and over how many GPUs?",
         "Add up the bytes per parameter, divide what's sharded by gpus, and multiply by P.",
-        "Sharded over d are the optimizer and main weights from stage 1 on, gradients "
-        "from 2, weights at 3. The limit is two thirds of the memory.",
+        "The optimizer and main weights are sharded over d from stage 1 on, gradients from 2, "
+        "weights at 3. The limit is two thirds of the memory.",
     )
 
     def grade(self, answer: Answer) -> Grade:
@@ -169,7 +171,7 @@ def _gigabytes(parameters: int, recipe: RecipeName, zero_stage: int, replicas: i
 
 
 def _cause(claim: float, weighs: float, mistakes: Mapping[str, float]) -> str:
-    """The slip behind a wrong number of GB, or which way it is off."""
+    """The mistake behind a wrong number of GB, or the direction in which it's off."""
     if claim > 1e6:
         return "This looks like bytes. Give GB, which are 10⁹ bytes."
     for cause, mistake in mistakes.items():
@@ -184,7 +186,7 @@ def _verdict_on_stage(by_stage: Sequence[float], stage: int, memory: float) -> t
     summary = f"the states need {units.digits(weighs)} GB of {units.digits(memory)}"
     if weighs > limit:
         no_stage = "" if by_stage[3] <= limit else " No stage is enough on so few GPUs."
-        return False, f"T{summary[1:]}, so less than a third is left.{no_stage} {HINT}"
+        return False, f"T{summary[1:]}, so less than 33% is left.{no_stage} {HINT}"
     lowest = next(z for z, size in enumerate(by_stage) if size <= limit)
     if lowest < stage:
         return False, f"T{summary[1:]}. That fits, but stage {lowest} is already enough. {HINT}"
@@ -212,7 +214,7 @@ EXERCISES: dict[str, Exercise] = {
         ),
         common_mistakes={
             "That's stage 0, where nothing is sharded.": lambda: _bytes_at(0),
-            "That's stage 1. At stage 2, the gradients are sharded as well.": lambda: _bytes_at(1),
+            "That's stage 1. At stage 2, the gradients are also sharded.": lambda: _bytes_at(1),
             "That's stage 3. At stage 2, every GPU still has all the weights.": lambda: _bytes_at(
                 3
             ),
@@ -237,18 +239,19 @@ EXERCISES: dict[str, Exercise] = {
             "2 * key": "Your exponent is one too high, because the highest stands for infinity.",
             "key / 2": "Your exponent is one too low.",
             "2 - 2**-m": "That's only the fraction's factor. Multiply it by 2 to the exponent.",
-            "(2 - 2**-m) * 2**6": "You've left out the bias. The exponent bits say 6, and you have "
-            "to subtract the bias.",
+            "(2 - 2**-m) * 2**6": "You've left out the bias. The exponent bits are 6, but you "
+            "have to subtract the bias.",
             "(2 - 2**-m) * 2**7": "You've left out the bias, and 7 is reserved for infinity.",
             3: "That's only the exponent. Raise 2 to that power, and multiply by the largest "
             "factor.",
-            6: "That's what the exponent bits say. Subtract the bias, and raise 2 to the result.",
-            15: "Your exponent is right. The last place is 2 ** -m, and m is 4.",
-            15.75: "Your exponent is right. The last place is 2 ** -m, and m is 4, not 5.",
+            6: "That's the value of the exponent bits. Subtract the bias, and raise 2 to the "
+            "result.",
+            15: "Your exponent is right, but the last place is 2 ** -m, and m is 4.",
+            15.75: "Your exponent is right, but the last place is 2 ** -m, and m is 4, not 5.",
             16: "That's 2⁴, one place past the largest number.",
             30: "That would be right without infinity, as in fp8 E4M3, but this format has it.",
             FORMATS["fp8_e5m2"].max: "That's fp8 E5M2.",
-            240: "You've swapped exponent and fraction. That's for 4 and 3 bits.",
+            240: "You've swapped exponent and fraction, so that's for 4 and 3 bits.",
             8: "That's 2³, but the fraction can be all ones.",
         },
         values={"m": 4},
@@ -266,7 +269,7 @@ EXERCISES: dict[str, Exercise] = {
             "lost?",
         ),
         common_mistakes={
-            "2 * key": "That's the whole spacing, so it isn't lost. Half of it is.",
+            "2 * key": "That's the whole spacing, which isn't lost, but half of it is.",
             **dict.fromkeys(
                 [_lost_update("bf16", 1), 0.0039],  # as people round it
                 "That's lost at a weight of 1, but at 0.02 the numbers are much closer together.",
@@ -322,11 +325,11 @@ def _weight_of_mixed_precision() -> str:
 PREDICTIONS: dict[str, Prediction] = {
     "precision-guess": Prediction(
         truth=_destination,
-        why="Where do the updates go? Play the first ten below.",
+        why="To see what happens to the updates, play the first ten below.",
         options={
             "four": "On paper, it does.",
-            "in between": "On paper it reaches four, but here it doesn't even get started.",
-            "one": "On paper it reaches four.",
+            "in between": "On paper the weight reaches four, but here it doesn't even get started.",
+            "one": "On paper, the weight reaches four.",
         },
     ),
     "precision-half": Prediction(
@@ -334,9 +337,9 @@ PREDICTIONS: dict[str, Prediction] = {
         why="Choose the recipe in the picture below, and compare the parts.",
         options={
             "half": "Two of the parts are indeed half as large.",
-            "three quarters": "Weights and gradients do save a quarter.",
+            "three quarters": "Weights and gradients do save 25%.",
             "the same": "Something else uses up what 16 bits save.",
-            "more": "It would be more with gradients in fp32 as well, but here they're in bf16.",
+            "more": "It would be more if gradients were also in fp32, but here they're in bf16.",
         },
     ),
 }

@@ -25,7 +25,7 @@ from llmtrain_helpers.precision import FORMATS, NumberFormat
 
 
 def half_spacing(number_format: NumberFormat, weight: float) -> float:
-    """Half the way from a weight up to the next number: what is lost of an update.
+    """Half the spacing above a weight, up to which an update is lost.
 
     >>> half_spacing(FORMATS["bf16"], 1), half_spacing(FORMATS["bf16"], -1)
     (0.00390625, 0.001953125)
@@ -65,7 +65,7 @@ def update_weight(
 def update_by_update(
     number_format: NumberFormat, weight: float, update: float, updates: int
 ) -> list[UpdatedWeight]:
-    """The weight of `update_weight` after no update, after one, and so on to the last.
+    """List the weights of `update_weight` after 0, 1, 2 … updates.
 
     >>> [after.direct for after in update_by_update(FORMATS["bf16"], 1, 0.004, updates=2)]
     [1.0, 1.0078125, 1.015625]
@@ -86,7 +86,7 @@ def update_by_update(
 def fit_line(
     number_format: NumberFormat, main_weights: bool = True, updates: Whole[int] = 1000
 ) -> list[float]:
-    """The loss of a line that's fitted to 16 points, before each update and after the last.
+    """Compute the loss of a line fitted to 16 points, before each update and after the last.
 
     The points are on y = 1.5x − 0.7, and gradient descent begins at y = 0. A pass uses the
     slope and the intercept in the format. An update is added to main weights in fp32, or
@@ -111,7 +111,7 @@ def fit_line(
 
 
 def sum_of_ones(number_format: NumberFormat, ones: int) -> float:
-    """Add so many ones in a format, one after the other.
+    """Add ones in a format, one after the other.
 
     The sum stops where 1 is half the way to the next number.
 
@@ -249,7 +249,7 @@ def split(number_format: NumberFormat, value: float) -> tuple[int, int, int]:
 
 
 def neighbours(number_format: NumberFormat, value: float) -> tuple[float, float]:
-    """The nearest numbers of this format below and above what it makes of a value.
+    """Find the nearest numbers of this format below and above a value's rounded one.
 
     >>> neighbours(FORMATS["bf16"], 1.0)
     (0.99609375, 1.0078125)
@@ -258,7 +258,7 @@ def neighbours(number_format: NumberFormat, value: float) -> tuple[float, float]
 
 
 def shifted(number_format: NumberFormat, value: float, steps: int) -> float:
-    """The number of this format so many places above what it makes of a value.
+    """Find the number of this format that's some places above a value's rounded one.
 
     Ends at ±max, or where the value has none: ValueError for what is not finite.
 
@@ -312,7 +312,7 @@ def number_at(number_format: NumberFormat, place: Finite[int]) -> float:
     """
     last = 2 ** (number_format.exponent_bits + number_format.mantissa_bits) - 1
     if place % 1 or abs(place) > last:
-        refuse("place", place, f"is no whole number from {-last} to {last}")
+        refuse("place", place, f"isn't a whole number from {-last} to {last}")
     return copysign(_number(number_format, int(abs(place))), place)
 
 

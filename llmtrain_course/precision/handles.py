@@ -205,7 +205,7 @@ def _fits(format: str) -> dict[str, list[float]]:
     "A thousand updates",
     updates=slider(
         "Updates so far",
-        "How many updates there have been.",
+        "Updates applied so far.",
         (0, 1, 10, 50, *range(100, UPDATES + 1, 100)),
         play=True,
     ),
@@ -297,7 +297,9 @@ def stalled_sum(ones: int = 8, format: str = "bf16") -> Shown:
     total = sum_of_ones(number_format, ones)
     caption = f"{units.exact(ones)} ones add up to <b>{units.exact(int(total))}</b>."
     stalls = number_format.round(total + 1) == total
-    caption += " From here on, adding 1 changes nothing." if stalls else " One more still counts."
+    caption += (
+        " From here on, adding 1 changes nothing." if stalls else " Adding another 1 still counts."
+    )
     return sum_line(number_format, ones, total), caption
 
 
@@ -319,12 +321,15 @@ _RECIPES: dict[str, tuple[RecipeName, str]] = {
     ),
     "bf16, both gradients": (
         "bf16_both_grads",
-        "Backward's gradients have 16 bits, and next to them is their sum in 32.",
+        "Backward's gradients are in 16 bits, next to their sum in 32 bits.",
     ),
-    "all in bf16": ("pure_bf16", "Adam's averages are in 16 bits too, and small updates are lost."),
+    "all in bf16": (
+        "pure_bf16",
+        "Adam's averages are also in 16 bits, and small updates are lost.",
+    ),
     "fp8 products": (
         "fp8",
-        "DeepSeek-V3 was trained like this. What has to be exact still has 32 bits.",
+        "DeepSeek-V3 was trained like this. Everything that has to be exact still uses 32 bits.",
     ),
 }
 """How a parameter may be stored, the recipe's name, and a sentence about it."""
@@ -332,7 +337,7 @@ _RECIPES: dict[str, tuple[RecipeName, str]] = {
 
 @handle(
     "What a parameter weighs",
-    recipe=controls.choice("Recipe", "What's stored in how many bits.", tuple(_RECIPES)),
+    recipe=controls.choice("Recipe", "Which copies are stored in how many bits.", tuple(_RECIPES)),
     book=({}, {"recipe": "all in bf16"}),
 )
 def parameter_bytes(recipe: str = "all in fp32") -> Shown:
@@ -348,10 +353,10 @@ def parameter_bytes(recipe: str = "all in fp32") -> Shown:
 # --- ZeRO
 
 _LEFT = (
-    "Every GPU stores everything, so they all store the same.",
+    "Every GPU stores everything, so they all store the same data.",
     "Each GPU only stores its slice of Adam's averages and main weights.",
     "Each GPU also stores only its slice of the gradients.",
-    "Each GPU stores a slice of everything. To use a layer, it has to ask the others for it.",
+    "Each GPU stores a slice of everything. To use a layer, it has to fetch it from the others.",
 )
 
 
@@ -359,7 +364,7 @@ _LEFT = (
     "ZeRO, stage by stage",
     stage=slider(
         "ZeRO stage",
-        "How much is sharded: nothing, then the optimizer, gradients, weights.",
+        "What's sharded: nothing, then the optimizer, gradients, weights.",
         (0, 1, 2, 3),
         play=True,
     ),

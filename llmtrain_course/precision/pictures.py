@@ -104,8 +104,8 @@ def number_of_bits(
     listed = ", ".join(f"{name} {digits}" for name, digits in groups)
     sign, exponent, fraction = bits.means
     words = (
-        f"A number of 8 bits: {listed}. It is {sign}{exponent} × {fraction} = {number(value)}, "
-        f"and the next one is {number(above - value)} away."
+        f"A number of 8 bits: {listed}. It's {sign}{exponent} × {fraction} = "
+        f"{number(value)}, and the next number is {number(above - value)} away."
     )
     return Below([bits, everything, fellows], words)
 
@@ -240,7 +240,8 @@ def update_lines(
     words = (
         f"A weight of 1 after {units.plural(updates, 'update')} of {number(update)}: in {name} "
         f"alone, it's {number(now.direct)}. A main weight in fp32 is {number(now.main, 5)}, and "
-        f"its {name} copy {number(now.copy)}. A fit's loss is {losses['alone'][updates]:.2g} "
+        f"its {name} copy is {number(now.copy)}. The loss of a small fit is "
+        f"{losses['alone'][updates]:.2g} "
         f"alone, and {losses['kept'][updates]:.2g} with main weights."
     )
     return Below([above, _next_update(number_format, now.direct, update, updates > 0)], words)
@@ -300,7 +301,7 @@ def gradient_bars(number_format: NumberFormat, scale: float) -> Picture:
     name, moved = number_format.name, log2(scale)
     ticks = range(-40, _LAST, 10)
     x = Scale(
-        _FIRST, _LAST, "size of a gradient, as it is stored", lambda k: power(int(k)), ticks=ticks
+        _FIRST, _LAST, "size of a gradient, as it's stored", lambda k: power(int(k)), ticks=ticks
     )
     window, keeps = COLORS["saving"], f"what {name} keeps"
     marks: list[Mark] = [
@@ -314,7 +315,7 @@ def gradient_bars(number_format: NumberFormat, scale: float) -> Picture:
     shares = fate_shares(number_format, scale).items()
     listed = ", ".join(f"{units.share(part)} {fate}" for fate, part in shares if part)
     words = (
-        f"Gradients times {number(scale, 9)} before the window of {name}, from "
+        f"Gradients times {number(scale, 9)} in front of the window of {name}, from "
         f"{power(round(low))} to {power(round(high))}. Of them: {listed}."
     )
     return Chart(x, Scale(0, _TOP, "how many gradients", ticks={}), marks, words, height=190)
@@ -367,8 +368,8 @@ def sum_line(number_format: NumberFormat, ones: int, total: float) -> Picture:
         minor=[total + k * step for k in range(int(_CLOSE / step) + 1)] if drawn else (),
     )
     words = (
-        f"{ones:,} ones added one by one in {number_format.name} make {total:,.0f}. "
-        f"The next number is {number(step, 4)} away, and one more makes {after:,.0f}."
+        f"{ones:,} ones, added one by one in {number_format.name}, give {total:,.0f}. "
+        f"The next number is {number(step, 4)} away, and adding another 1 gives {after:,.0f}."
     )
     return NextTo(summed, close_up, words, share=0.6, middle=True)
 
@@ -380,7 +381,7 @@ _MOST = 20
 
 NEEDS = {
     "weights": "for every product",
-    "gradients": "what backward leaves",
+    "gradients": "what backward computes",
     "main_gradients": "so that no sum stalls",
     "main_weights": "so that no update is lost",
     "optimizer": "Adam's two averages",

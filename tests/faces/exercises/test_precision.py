@@ -56,7 +56,7 @@ def test_the_prediction_names_the_belief() -> None:
     assert "On paper" in prediction.reveal("four")
     for option in prediction.options:  # the picture below explains it
         reply = prediction.reveal(option)
-        assert reply.endswith("Where do the updates go? Play the first ten below.")
+        assert reply.endswith("To see what happens to the updates, play the first ten below.")
         assert not re.search("alike|like the first|spacing|lost", reply)
     assert "and that's right" in prediction.reveal("one")
 

@@ -85,7 +85,7 @@ def test_a_recipe_that_the_chip_cannot_compute_is_refused(
             {"ones": 1024},
             "1,024 ones add up to 256. From here on, adding 1 changes nothing.",
         ),
-        ("stalled_sum", {"ones": 128}, "128 ones add up to 128. One more still counts."),
+        ("stalled_sum", {"ones": 128}, "128 ones add up to 128. Adding another 1 still counts."),
         ("stalled_sum", {"ones": 4096, "format": "fp16"}, "4,096 ones add up to 2,048."),
         ("parameter_bytes", {"recipe": "bf16, main weights"}, "16 bytes per parameter, 128 GB for"),
         ("parameter_bytes", {"recipe": "bf16, both gradients"}, "20 bytes per parameter, 160 GB"),
