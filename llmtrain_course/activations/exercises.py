@@ -63,20 +63,19 @@ _LLAMA_MISTAKES: dict[str, Callable[..., Result]] = {
     "You've counted values, but each needs 2 bytes.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) / 2
     ),
-    "The gate has four tensors of width f: its output, the same after its activation, the other "
-    "branch, and their product.": (
+    "The gate stores four tensors of width f: its output before and after the activation, the "
+    "other branch, and their product.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 2 * s * b * f
     ),
-    "With two tensors of width f, it's a plain MLP. A gate has four.": (
+    "Two tensors of width f would be a plain MLP, but a gate stores four.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 4 * s * b * f
     ),
-    "The hidden state is the input of four things: two norms, attention and the MLP.": (
-        lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 4 * s * b * h
-    ),
-    "K and V are two tensors.": (
+    "The hidden state is stored four times, as the input of two norms, of attention and of the "
+    "MLP.": (lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 4 * s * b * h),
+    "K and V are two separate tensors.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 2 * s * b * kd
     ),
-    "Attention keeps Q and its own output, which are two tensors of width ad.": (
+    "Attention stores Q and its own output, which are two tensors of width ad.": (
         lambda s, b, h, f, ad, kd: llama_layer(s, b, h, f, ad, kd) - 2 * s * b * ad
     ),
     "K and V are as wide as the key-value heads, kd, not as the query heads.": (
@@ -124,7 +123,7 @@ _CHANGES = {
     "two passes": f"Right: it needs {_PEAKS['two passes']}, including the gradients that are now "
     "in memory during the second pass, and the batch and its FLOPs stay the same.",
     "shorter": f"No: it fits, with {_PEAKS['shorter']}, but the model would learn from "
-    "other documents, and a batch would have half the tokens.",
+    "other documents, and a batch would only contain half as many tokens.",
 }
 
 # --- activations-d: a run of one's own
@@ -183,7 +182,7 @@ class OwnMemory(Exercise):
         plan = own_plan(design, micro)
         summary = f"{units.gigabytes(float(plan.memory.total))} at the peak, of {room}"
         if not plan.fits:
-            return False, f"That's too much: {summary}. {HINT}"
+            return False, f"That's too much, because it needs {summary}. {HINT}"
         if own_plan(design, 2 * micro).fits:
             return False, f"That's {summary}, but {2 * micro} at a time would fit too."
         between = ""
@@ -219,12 +218,11 @@ EXERCISES: dict[str, Exercise] = {
             "There are a · s scores per token, and h hidden values.",
         ),
         common_mistakes={
-            "You've counted each score once, but it's kept three times, in 2, 1 and 2 bytes.": (
+            "You've counted each score once, but it's stored three times, in 2, 1 and 2 bytes.": (
                 lambda: _scores(1)
             ),
-            "You've only counted softmax's result. Its mask and what that leaves are kept too.": (
-                lambda: _scores(2)
-            ),
+            "You've only counted softmax's result, but dropout's mask and output are stored as "
+            "well as that.": (lambda: _scores(2)),
             "You've left out the mask, which needs 1 byte per score.": lambda: _scores(4),
             "That's per token, but a token has h hidden values.": lambda: 5 * 12 * 512,
             "You've counted all the bytes, but the 34 don't belong to the scores.": lambda: (
@@ -238,28 +236,30 @@ EXERCISES: dict[str, Exercise] = {
         unit=units.gigabytes,
         hint=(
             "Which part is off: the hidden values, or the bytes for each?",
-            "Three lines belong to the scores, and without dropout only one of them is left.",
-            "Softmax's result remains, but its mask and what that leaves are gone. How much of "
-            "the 5as/h is left next to the 34?",
+            "Three lines belong to the scores, but without dropout only one of them is left.",
+            "Softmax's result remains, but dropout's mask and output are gone. How much of the "
+            "5as/h is left next to the 34?",
         ),
         common_mistakes={
             **PREFIXES,
             **GIBI,
             "key / l": "That's one layer, but there are 48.",
             "key / b": "That's one sequence, but there are 4 at a time.",
-            "s*b*h*l * 34": "You've left out the scores. Softmax still keeps its result.",
+            "s*b*h*l * 34": "You've left out the scores, but softmax still stores its result.",
             "s*b*h*l * 2*a*s/h": "You've only counted the scores. Add the 34.",
-            "s*b*h*l * (34 + a*s/h)": "You've counted one byte per score with as/h, but softmax's "
-            "result has 2 bytes.",
+            "s*b*h*l * (34 + a*s/h)": "You've counted one byte per score with as/h, but "
+            "softmax's result needs 2 bytes.",
             "s*b*h*l * (34 + 2)": "You've left out as/h, the number of scores per hidden value.",
-            "s*b*h*l * (34 + 5*a*s/h)": "That's with dropout on the scores. Without it, its mask "
-            "is gone, and so is what it leaves.",
+            "s*b*h*l * (34 + 5*a*s/h)": "That's with dropout on the scores. Without dropout, its "
+            "mask and its output are gone.",
             "s*b*h*l * (34 + 4*a*s/h)": "You've only removed the mask. Without dropout, the "
-            "average of V uses softmax's result, which is kept already.",
-            "s*b*h*l * (34 + 3*a*s/h)": "You've counted one thing too many. What dropout leaves is "
-            "softmax's result itself, which is only kept once.",
-            "s*b*h*l * (32 + 2*a*s/h)": "That's without any dropout, but the masks after attention "
-            "and after the MLP are still there.",
+            "average of V uses softmax's result, which is already "
+            "stored.",
+            "s*b*h*l * (34 + 3*a*s/h)": "You've counted one tensor too many. Without dropout, "
+            "its output is softmax's result itself, which is only "
+            "stored once.",
+            "s*b*h*l * (32 + 2*a*s/h)": "That's without any dropout, but the masks after "
+            "attention and after the MLP are still stored.",
             "s*b*h*l * (34 + 2*a*s)": "There are a · s scores per token, so there are as/h per "
             "hidden value.",
         },
@@ -274,8 +274,8 @@ EXERCISES: dict[str, Exercise] = {
         ],
         hint=(
             "Which line is off? Count tensors, then their width, then 2 bytes each.",
-            "Two norms, attention and the MLP have inputs of width h. Then there are Q, K, V and "
-            "attention's output, and four tensors of the gate.",
+            "Two norms, attention and the MLP have inputs of width h. Add Q, K, V, attention's "
+            "output, and the gate's four tensors.",
             "Write down each tensor's width (h, ad, kd or f), add them up, and multiply by 2. "
             "K and V are as wide as the key-value heads.",
         ),
@@ -308,22 +308,22 @@ def _gain() -> str:
 PREDICTIONS: dict[str, Prediction] = {
     "activations-guess": Prediction(
         truth=lambda: _gpt3_bytes(4096) / _gpt3_bytes(2048),
-        unit=lambda ratio: f"{units.digits(ratio)} times as much",
+        unit=lambda ratio: f"{units.digits(ratio)}× as much",
         asked="times",
         why="Of the 114 bytes per hidden value, 34 stay the same, while the 80 of the "
-        "scores double with the sequence: 34 + 160 = 194. And there are twice as many hidden "
-        "values. (Only the scores are quadratic, so by themselves they'd give 4.)",
+        "scores double with the sequence: 34 + 160 = 194. The number of hidden values also "
+        "doubles. (Only the scores are quadratic, so by themselves they'd give 4.)",
     ),
     "activations-largest": Prediction(
         truth=_gain,
-        why=f"The largest micro-batch goes from {_largest('none')} to "
-        f"{_largest('full')}. The layers keep 22.5 times less, but now the logits fill "
+        why=f"The largest micro-batch rises from {_largest('none')} to {_largest('full')}. The "
+        f"layers store 22.5× less, but now the logits fill "
         "the memory, with 128,256 numbers per token in each of three tensors at the loss.",
         options={
-            "the same": "The layers do drop nearly everything.",
+            "the same": "The layers really do drop almost everything.",
             "twice": "You remembered the head, which is never recomputed.",
-            "ten times": "For that, the head would have to shrink as well.",
-            "twenty times": "The layers alone would allow that.",
+            "ten times": "The head would have to shrink, too, and it doesn't.",
+            "twenty times": "Looking only at the layers, that would be possible.",
         },
     ),
 }

@@ -25,7 +25,7 @@ from llmtrain_helpers.precision import Recipe, RecipeName
 
 @dataclass(frozen=True)
 class SavedTensor:
-    """A tensor that an operation keeps: bytes for each value of the hidden state.
+    """A tensor that an operation stores, in bytes per hidden value.
 
     `scores` says that they are times as/h; `learns` that the operation has weights.
     """
@@ -58,7 +58,7 @@ SAVED_TENSORS = [
 
 
 def saved_tensors(flash: bool = False, dropout: bool = True) -> list[SavedTensor]:
-    """The `SAVED_TENSORS` of a setting: flash stores no scores, and without dropout no masks.
+    """List the `SAVED_TENSORS` of a setting: no scores with flash, and no masks without dropout.
 
     >>> sum(kept.size for kept in saved_tensors(flash=True, dropout=False))
     32
@@ -74,7 +74,7 @@ def saved_tensors(flash: bool = False, dropout: bool = True) -> list[SavedTensor
 
 
 def bytes_kept(scores_to_hidden: Number, flash: bool = False, dropout: bool = True) -> Result:
-    """Bytes that a GPT's layer keeps for each value of the hidden state: 34 + 5as/h.
+    """Bytes that a GPT layer stores per hidden value: 34 + 5as/h.
 
     Takes as/h, the values of the scores for each of the hidden state. Flash attention
     takes away the term with as/h; without dropout 32 + 2as/h are left.
@@ -96,7 +96,7 @@ def largest_micro_batch(
     accumulation_steps: int = 1,
     attention: Kernel = "flash",
 ) -> int:
-    """The largest micro-batch whose first two steps stay within so many bytes.
+    """Find the largest micro-batch whose first two steps fit into a number of bytes.
 
     Arguments as of `step_timeline`, one number each. Every moment grows by the same bytes
     with each sequence, and every pass from the second on is alike, so two short timelines
@@ -119,7 +119,7 @@ def largest_micro_batch(
 
 @checked
 def resident_layers(num_layers: Count[int], time: Count[int], recomputes: bool) -> list[str]:
-    """What memory holds of each layer, from the first up, at a moment counted from 1.
+    """List what each layer has in memory, from the first up, at a moment counted from 1.
 
     >>> resident_layers(3, 4, recomputes=True)
     ['input', 'input', 'again']

@@ -79,8 +79,8 @@ class Setting:
 _SETTINGS = {
     "1B on an A100": Setting(),
     "1B, scores stored": Setting(attention="unfused"),
-    "1B, 4 sequences, all computed again": Setting(recompute="full", micro_batch_size=4),
-    "1B, 16 passes a step": Setting(accumulation_steps=16),
+    "1B, 4 sequences, all recomputed": Setting(recompute="full", micro_batch_size=4),
+    "1B, 16 passes per step": Setting(accumulation_steps=16),
     "8B": Setting("Llama-3.1-8B"),
     "GPT-2 on a small card": Setting("gpt2", 1024, 12, 4, recipe="amp", chip="RTX 3090"),
 }
@@ -170,8 +170,8 @@ def _notes(setting: Setting) -> list[str]:
         )
     if (setting.recompute, setting.attention) == ("selective", "flash"):
         notes.append(
-            "<b>Nothing to drop:</b> flash attention doesn't store the scores, and those are "
-            "what selective recomputation would compute again."
+            "<b>Nothing to drop:</b> selective recomputation would recompute the scores, but "
+            "flash attention doesn't store them."
         )
     return notes
 
@@ -195,10 +195,10 @@ def _tables(line: Timeline) -> str:
 
 
 PANEL = common.Panel(
-    "What does a step hold in memory?",
+    "What does a step store in memory?",
     _CONTROLS,
     _SETTINGS,
-    ("1B, scores stored", "1B, 4 sequences, all computed again"),
+    ("1B, scores stored", "1B, 4 sequences, all recomputed"),
     render,
     captioned=True,
 )
@@ -212,7 +212,7 @@ _MOST = 95e9
 _SMALLER = "A100 40GB SXM"
 """The smaller A100, on which the first step fits and the second one does not."""
 _CAPTIONS = {
-    "start": "The weights are always there.",
+    "start": "The weights are always in memory.",
     "forward": "Layer by layer, forward has stored what backward will need.",
     "loss": "The loss is differentiated, which adds two tensors of logits on top.",
     "first layer": "Backward has used up the activations and left gradients.",
@@ -221,14 +221,14 @@ _CAPTIONS = {
 
 
 @handle(
-    "Memory through two steps",
+    "Memory over two steps",
     moment=slider(
         "Moment",
         "Five moments of the first step, and five of the second.",
         tuple(range(1, 11)),
         play=True,
     ),
-    micro_batch=slider("Micro-batch", "Sequences that go through at once.", (1, 2, 3)),
+    micro_batch=slider("Micro-batch", "Sequences processed at once.", (1, 2, 3)),
 )
 def step_memory(moment: int = 2, micro_batch: int = 1) -> Shown:
     """Show what's resident up to a moment of the first two steps of Llama 3.2 1B."""
@@ -240,7 +240,7 @@ def step_memory(moment: int = 2, micro_batch: int = 1) -> Shown:
     picture = memory_so_far(timeline, now, larger, "an A100", _MOST, smaller, measured)
     caption = _CAPTIONS[now.mark]
     if now.mark == "start" and now.step == 2:
-        caption = "This time Adam's averages are there from the start."
+        caption = "This time Adam's averages are in memory from the start."
     full = []
     for name, card in (("smaller", smaller), ("larger", larger)):
         over = [x.step for x in past if x.total > card]
@@ -254,7 +254,7 @@ def step_memory(moment: int = 2, micro_batch: int = 1) -> Shown:
 # --- why x has to stay
 
 _STEPS = (
-    "Two tokens arrive at a layer, with three numbers each.",
+    "Two tokens arrive at a layer, each with three numbers.",
     "Forward computes y, which goes on to the next layer.",
     "The layers above have sent back the gradient of y.",
 )
@@ -262,7 +262,7 @@ _STEPS = (
 
 @handle(
     "Why x has to stay",
-    step=slider("Step", "Forward, then what backward computes.", (0, 1, 2, 3, 4), play=True),
+    step=slider("Step", "Forward, then backward's products.", (0, 1, 2, 3, 4), play=True),
     x=controls.choice("x after forward", "Whether x stays in memory.", ("kept", "dropped")),
     book=({"step": 3}, {"step": 3, "x": "dropped"}),
 )
@@ -270,17 +270,23 @@ def kept_input(step: int = 0, x: str = "kept") -> Shown:
     """The three products of a matrix, with digits: what each of them needs."""
     kept, caption = x == "kept", (_STEPS[step] if step < len(_STEPS) else "")
     if step == 0:
-        caption += " After forward it keeps x." if kept else " After forward it drops x."
+        caption += (
+            " After forward, the layer stores x." if kept else " After forward, the layer drops x."
+        )
     elif step == 1:
-        caption += " <b>x stays.</b>" if kept else " <b>x is dropped.</b>"
+        caption += " <b>x stays in memory.</b>" if kept else " <b>x is dropped.</b>"
     elif step == 3:
         caption = "The gradient of W is xᵀ times the gradient of y. "
         caption += (
-            "<b>That's why x stays.</b>" if kept else "<b>Without x, you can't compute it.</b>"
+            "<b>That's why x has to be stored.</b>"
+            if kept
+            else "<b>Without x, you can't compute it.</b>"
         )
     elif step == 4:
         caption = "The gradient of x goes to the layer below. It only needs W. "
-        caption += "<b>Now x can go.</b>" if kept else "<b>But this layer hasn't learned.</b>"
+        caption += (
+            "<b>Now x can be dropped.</b>" if kept else "<b>But this layer hasn't learned.</b>"
+        )
     return three_products(step, kept), caption
 
 
@@ -291,7 +297,7 @@ _GPT3 = (12288, 96, 2048)
 
 
 @handle(
-    "What a layer keeps",
+    "What a layer stores",
     attention=controls.choice(
         "Attention", "Whether the scores are stored.", ("scores stored", "flash")
     ),
@@ -305,8 +311,8 @@ def kept_layer(attention: str = "scores stored", dropout: str = "on") -> Shown:
     share = bytes_kept(a * s / h, *ways) / bytes_kept(a * s / h)
     memory = gpt_activation_bytes(1, *_GPT3, micro_batch_size=1) * share
     return kept_by_layer(*_GPT3, *ways), (
-        f"This layer keeps <b>{units.gigabytes(memory)}</b> for one sequence, and the 96 layers of "
-        f"GPT-3 keep {units.gigabytes(96 * memory)}."
+        f"This layer stores <b>{units.gigabytes(memory)}</b> per sequence, and GPT-3's 96 layers "
+        f"store {units.gigabytes(96 * memory)}."
     )
 
 
@@ -326,7 +332,7 @@ def _timeline_of(passes: int, recompute: EveryRecompute = "none") -> Timeline:
 @handle(
     "Eight sequences, in one pass or in several",
     passes=slider(
-        "Passes", "How many passes the eight sequences of a step take.", (1, 2, 4, _BATCH)
+        "Passes", "How many passes the step's eight sequences are split into.", (1, 2, 4, _BATCH)
     ),
     recompute=replace(controls.RECOMPUTED, options=("none", "full")),
     book=({}, {"passes": 8}),
@@ -344,8 +350,8 @@ def passes(passes: int = 1, recompute: EveryRecompute = "none", previous: Any = 
     fits = "it fits" if peak.total <= capacity else "it doesn't fit"
     return picture, (
         f"{units.plural(passes, 'pass')} of {units.plural(each, 'sequence')}: "
-        f"<b>{units.gigabytes(peak.total)}</b> at the peak, so {fits}. The three tensors of "
-        f"the logits are {units.share(1.5 * peak.logits / peak.total)} of it."
+        f"<b>{units.gigabytes(peak.total)}</b> at the peak, so {fits}. The logits' three tensors "
+        f"are {units.share(1.5 * peak.logits / peak.total)} of it."
     )
 
 
@@ -353,7 +359,7 @@ def passes(passes: int = 1, recompute: EveryRecompute = "none", previous: Any = 
 
 
 @handle(
-    "Keep, or compute again",
+    "Store, or recompute",
     moment=slider("Time", "Six layers forward, then six backward.", tuple(range(1, 13)), play=True),
 )
 def recomputation(moment: int = 1) -> Shown:
@@ -361,7 +367,7 @@ def recomputation(moment: int = 1) -> Shown:
     whole = len(resident_layers(6, moment, recomputes=False))
     left = resident_layers(6, moment, recomputes=True)
     inputs, layers = left.count("input"), left.count("again")
-    caption = f"Everything kept: {units.plural(whole, 'whole layer')}. Only inputs kept: "
+    caption = f"Everything stored: {units.plural(whole, 'whole layer')}. Only inputs stored: "
     caption += units.plural(inputs, "input")
-    caption += ", and one layer that's computed again." if layers else "."
+    caption += ", and one recomputed layer." if layers else "."
     return ByHand(partial(layers_over_time, 6, moment)), f"<b>{caption}</b>"

@@ -48,29 +48,31 @@ def kept_by_layer(
         label = f"{kept.size} as/h = {_short(size)}" if kept.scores else f"{kept.size}"
         span = Span(0, size, COLORS[kept.half], name=kept.half, hatch=kept.scores)
         if kept not in there:
-            span, label = Span(0, size, title="no longer kept", previous=True), ""
+            span, label = Span(0, size, title="no longer stored", previous=True), ""
         name = f"{operation}: {kept.tensor}"
         lanes.append(Lane(name, [span], label.replace("1 as/h", "as/h"), bold=kept.learns))
     whole, all_of_it = _short(bytes_kept(ratio, flash, dropout)), _short(bytes_kept(ratio))
-    total = f"{whole} bytes for each hidden value"
+    total = f"{whole} bytes per hidden value"
     if whole != all_of_it:
         total += f", of {all_of_it}"
     learned = sum(kept.size for kept in SAVED_TENSORS if kept.learns)
     listed = "; ".join(
-        f"{kept.operation or 'the same'} keeps {kept.tensor}, {kept.size}"
-        f"{' times as/h' if kept.scores else ''}"
+        f"{kept.operation or 'the same'} stores {kept.tensor}, {kept.size}"
+        f"{' · as/h' if kept.scores else ''}"
         for kept in there
     )
     words = (
-        f"What a GPT's layer keeps, in bytes for each hidden value: {listed}. "
+        f"A GPT layer's activations, in bytes per hidden value: {listed}. "
         f"Together, with as/h = {_short(ratio)}: {whole}."
     )
-    note = f"Bold: operations with weights keep {learned}. Hatched: scores. Dashed: no longer kept."
+    note = (
+        f"Bold: operations with weights store {learned}. Hatched: scores. Dashed: no longer stored."
+    )
     return Bars(
         Scale(0, max(8, 2 * ratio)),
         lanes,
         words,
-        heading=f"What each operation keeps: {total}",
+        heading=f"What each operation stores: {total}",
         lane=18,
         gap=7,
         axis=False,
@@ -166,7 +168,7 @@ def memory_so_far(
     marks.append(Rule(end, label=at, width=2, bold=True, moves="moment"))
     fits = "under" if now.total <= memory else "over"
     words = (
-        f"Memory through two steps, up to step {now.step}, {MOMENTS[now.mark]}: {_in_words(now)}. "
+        f"Memory over two steps, up to step {now.step}, {MOMENTS[now.mark]}: {_in_words(now)}. "
         f"Together {units.gigabytes(now.total)}, {fits} the line of {chip}, "
         f"{units.gigabytes(memory)}."
     )
@@ -324,10 +326,10 @@ def _line_of(memory: float, chip: str) -> Rule:
 
 
 _AT_THE_PEAK = {
-    "start": ("before the step begins", "weights and Adam's state, and nothing else"),
-    "forward": ("at the end of forward", "everything that the layers keep is there"),
-    "last layer": ("as backward enters the last layer", "plus what this layer works on"),
-    "first layer": ("as backward leaves the first layer", "all gradients are there"),
+    "start": ("before the step begins", "only the weights and Adam's state"),
+    "forward": ("at the end of forward", "all the layers' activations are stored"),
+    "last layer": ("as backward enters the last layer", "plus this layer's working memory"),
+    "first layer": ("as backward leaves the first layer", "all gradients are complete"),
     "update": ("at the update", "all gradients are next to Adam's state"),
 }
 """What makes the peak where the loss does not."""
@@ -392,11 +394,11 @@ def _steps_in_words(timeline: Timeline, memory: float, chip: str, passes: int) -
     parts = _in_words(peak)
     each = "one pass" if passes == 1 else f"{passes:,} passes"
     over = peak.total - memory
-    where = f"{units.gigabytes(over)} over" if over > 0 else "under"
+    where = f"{units.gigabytes(over)} above" if over > 0 else "under"
     return (
-        f"Memory through two steps of {each} each, to one scale. Step 2, last pass: "
-        f"{totals}. The peak, step {peak.step}, {MOMENTS[peak.mark]}, holds {parts}; "
-        "the loss gradients are two tensors in fp32, the gradient of the log-"
+        f"Memory over two steps of {each} each, to one scale. Step 2, last pass: "
+        f"{totals}. The peak, step {peak.step}, {MOMENTS[peak.mark]}, includes {parts}. The loss "
+        f"gradients are two tensors in fp32, the gradient of the log-"
         "probabilities and the gradient of the logits. "
         f"That's {where} the line of {chip}, {units.gigabytes(memory)}."
     )
@@ -408,7 +410,7 @@ _AT_LOSS = {
     "weights": "weights",
     "optimizer": "Adam's averages",
     "gradients": "gradients",
-    "activations": "kept by the layers",
+    "activations": "stored by the layers",
     "log-probabilities": "log-probabilities",
     "their gradient": "their gradient",
     "gradient of logits": "gradient of logits",
@@ -449,11 +451,11 @@ def memory_at_loss(
         items = [Span(0, size, colors[part], title=name), _outline(old[part], size)]
         group = "States and layers" if part in _STATES_AND_LAYERS else tensor
         lanes.append(Lane(name, items, units.gigabytes(size) if size else "0", group=group))
-    line = Limit(memory, f"{units.gigabytes(memory)}, what a step may fill")
+    line = Limit(memory, f"{units.gigabytes(memory)}, which a step may fill")
     sizes = ", ".join(f"{_AT_LOSS.get(x, x)} {units.gigabytes(y)}" for x, y in parts.items())
     words = (
-        f"Memory when the loss is differentiated, as bars to one scale: {sizes}. In all "
-        f"{units.gigabytes(total)}; a step may fill {units.gigabytes(memory)}."
+        f"Memory when the loss is differentiated, as bars to one scale: {sizes}. That's "
+        f"{units.gigabytes(total)} in all, and a step may fill {units.gigabytes(memory)}."
     )
     scale = Scale(0, most)
     return Bars(scale, lanes, words, [line], lane=18, gap=6, axis=False)
@@ -480,15 +482,17 @@ def layers_over_time(num_layers: Count[int], time: Count[int], width: int = PAGE
     l, now, narrow = num_layers, time, width < PAGE
     lower = _FLOOR + 34 if narrow else 0  # of the second picture
     second = "".join(
-        _moments_of(l, now, 66 if narrow else 350, "Only inputs are kept", recomputes=True)
+        _moments_of(l, now, 66 if narrow else 350, "Only inputs are stored", recomputes=True)
     )
     layers = "".join(
         text(58, _FLOOR - (layer - 1) * _RISE - 8, f"layer {layer}", 14, "end") for layer in (1, l)
     )
     if narrow:
         second = f'<g transform="translate(0 {lower})">{second}{layers}</g>'
-    svg = "".join(_moments_of(l, now, 66, "Everything is kept", recomputes=False)) + second + layers
-    key = {"kept": "all of a layer", "input": "its input", "again": "computed again"}
+    svg = (
+        "".join(_moments_of(l, now, 66, "Everything is stored", recomputes=False)) + second + layers
+    )
+    key = {"kept": "all of a layer", "input": "its input", "again": "recomputed"}
     for place, (kind, label) in enumerate(key.items()):
         x, y = 66 + place * 170, _FLOOR
         if narrow:
@@ -496,10 +500,11 @@ def layers_over_time(num_layers: Count[int], time: Count[int], width: int = PAGE
         svg += _tensor(x, y + 40, kind) + text(x + 28, y + 58, label, 15)
     whole = len(resident_layers(l, now, recomputes=False))
     left = resident_layers(l, now, recomputes=True)
+    stored, inputs = units.plural(whole, "whole layer"), units.plural(left.count("input"), "input")
     words = (
-        f"{l} layers, moment {now} of {2 * l}. If everything is kept, {whole} whole layers are "
-        f"there. If only inputs are kept, {left.count('input')} inputs are there, and "
-        f"{left.count('again') or 'no'} layer computed again."
+        f"{l} layers, moment {now} of {2 * l}. If everything is stored, {stored} in memory. If "
+        f"only inputs are stored, {inputs} and "
+        f"{units.plural(left.count('again'), 'recomputed layer')}."
     )
     return Drawing(svg, 352 if narrow else 620, lower + _FLOOR + (104 if narrow else 76), words)
 
@@ -556,13 +561,14 @@ def segments(blocks: Sequence[Sequence[int]], request: int) -> Drawing:
         svg.append(_segment(56 + row * 46, row + 1, one))
     y = 56 + len(blocks) * 46 + 12
     widest = -min(x for one in blocks for x in one)
-    verdict = f"{'Yes' if request <= widest else 'No'}: the widest gap has {widest} MiB."
+    fits = "It fits" if request <= widest else "It doesn't fit"
+    verdict = f"{fits}, because the widest gap is {widest} MiB."
     svg += [
         text(20, y + 23, "a request", 15),
-        ghost(_FROM, y, request * _MIB, _SEGMENT, "what is asked for"),
+        ghost(_FROM, y, request * _MIB, _SEGMENT, "the request"),
         text(_FROM + request * _MIB / 2, y + 23, f"{request} MiB", 15, "middle"),
         text(_FROM + request * _MIB + 14, y + 15, verdict, 15, font_weight=600),
-        text(_FROM + request * _MIB + 14, y + 34, "A block lies in one piece.", 14),
+        text(_FROM + request * _MIB + 14, y + 34, "A block has to be in one piece.", 14),
     ]
     words = f"{len(blocks)} segments. {label}. A request of {request} MiB: {verdict}"
     return Drawing("".join(svg), _SEGMENTS, y + 54, words)

@@ -80,8 +80,8 @@ def three_products(step: int, kept: bool) -> Picture:
 
 
 def _in_words(step: int, gone: bool, fate: str, y: _Part, of_w: _Part, of_x: _Part) -> str:
-    words = ["A layer's x and W are there."]
-    words += [f"Forward makes y: {_listed(y.numbers)}; x {fate}."] if step >= 1 else []
+    words = ["A layer with its x and W."]
+    words += [f"Forward computes y: {_listed(y.numbers)}; x {fate}."] if step >= 1 else []
     words += ["The gradient of y has arrived."] if step >= 2 else []
     if step >= of_w.brought:
         result = "can't be computed without x" if gone else f"is {_listed(of_w.numbers)}"
@@ -118,7 +118,7 @@ class _Products(Picture):
         y += self.HIGH
         swatches = [
             *(patch(COLORS[kind], kind) for kind in ("activations", "weights", "gradients")),
-            Swatch(lambda x, y: rect(x + 1, y, 16, 14, **_CAME), "just came"),
+            Swatch(lambda x, y: rect(x + 1, y, 16, 14, **_CAME), "just in"),
         ]
         drawn, y = key(swatches, left, y, width)
         return svg + drawn, y

@@ -103,7 +103,7 @@ def test_measured_dots_lie_on_what_is_drawn(micro: int) -> None:
 def test_bands_stand_on_each_other_and_are_as_high_as_the_peak(passes, memory) -> None:
     line = small(2, passes)
     picture = memory_of_steps(line, memory)
-    bands = [x for x in marks(picture, Area) if x.title != "over the line"]
+    bands = [x for x in marks(picture, Area) if x.title != "above the line"]
     assert all(band.color == COLORS.get(band.title, COLORS["logits"]) for band in bands)
     assert max(bands[-1].upper) == line.peak.total
     one, two = marks(picture, Area, "loss gradients")
@@ -139,11 +139,11 @@ def test_the_callout_is_above_the_peak_and_off_the_line(line, text) -> None:
 
 
 def test_what_is_over_the_line_is_paler_and_nothing_else() -> None:
-    assert not marks(memory_of_steps(small(2), 80e9), Area, "over the line")
+    assert not marks(memory_of_steps(small(2), 80e9), Area, "above the line")
     picture = memory_of_steps(small(2), 40e9)
-    [over] = marks(picture, Area, "over the line")
+    [over] = marks(picture, Area, "above the line")
     assert ({*over.lower}, max(over.upper)) == ({40e9}, small(2).peak.total)
-    assert "26.8 GB over the line" in picture.words
+    assert "26.8 GB above the line" in picture.words
 
 
 @pytest.mark.parametrize("passes", [1, 2])
@@ -166,7 +166,7 @@ def test_the_logits_are_three_tensors_of_tokens_times_vocabulary(recompute, pass
     bars = {lane.name: lane.items for lane in picture.lanes}
     for name in ("log-probabilities", "their gradient", "gradient of logits"):
         assert bars[name][0].end == tensor
-    assert bars["kept by the layers"][0].end == count_activations(LLAMA, b, recompute).layers
+    assert bars["stored by the layers"][0].end == count_activations(LLAMA, b, recompute).layers
     *whole, old = bars["in all"]
     assert whole[-1].end == pytest.approx(line.peak.total, rel=1e-12)
     assert (old.previous, old.end) == (True, pytest.approx(before.peak.total, rel=1e-12))
@@ -177,7 +177,7 @@ def test_what_was_at_the_loss_has_an_outline_only_where_it_changed() -> None:
     before = small(8)
     picture = memory_at_loss(small(8, recompute="full"), before, 80e9, before.peak.total, "logits")
     changed = [lane.name for lane in picture.lanes if any(span.previous for span in lane.spans)]
-    assert changed == ["in all", "kept by the layers"]
+    assert changed == ["in all", "stored by the layers"]
 
 
 def test_many_passes_are_two_and_a_gap_with_their_number() -> None:
@@ -226,7 +226,7 @@ def test_bars_of_a_layer_are_to_scale_and_what_a_switch_takes_is_an_outline(
 ) -> None:
     spans = marks(kept_by_layer(12288, 96, 2048, flash, dropout), Span)
     kept = [x.end for x in spans if not x.previous]
-    gone = [x.end for x in spans if x.title == "no longer kept"]
+    gone = [x.end for x in spans if x.title == "no longer stored"]
     assert sum(kept) == whole
     sizes = sorted(kept.size * (16 if kept.scores else 1) for kept in SAVED_TENSORS)
     assert sorted(kept + gone) == sizes
@@ -237,8 +237,8 @@ def test_an_allocators_blocks_and_gaps_are_to_scale() -> None:
     blocks = picture.filled(COLORS["memory"])
     assert len(blocks) == picture.texts.count("6 in use") == 6
     gap = max(x.width for x in picture.filled("none") if not x.dashed)
-    [request] = picture.titled("what is asked for")
+    [request] = picture.titled("the request")
     assert (gap + 3) / (blocks[0].width + 3) == pytest.approx(8 / 6, rel=0.02)
     assert (request.width + 1) / (gap + 3) == pytest.approx(10 / 8, rel=0.02)
-    assert "No: the widest gap has 8 MiB." in picture.texts
+    assert "It doesn't fit, because the widest gap is 8 MiB." in picture.texts
     assert "Yes: the widest gap has 8 MiB." in drawn(segments([[12, -8]], 8)).texts

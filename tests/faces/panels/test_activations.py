@@ -39,7 +39,7 @@ def test_each_panel_still_says_something_else() -> None:
     [
         ("model", "gpt2", "sequences have 1,024 tokens here instead of 8,192"),
         ("sequence_length", "4,096", "29.7 GB"),
-        ("sequence_length", 0, "Sequence: 0 lies outside"),
+        ("sequence_length", 0, "Sequence: 0 is outside"),
         ("micro_batch_size", 3, "doesn't fit"),
         ("micro_batch_size", "2", r"66.8 GB</b> at the peak \(dashed: 42.1 GB\)"),
         ("accumulation_steps", 2, "44.5 GB"),

@@ -67,7 +67,7 @@ ANSWERS = {
             (BYTES * 36, "left out as/h"),
             (BYTES * (34 + 320 / 3), "with dropout on the scores"),
             (BYTES * (34 + 256 / 3), "only removed the mask"),
-            (BYTES * (34 + 64), "one thing too many"),
+            (BYTES * (34 + 64), "one tensor too many"),
             (BYTES * (32 + 128 / 3), "without any dropout"),
             (BYTES * (34 + 2 * 64 * 2048), "as/h per hidden value"),
             (BYTES * (34 + 128 / 3) / 1.073741824, "GiB"),
@@ -82,10 +82,10 @@ ANSWERS = {
                 (by_parts(*parts), reply)
                 for parts, reply in [
                     ((4, 2, 2, 4), "each needs 2 bytes"),
-                    ((8, 4, 4, 6), "the same after its activation"),
+                    ((8, 4, 4, 6), "before and after the activation"),
                     ((8, 4, 4, 4), "a plain MLP"),
-                    ((4, 4, 4, 8), "two norms, attention and the MLP"),
-                    ((8, 4, 2, 8), "two tensors"),
+                    ((4, 4, 4, 8), "two norms, of attention and of the MLP"),
+                    ((8, 4, 2, 8), "two separate tensors"),
                     ((8, 2, 4, 8), "its own output"),
                     ((8, 4, 4, 9), "it returned"),
                 ]
@@ -124,7 +124,7 @@ ANSWERS = {
                         {"micro": 3},
                         "isn't a power of two, so it would rarely divide a batch. Use 2 or 4",
                     ),
-                    ({"micro": 8}, "too much: 139 GB at the peak, of 80.8 GB"),
+                    ({"micro": 8}, "too much, because it needs 139 GB at the peak, of 80.8 GB"),
                     ({"recompute": "none", "zero": 2}, "Not even a micro-batch of 1 fits"),
                     ({"zero": 0}, "Not even a micro-batch of 1 fits"),
                     ({"zero": 4}, "zero=4 isn't a stage"),
