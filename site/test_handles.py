@@ -208,7 +208,7 @@ def test_what_was_not_measured_is_drawn_as_the_nearest_and_the_field_says_so(
     field.press("Enter")
     expect(message.locator(".live-echo")).to_have_text("512 is the nearest")
     expect(field).to_have_value("500")
-    expect(message.locator(".live-answer")).to_contain_text("A message of 512 MiB")
+    expect(message.locator(".live-answer")).to_contain_text("A 512 MiB message")
 
 
 def as_a_browser(page: Page, html: str) -> str:

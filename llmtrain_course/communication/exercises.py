@@ -95,19 +95,20 @@ _SENT = Numeric(
     asked="GB",
     unit=lambda number: f"{units.digits(number)} GB",
     hint=(
-        "FSDP goes through all weights twice and through all gradients once.",
-        "Each time, a GPU sends 15/16 of them, and a weight or gradient has 2 bytes.",
+        "FSDP sends all the weights twice and all the gradients once.",
+        "Each time, a GPU sends 15/16 of them, at 2 bytes per weight or gradient.",
     ),
     common_mistakes={
         "2 * 15 / 16 * P": "That's an all-reduce. FSDP gathers the weights a second time, for "
         "backward.",
-        "15 / 16 * P": "That's one gather, but there are two of weights, and one sum of gradients.",
-        "3 * P": "Nearly. Each GPU already has its own sixteenth, so it sends the other fifteen.",
-        "key / 2": "That's half of it, because 16 bits are 2 bytes.",
+        "15 / 16 * P": "That's one gather, but FSDP gathers the weights twice and sums the "
+        "gradients once.",
+        "3 * P": "Almost. Each GPU already has its own 1/16, so it sends the other 15.",
+        "key / 2": "That's 2× too low, because 16 bits are 2 bytes.",
         "3 * 7 / 8 * P": "That's what it was on 8 GPUs, but now there are 16.",
         "1e9 * key": "That's in bytes. Give GB.",
-        "2 * key": "That's twice too much, because gradients are only summed into shards, which "
-        "is half an all-reduce.",
+        "2 * key": "That's 2× too high, because gradients are only summed into shards, which is "
+        "half an all-reduce.",
     },
     values={"P": 2 * 8.030261248},
 )
@@ -150,7 +151,7 @@ class OwnTokens(Exercise):
         "T = X/W, which doesn't depend on the model or the batch.",
         "X is your chip's peak. W is a GPU's links if all your GPUs are in one node, and all the "
         "cards of a node otherwise.",
-        "You can read it off the panel, too: set your model, chip and GPUs there.",
+        "You can also read it off the panel if you set your model, chip and GPUs there.",
     )
 
     def grade(self, answer: Answer) -> Grade:
@@ -166,7 +167,7 @@ class OwnTokens(Exercise):
         tokens = float(entry(design, "tokens", quantity))
         chip = known_accelerator(design["chip"])
         if gpus == 1:
-            yield False, "One GPU has nobody to send anything to. Use at least two."
+            yield False, "A single GPU doesn't have to send anything, so use at least two."
         if chip not in map(published.accelerator, CHIPS):
             yield False, f"We don't know the links of {chip.name}. Use another chip."
         at_peak = float(ring_tokens(chip, gpus))
@@ -182,10 +183,10 @@ class OwnTokens(Exercise):
             if abs(tokens * rate / X - 1) < _NEAR:
                 yield False, reply
         if abs(tokens * at_peak - 1) < _NEAR:
-            yield False, "That's the other way round. It's FLOP/s over bytes/s."
+            yield False, "That's the other way round: divide FLOP/s by bytes/s."
         if abs(tokens / (2 * at_peak) - 1) < _NEAR:
-            yield False, "That's twice too many. Use the dense peak, without sparsity."
-        yield False, f"That's too {'many' if tokens > most else 'few'}. {HINT}"
+            yield False, "That's 2× too high. Use the dense peak, without sparsity."
+        yield False, f"That's too {'high' if tokens > most else 'low'}. {HINT}"
 
 
 EXERCISES: dict[str, Exercise] = {
@@ -193,12 +194,14 @@ EXERCISES: dict[str, Exercise] = {
         key=lambda: _PEAK / _NODE,
         hint=(
             "Set the two times equal, 4PT/X = 4P/W, and solve for T.",
-            "The parameters P drop out, and the 4 as well.",
+            "The parameters P and the 4 both drop out.",
         ),
         common_mistakes={
-            "That's the other way round. Faster GPUs need more tokens.": lambda: _NODE / _PEAK,
+            "That's the other way round, because faster GPUs need more tokens.": lambda: (
+                _NODE / _PEAK
+            ),
             "The 4 is on both sides, so it drops out.": lambda: _PEAK / _NODE / 4,
-            "You've kept one 4, but it's on both sides.": lambda: 4 * _PEAK / _NODE,
+            "You've only dropped one 4, but it's on both sides.": lambda: 4 * _PEAK / _NODE,
             "You've used a single card. W is the bandwidth of all eight cards in the node.": (
                 lambda: 8 * _PEAK / _NODE
             ),
@@ -209,26 +212,28 @@ EXERCISES: dict[str, Exercise] = {
         asked="s",
         unit=lambda number: f"{units.digits(number)} s",
         hint=(
-            "You need two numbers: what a GPU sends, and how fast the node can send it.",
-            "A GPU sends nearly twice its gradients, and a node has 8 cards.",
+            "You need two numbers: how much a GPU sends, and how fast the node can send it.",
+            "A GPU sends its gradients almost twice, and all 8 cards of a node do the sending.",
         ),
         common_mistakes={
-            "2 * (d - 1) / d * g / (W / 8)": "That's eight times too long, because the node's 8 "
-            "cards carry eight rings at once.",
+            "2 * (d - 1) / d * g / (W / 8)": "That's 8× too long, because the node's 8 cards "
+            "carry eight rings at once.",
             "2 * (d - 1) / d * g / 300e9": "That's NVLink's rate, but the ring has to leave the "
             "nodes.",
-            "2 * (d - 1) / d * g / (8 * 300e9)": "That's the rate of a node's links together, but "
+            "2 * (d - 1) / d * g / (8 * 300e9)": "That's the combined rate of a node's links, but "
             "the ring has to leave the nodes.",
-            "2 * (d - 1) / d * 2 * g / W": "That's twice too long, because gradients have 16 bits "
+            "2 * (d - 1) / d * 2 * g / W": "That's 2× too long, because gradients have 16 bits "
             "here, which is 2 bytes.",
-            "2 * (d - 1) / d * g / (2 * W)": "That's half of it. The cards of an A100 node send "
-            "25 GB/s, not 50 as with H100s. Or have you left out that a gradient needs 2 bytes, "
-            "or that the ring goes round twice?",
-            "g / W": "That's half of it, because the ring goes round twice, once to add up and "
-            "once to hand out.",
-            "2 * g / W": "Nearly. Of d pieces, each GPU sends d − 1, twice.",
+            "2 * (d - 1) / d * g / (2 * W)": "That's 2× too short. The cards of an A100 node send "
+            "25 GB/s, not 50 as with H100s. Or have you left out "
+            "that a gradient needs 2 bytes, or that the ring "
+            "runs twice?",
+            "g / W": "That's about 2× too short, because the ring runs twice, once to add up and "
+            "once "
+            "to hand out.",
+            "2 * g / W": "Almost. Of d pieces, each GPU sends d − 1, twice.",
             "2 * (4 - 1) / 4 * g / W": "You've counted 4 nodes as 4 replicas, but there are 32.",
-            "key / 4": "That's a quarter of it, because each node's cards carry the whole buffer, "
+            "key / 4": "That's 4× too short, because each node's cards carry the whole buffer, "
             "not a part of it.",
             "1000 * key": "That's in milliseconds. Give seconds.",
             "W * key": "That's the bytes. Divide them by the node's rate.",
@@ -244,12 +249,12 @@ EXERCISES: dict[str, Exercise] = {
             "Divide 16 GB of gradients by 25 MB, and multiply by 45 µs.",
         ),
         common_mistakes={
-            "key / 2": "That's half of it, because a gradient in 16 bits has 2 bytes.",
-            "2 * key": "That's twice too much, because a gradient in 16 bits has 2 bytes, not 4.",
+            "key / 2": "That's 2× too low, because a gradient in 16 bits needs 2 bytes.",
+            "2 * key": "That's 2× too high, because a gradient in 16 bits needs 2 bytes, not 4.",
             "g / b": "That's how many messages there are. Each needs 45 µs to start.",
-            "g / 25 / 2**20 * 45e-3": "Nearly. You've used MiB, but the buckets have 25 MB.",
-            "8 * key": "That's 8 times too much, because MB are bytes, not bits.",
-            "45e-3": "That's one message, but 16 GB in buckets of 25 MB are many.",
+            "g / 25 / 2**20 * 45e-3": "Almost. You've used MiB, but the buckets are 25 MB.",
+            "8 * key": "That's 8× too high, because MB are bytes, not bits.",
+            "45e-3": "That's one message, but 16 GB fill a lot of 25 MB buckets.",
             "key / 1e3": "That's in seconds. Give ms.",
             "1e3 * key": "That's in microseconds. Give ms.",
         },
@@ -258,15 +263,16 @@ EXERCISES: dict[str, Exercise] = {
     "communication-g": MultipleChoice(
         key=lambda: _TOO_FEW,
         options={
-            _TOO_FEW: "Right: each GPU has 1,024 tokens in a pass instead of 2,048, so it "
-            "computes for half as long and sends as much as before. On one node "
+            _TOO_FEW: "Right: each GPU processes 1,024 tokens per pass instead of 2,048, so it "
+            "computes for half the time but sends as much as before. On one node "
             f"{_exposed(1)} is exposed, and on two nodes {_exposed(2)}.",
             _SLOW: "It is for a single GPU, 50 instead of 450 GB/s. But the ring leaves a node "
             "through eight cards at once, so sending takes "
             f"{units.seconds(exchange(_on_nodes(2)).seconds)} instead of "
             f"{units.seconds(exchange(_on_nodes(1)).seconds)}. You don't lose half to that.",
-            _TURNS: "It has, 15 per gather instead of 7, but the pieces are half as large, so each "
-            "GPU sends about as much as before, and messages of this size don't notice latency.",
+            _TURNS: "It does, 15 per gather instead of 7, but the pieces are half the size, so "
+            "each GPU sends about as much as before, and at this message size latency "
+            "doesn't matter.",
             _TWICE: "All GPUs together do, but each of them sends 15/16 of everything instead of "
             "7/8.",
         },

@@ -43,12 +43,12 @@ class RingTurn:
 
     @property
     def turns(self) -> int:
-        """How many turns there are in all: 2(n − 1)."""
+        """The number of turns in all: 2(n − 1)."""
         return 2 * (self.gpus - 1)
 
     @property
     def adds(self) -> bool:
-        """Whether what moved was added up (a reduce-scatter), rather than copied."""
+        """Whether the pieces were added up (a reduce-scatter) rather than copied."""
         return 0 < self.turn < self.gpus
 
     def sent_bytes(self, num_bytes: float | Array) -> float | Array:
@@ -61,7 +61,7 @@ class RingTurn:
 
 
 def ring_turn(gpus: int, turn: int) -> RingTurn:
-    """An all-reduce in a ring of up to 128 GPUs after a turn.
+    """Return an all-reduce in a ring of up to 128 GPUs after a turn.
 
     There are 2(n − 1) turns, and 0 is the start. In the first n − 1 GPU i hands on piece
     i − k in turn k + 1, and the next one adds it; in the others the finished pieces go
@@ -103,7 +103,7 @@ class BackwardOverlap:
 
     @property
     def spans(self) -> list[tuple[float, float]]:
-        """When each message begins to travel, and when it has arrived."""
+        """The start and the arrival of each message."""
         each, end = self.sending / self.messages, 0.0
         spans = []
         for k in range(1, self.messages + 1):
@@ -114,7 +114,7 @@ class BackwardOverlap:
 
     @property
     def end(self) -> float:
-        """When the last message has arrived."""
+        """The arrival of the last message."""
         return self.spans[-1][1]
 
     @property
@@ -128,7 +128,7 @@ class BackwardOverlap:
 
     @property
     def visible(self) -> float:
-        """Seconds by which the step is longer for it: at least those of the last message.
+        """Seconds that sending adds to the step: at least the last message's.
 
         >>> BackwardOverlap(backward=6, sending=4, messages=4).visible
         1.0
@@ -146,7 +146,7 @@ def backward_overlap(
     bandwidth: Number,
     messages: int = 1,
 ) -> BackwardOverlap:
-    """The last backward pass, and the ring's all-reduce of 16-bit gradients beside it.
+    """Overlap the last backward pass with the ring's all-reduce of 16-bit gradients.
 
     Backward takes 4PT/X for T tokens on a GPU of X FLOP/s, the ring 2(d − 1)/d · 2P/W and a
     `LATENCY` for each message. Of many replicas both are equally long at T = X/W tokens,
@@ -167,7 +167,7 @@ def backward_overlap(
 
 @checked
 def ring_rate(accelerator: Accelerator, gpus: Count[Number]) -> Result:
-    """Bytes/s of the narrowest place of a ring, at the vendor's rates: W.
+    """Bytes/s of a ring's bottleneck, at the vendor's rates: W.
 
     A GPU's links if the ring stays in a node, and otherwise all the cards of a node.
     ValueError for numbers that are no counts, and links that are not known.
@@ -186,7 +186,7 @@ def ring_rate(accelerator: Accelerator, gpus: Count[Number]) -> Result:
 
 @checked
 def ring_tokens(accelerator: Accelerator, gpus: Count[Number]) -> Result:
-    """Tokens of a pass from which on a ring hides, at the chip's peak: T = X/W.
+    """Tokens per pass from which a ring is hidden, at the chip's peak: T = X/W.
 
     Backward of P parameters takes 4PT/X seconds, their gradients 4P/W (see `ring_rate`).
 
@@ -210,7 +210,7 @@ def all_reduce_rates(source: str) -> dict[int, float]:
     all_reduces = [row for row in rows("collectives_measured") if row["collective"] == "all-reduce"]
     sources = sorted({row["source"] for row in all_reduces if source in row["source"]})
     if not sources:
-        refuse("source", source, "stands in no source of a measured all-reduce")
+        refuse("source", source, "isn't a source of measured all-reduces")
     series = [row for row in all_reduces if row["source"] == sources[0] and row["message_bytes"]]
     sizes = {int(row["message_bytes"]): float(row["bus_bytes_per_s"]) for row in series}
     return {size: sizes[size] for size in sorted(sizes) if size > 1e5}

@@ -33,10 +33,10 @@ GRADIENTS = 16e9
 # --- small messages and large ones
 
 MACHINES = {
-    "8 H100": ("ND_H100", 8),
-    "16 H100": ("nebius", 16),
-    "8 B200": ("P6-B200, NCCL", 8),
-    "32 B200": ("EFA v4", 32),
+    "8 H100s": ("ND_H100", 8),
+    "16 H100s": ("nebius", 16),
+    "8 B200s": ("P6-B200, NCCL", 8),
+    "32 B200s": ("EFA v4", 32),
 }
 """Measured series of all-reduces: a word of the source, and how many GPUs took part."""
 
@@ -47,9 +47,7 @@ _SIZES = tuple(2.0**k for k in range(-3, 14))
 
 @handle(
     "Small messages and large ones",
-    size=slider(
-        "Message", "Bytes on each GPU that are added up.", _SIZES, unit="MiB", between=False
-    ),
+    size=slider("Message", "Bytes per GPU that are added up.", _SIZES, unit="MiB", between=False),
     book=({"size": 1.0}, {"size": 8192.0}),
 )
 def message(size: float = 128) -> Shown:
@@ -62,11 +60,11 @@ def message(size: float = 128) -> Shown:
     }
     first, last = (units.seconds(end(seconds.values())) for end in (min, max))
     slow = sum(rates[num_bytes] < max(rates.values()) / 2 for rates in series.values())
-    reach = f"{slow} of the four send it at less than half their best rate."
+    reach = f"{slow} of the four reach less than half their best rate."
     if slow in (0, len(MACHINES)):
         way = "less than half their best rate" if slow else "half their best rate or more"
-        reach = f"All four send it at {way}."
-    caption = f"A message of <b>{_mebibytes(num_bytes)}</b> takes {first} to {last}. {reach}"
+        reach = f"All four reach {way}."
+    caption = f"A <b>{_mebibytes(num_bytes)}</b> message needs {first} to {last}. {reach}"
     return pictures.message_rates(series, seconds, num_bytes), caption
 
 
@@ -79,7 +77,7 @@ def _mebibytes(size: int) -> str:
 
 
 def last_backward(tokens: int, messages: int) -> BackwardOverlap:
-    """The last backward pass of an 8B on 64 H100, each a replica, and its gradients' messages.
+    """The last backward pass of an 8B on 64 H100s, each a replica, and its gradients' messages.
 
     At the chip's peak; the eight cards of each node send.
     """
@@ -92,18 +90,18 @@ def last_backward(tokens: int, messages: int) -> BackwardOverlap:
     "Sending under computing",
     tokens=slider(
         "Tokens",
-        "Tokens that each GPU has in its last backward pass.",
+        "Tokens per GPU in its last backward pass.",
         (256, 512, 1024, 1536, 2048, 2560, 3072, 3584, 4096),
         unit="tokens",
     ),
     messages=slider(
         "Messages",
-        "In how many messages the gradients leave.",
+        "How many messages the gradients are split into.",
         (1, 2, 4, 8, 16, 32, 64, 128, 256, 512),
     ),
     moment=slider(
         "Time",
-        "How much of the time is drawn until the last message has arrived.",
+        "How much of the time to the last message's arrival is drawn.",
         tuple(range(0, 101, 5)),
         unit="%",
         play=True,
@@ -114,7 +112,7 @@ def time_line(tokens: int = 2560, messages: int = 8, moment: int = 100) -> Shown
     """What of the gradients hides behind the last backward pass, and what's exposed."""
     last = last_backward(tokens, messages)
     now = last.end * (moment / 100)
-    caption = f"Backward takes {milliseconds(last.backward)}, the gradients "
+    caption = f"Backward needs {milliseconds(last.backward)}, and sending needs "
     caption += f"{milliseconds(last.sending)}. "
     if moment < 100:
         arrived = sum(end <= now for _, end in last.spans)
@@ -122,11 +120,11 @@ def time_line(tokens: int = 2560, messages: int = 8, moment: int = 100) -> Shown
         return pictures.time_line(last, now), caption
     caption += f"<b>{milliseconds(last.visible)} are exposed.</b> "
     if messages == 1:
-        caption += "A single message waits for the last layer, so none of it hides."
+        caption += "A single message has to wait for the last layer, so none of it is hidden."
     elif last.backward >= last.sending:
-        caption += "All hide but the last message."
+        caption += "All messages but the last are hidden."
     elif last.backward >= last.sending - last.starts:
-        caption += f"Starting so many messages takes {milliseconds(last.starts)}, so they queue."
+        caption += f"Starting so many messages costs {milliseconds(last.starts)}, so they queue."
     else:
         caption += "The messages queue, because there are too few tokens to hide them."
     return pictures.time_line(last, now), caption
@@ -145,7 +143,7 @@ def _turns(gpus: int) -> int:
     gpus=slider("GPUs", "How many GPUs are in the ring.", (2, 3, 4, 8, 16, 64)),
     turn=slider(
         "Turn",
-        "How often each GPU has handed a piece to the next one.",
+        "How often each GPU has passed a piece to the next.",
         tuple(range(_turns(64) + 1)),
         play=True,
         reach=lambda setting: _turns(setting.gpus),
@@ -163,13 +161,13 @@ def ring(gpus: int = 8, turn: int = 3) -> Shown:
     sent = f"GPU 1 has sent <b>{now}</b> of {in_all}."
     if not state.turn:
         does = f"Each GPU has its own gradients, cut into {gpus} pieces."
-        sent = f"By the end each will have sent <b>{in_all}</b>."
+        sent = f"By the end, each GPU will have sent <b>{in_all}</b>."
     elif state.turn < gpus - 1:
-        does = f"Each GPU hands a piece of {each} to the next one, which adds it to its own."
+        does = f"Each GPU passes a {each} piece to the next one, which adds it to its own."
     elif state.turn == gpus - 1:
-        does = "Each GPU owns one finished piece: the sum over all."
+        does = "Each GPU now owns one finished piece, the sum over all GPUs."
     elif state.turn < turns:
-        does = f"The finished pieces of {each} go round, and nothing is added any more."
+        does = f"The finished {each} pieces are passed round, without any more adding."
     else:
         does = "Every GPU has every finished piece."
     return ByHand(partial(pictures.ring_circle, state, GRADIENTS)), f"{does} {sent}"
@@ -183,7 +181,7 @@ _PIECES = 4 * LAYERS + LAYERS - 1
 
 
 def four_layers(tokens: int) -> ShardedStep:
-    """A step of four layers of Llama 3.1 8B on 64 H100 whose weights are sharded.
+    """A step of four layers of Llama 3.1 8B on 64 H100s whose weights are sharded.
 
     At the chip's peak; the eight cards of each node send 16-bit weights and gradients.
     """
@@ -196,10 +194,10 @@ def four_layers(tokens: int) -> ShardedStep:
 
 
 @handle(
-    "A layer comes, works and goes",
+    "A layer arrives, works and leaves",
     tokens=slider(
         "Tokens",
-        "Tokens that each GPU trains on in a step.",
+        "Tokens that each GPU trains on per step.",
         (1024, 1536, 2048, 2560, 3072, 4096),
         unit="tokens",
     ),
@@ -212,7 +210,7 @@ def sharded_layers(tokens: int = 4096, moment: int = _PIECES) -> Shown:
     """Where each layer's weights are while a step goes on, and when the GPU has to wait."""
     step = four_layers(tokens)
     now = step.work[moment - 1].end if moment else 0.0
-    waits = f"Over the step the GPU waits {milliseconds(step.waiting)} of {milliseconds(step.end)}."
+    waits = f"The GPU waits {milliseconds(step.waiting)} of the {milliseconds(step.end)} step."
     return layers_in_time(step, now), f"{_what_ends(step, moment)} <b>{waits}</b>"
 
 
@@ -223,11 +221,13 @@ def _what_ends(step: ShardedStep, moment: int) -> str:
     done = step.work[moment - 1]
     layer = f"Layer {done.layer}"
     if done.kind == "forward" and done.layer == LAYERS:
-        return f"{layer} has done its forward pass, and backward needs it at once, so it stays."
+        return (
+            f"{layer} has done its forward pass, and isn't dropped because backward needs it next."
+        )
     return (
         layer
         + {
-            "fetch": " is whole on this GPU: the others have sent their 63/64.",
+            "fetch": " is complete on this GPU, because the others have sent their 63/64.",
             "forward": " has done its forward pass, and the 63/64 are dropped.",
             "backward": " has done its backward pass, and the 63/64 are dropped again.",
             "scatter": "'s gradients are summed, and this GPU stores its 1/64 of them.",
@@ -320,7 +320,7 @@ _CONTROLS = {
     ),
     "num_gpus": replace(
         controls.GPUS,
-        help="GPUs of the run, each with a replica of its own.",
+        help="GPUs of the run, each with its own replica.",
         most=100_000,
         stops=controls.doublings(2, 4096),
     ),
@@ -348,26 +348,26 @@ def _sentence(setting: Setting, plan: Plan) -> str:
     step, sent = plan.step, exchange(plan)
     assert step is not None  # only chips whose step is known can be chosen
     if not sent.sent:
-        return "A single GPU has nobody to send anything to."
+        return "A single GPU doesn't have to send anything."
     enough = enough_tokens(plan, setting.longest)
     sends = f"Each GPU sends <b>{units.gigabytes(sent.sent)}</b> in {units.seconds(sent.seconds)}"
     if sent.visible < 1e-6:
-        return f"{sends}, and <b>all of it hides</b>, as it does from {enough:,} tokens on."
+        return f"{sends}, and <b>all of it is hidden</b>, as it is from {enough:,} tokens on."
     share = f"{units.share(sent.visible / step.total)} of the step"
     sends += f". <b>{units.seconds(sent.visible)} of that are exposed</b>, {share}."
-    return f"{sends} From {enough:,} tokens on, all of it hides."
+    return f"{sends} From {enough:,} tokens on, all of it is hidden."
 
 
 PANEL = common.Panel(
     "What's exposed on your machine?",
     _CONTROLS,
     {
-        "8B on 64 H100": Setting(),
-        "8B on 8 A100": Setting(chip="A100 80GB SXM", num_gpus=8, tokens=8192, passes=8),
-        "3B on 16 A100": Setting("Llama-3.2-3B", "A100 80GB SXM", 16, 2048, passes=4),
-        "70B on 512 H100": Setting("Llama-3.1-70B", num_gpus=512, tokens=2048),
-        "8B on 64 H100, nothing sharded": Setting(sharded="nothing"),
+        "8B on 64 H100s": Setting(),
+        "8B on 8 A100s": Setting(chip="A100 80GB SXM", num_gpus=8, tokens=8192, passes=8),
+        "3B on 16 A100s": Setting("Llama-3.2-3B", "A100 80GB SXM", 16, 2048, passes=4),
+        "70B on 512 H100s": Setting("Llama-3.1-70B", num_gpus=512, tokens=2048),
+        "8B on 64 H100s, nothing sharded": Setting(sharded="nothing"),
     },
-    ("70B on 512 H100", "8B on 64 H100, nothing sharded"),
+    ("70B on 512 H100s", "8B on 64 H100s, nothing sharded"),
     render,
 )

@@ -1,4 +1,4 @@
-"""Pictures of chapter 07: a ring, message sizes, sending beside computing."""
+"""Pictures of chapter 07: a ring, message sizes, sending during computing."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _ring_bar(state: RingTurn, gpu: int, ring: _Circle) -> str:
 
     svg = spoke(1, GREY, 0.3) + spoke(parts / n, _color(parts == n))
     if state.moved and state.moved[gpu - 1] == 0:  # it has just come here
-        svg += circle(*ring.on(n, gpu, 1.21), 4, INK, "piece 1 just came")
+        svg += circle(*ring.on(n, gpu, 1.21), 4, INK, "piece 1, just in")
     if gpu % (n // 8) == 0:
         x, y = ring.on(n, gpu, 0.75)
         svg += text(x, y + 5, f"{gpu + 1}", SMALL, "middle")
@@ -157,7 +157,7 @@ def _counter(state: RingTurn, num_bytes: float, width: float) -> str:
 
 def _phase(state: RingTurn) -> str:
     if not state.turn:
-        return "nothing has moved yet"
+        return "nothing has been sent yet"
     if state.turn == state.turns:
         return "all have every piece"
     return "adding up" if state.adds else "handing round"
@@ -176,7 +176,7 @@ def _ring_words(state: RingTurn, num_bytes: float) -> str:
     words += (
         f"{counts[0]} to {counts[-1]} GPUs" if len(counts) > 1 else units.plural(counts[0], "GPU")
     )
-    return f"{words}; GPU 1 has sent {_size(state.sent_bytes(num_bytes))}."
+    return f"{words}. GPU 1 has sent {_size(state.sent_bytes(num_bytes))}."
 
 
 # --- small messages and large ones
@@ -200,8 +200,8 @@ def message_rates(
         marks.append(Path([*rates.items()], inks[name], 2.5, end=(name, takes)))
         marks.append(Dot(size, rate, inks[name], title=title, moves="size"))
     times = ", ".join(f"{name} {units.seconds(time)}" for name, time in seconds.items())
-    words = "Measured rates of all-reduces, over the bytes of the message: low for small ones, "
-    words += f"flat for large ones. {units.gibibytes(size)} take {times}."
+    words = "Measured all-reduce rates over message size: low for small messages, "
+    words += f"flat for large messages. Time for {units.gibibytes(size)}: {times}."
     sizes: dict[float, str] = {2**20: "1 MiB", 2**25: "32 MiB", 2**30: "1 GiB"}
     ticks: dict[float, str] = {1e9 * k: f"{k}" for k in range(0, 801, 200)}
     x = Scale(2**17, 2**33, "bytes of the message", ticks=sizes, log=True)
@@ -259,9 +259,11 @@ def time_line(last: BackwardOverlap, moment: float) -> Picture:
         Lane("sends", sends),
         Lane("exposed", waits if now >= last.end else [], height=24),
     ]
-    words = f"One time line: backward takes {milliseconds(last.backward)}. Its gradients leave "
+    words = (
+        f"A timeline on which backward needs {milliseconds(last.backward)}. Its gradients are sent "
+    )
     words += f"in {units.plural(last.messages, 'message')}, {milliseconds(last.sending)} in all. "
-    words += f"{visible} come after the end of backward, and are exposed."
+    words += f"{visible} of that run after backward has ended, so they're exposed."
     return Timeline(
         Scale(0, LONGEST / 1e3, "ms", lambda s: f"{1e3 * s:.0f}", (0, 0.05, 0.1, 0.15, 0.2)),
         lanes,

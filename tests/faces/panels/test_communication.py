@@ -21,7 +21,7 @@ from llmtrain_helpers import plan_run, published, units
         ("tokens", 2112, "and <b>all of it hides</b>, as it does from 2,112 tokens on."),
         ("passes", 8, "Each GPU sends <b>379 GB</b> in 1.2 s"),
         ("num_gpus", 8, "Each GPU sends <b>42.2 GB</b> in 0.13 s"),
-        ("num_gpus", 1, "A single GPU has nobody to send anything to."),
+        ("num_gpus", 1, "A single GPU doesn't have to send anything."),
         ("sharded", "nothing", "✗ 43.2 GB too much"),
         ("sharded", "the optimizer (ZeRO 1)", "Each GPU sends <b>31.6 GB</b> in 0.10 s"),
         ("model", "Llama-3.1-70B", "Each GPU sends <b>417 GB</b>"),
@@ -104,9 +104,9 @@ def test_some_pass_hides_everything_for_every_model() -> None:
 
 def test_the_time_line_says_why_the_step_waits() -> None:
     line = HANDLES["time_line"]
-    assert "none of it hides" in line.render(messages=1)
-    assert "All hide but the last message" in line.render(messages=64)
-    assert "Starting so many messages takes 23 ms, so they queue." in line.render(messages=512)
+    assert "none of it is hidden" in line.render(messages=1)
+    assert "All messages but the last are hidden" in line.render(messages=64)
+    assert "Starting so many messages costs 23 ms, so they queue." in line.render(messages=512)
     assert "too few tokens to hide them" in line.render(tokens=2048)
     assert "Messages that have arrived: 4 of 8." in line.render(moment=60)
 
@@ -133,5 +133,5 @@ def test_a_message_is_read_with_any_unit_of_memory(written: str, size: float) ->
 
 @pytest.mark.parametrize("written", ["64 KiB", "16 GiB", "0.1"])
 def test_a_message_that_nobody_measured_is_refused_in_the_fields_own_unit(written: str) -> None:
-    with pytest.raises(ValueError, match=f"'{written}' lies outside 0.125 to 8,192 MiB."):
+    with pytest.raises(ValueError, match=f"'{written}' is outside 0.125 to 8,192 MiB."):
         HANDLES["message"].controls["size"].read(written)

@@ -13,7 +13,7 @@ ANSWERS = {
         common_mistakes=[
             (400e9 / 989.5e12, "the other way round"),
             (989.5e12 / 400e9 / 4, "drops out"),
-            (4 * 989.5e12 / 400e9, "kept one 4"),
+            (4 * 989.5e12 / 400e9, "only dropped one 4"),
             (989.5e12 / 50e9, "a single card"),
             (2500, "Your line gives 1.1% too much"),
         ],
@@ -29,13 +29,13 @@ ANSWERS = {
         common_mistakes=[
             (50.375e9 / 25e9, "8 cards carry eight rings"),
             (50.375e9 / 300e9, "has to leave the nodes"),
-            (50.375e9 / (8 * 300e9), "a node's links together"),
+            (50.375e9 / (8 * 300e9), "the combined rate of a node's links"),
             (50.375e9 / 4 / 200e9, "the whole buffer, not a part"),
             (2 * 0.251875, "2 bytes"),
             (0.5 * 0.251875, "a gradient needs 2 bytes"),
             (50.375e9 / 400e9, "not 50 as with H100s"),
             (2 * 26e9 / 200e9, "d − 1"),
-            (26e9 / 200e9, "goes round twice"),
+            (26e9 / 200e9, "the ring runs twice"),
             (2 * 0.75 * 26e9 / 200e9, "there are 32"),
             (50.375e9, "Divide them"),
             (251.9, "milliseconds"),
@@ -45,7 +45,7 @@ ANSWERS = {
     "communication-f": Answers(
         right=[28.8, "28.8 ms", "0.0288 s", 640 * 0.045],
         common_mistakes=[
-            (14.4, "half of it, because a gradient"),
+            (14.4, "2× too low, because a gradient"),
             (57.6, "not 4"),
             (640, "how many messages"),
             (27.47, "used MiB"),
@@ -60,7 +60,7 @@ ANSWERS = {
         right=["too few tokens per GPU", "Too few tokens per GPU", 45.17, "45.2 GB"],
         common_mistakes=[
             ("the network is slower than the links", "eight cards at once"),
-            ("the ring has more turns", "pieces are half as large"),
+            ("the ring has more turns", "pieces are half the size"),
             ("twice the GPUs send twice as much", "15/16 of everything"),
         ],
     ),
@@ -81,8 +81,8 @@ ANSWERS = {
             (MINE | {"tokens": 130}, "links don't add up"),
             (MINE | {"tokens": 1 / 1040}, "the other way round"),
             (MANY | {"tokens": 2 * 2474}, "without sparsity"),
-            (MINE | {"tokens": 300}, "too few"),
-            (MINE | {"tokens": 8192}, "too many"),
+            (MINE | {"tokens": 300}, "too low"),
+            (MINE | {"tokens": 8192}, "too high"),
             (MINE | {"tokens": 1040, "gpus": 1}, "at least two"),
             (MINE | {"tokens": 1040, "chip": "RTX 4090"}, "don't know the links of RTX 4090"),
             (MINE | {"tokens": 1040, "model": "Llama-9"}, "Llama-9"),
