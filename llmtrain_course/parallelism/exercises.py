@@ -64,9 +64,9 @@ def _summary(plan: Plan) -> str:
         waiting = f" and {units.share(step.bubble / step.total)} waiting"
     memory = f"each GPU needs {units.gigabytes(plan.memory.total)}"
     if not (plan.fits or plan.tight):
-        memory += f" and has {units.gigabytes(plan.card)}"
+        memory += f" but only has {units.gigabytes(plan.card)}"
     return (
-        f"By the model, a step takes {units.seconds(step.total)}, {units.share(seen)} of it "
+        f"In our model, a step lasts {units.seconds(step.total)}, with {units.share(seen)} "
         f"exposed sending{waiting}, and {memory}"
     )
 
@@ -82,15 +82,15 @@ def _small(t: int, p: int, zero_stage: int) -> Plan:
 
 _FOR_8B = {
     "TP 1, ZeRO 3": lambda: (
-        f"Right. {_summary(_small(1, 1, 3))}. Each GPU works on whole "
-        "matrices and has 8,192 tokens per pass, more than 2,500, so even what "
-        "ZeRO 3 sends in every pass hides. "
+        f"Right. {_summary(_small(1, 1, 3))}. Each GPU works on whole matrices and processes "
+        f"8,192 tokens per pass, more than 2,500, so even ZeRO 3's sending in every pass is "
+        f"hidden. "
         "ZeRO 1 would be just as fast, but needs "
         f"{units.gigabytes(_small(1, 1, 1).memory.total)}."
     ),
     "TP 2, ZeRO 1": lambda: (
         f"Not the best. {_summary(_small(2, 1, 1))}. It fits, but in each layer two "
-        "GPUs wait for each other, and you launch twice as many passes."
+        "GPUs wait for each other, and you launch 2× as many passes."
     ),
     "TP 8, ZeRO 1": lambda: (
         f"No. {_summary(_small(8, 1, 1))}. A layer of an 8B is too "
@@ -113,17 +113,17 @@ _SUMS = Numeric(
     asked="GB",
     unit=lambda number: f"{units.digits(number)} GB",
     hint=(
-        "An all-reduce adds up h numbers per token, with 2 bytes each.",
+        "An all-reduce adds up h numbers per token, at 2 bytes each.",
         "There are 32 layers, each with two all-reduces forward and two backward.",
     ),
     common_mistakes={
-        "l * 2 * 2 * 7/8 * m / 1e9": "That's half. There are two all-reduces forward and two "
-        "backward, and each sends its data round twice.",
+        "l * 2 * 2 * 7/8 * m / 1e9": "That's 2× too low. There are two all-reduces forward and "
+        "two backward, and each one sends its data round twice.",
         "4 * 2 * 7/8 * m / 1e9": "You've counted one layer, but there are 32.",
-        "l * 4 * 2 * m / 1e9": "Nearly. Each GPU keeps its own eighth and sends the other seven, "
+        "l * 4 * 2 * m / 1e9": "Almost. Each GPU keeps its own 1/8 and sends the other seven, "
         "twice.",
-        "l * 4 * m / 1e9": "That's the size of the sums. A ring sends 2 · 7/8 = 1.75× as much.",
-        "2 * key": "That's double. A number has 2 bytes, and a layer has four all-reduces.",
+        "l * 4 * m / 1e9": "That's the size of the sums, but a ring sends 2 · 7/8 = 1.75× as much.",
+        "2 * key": "That's 2× too high. A number is 2 bytes, and a layer needs four all-reduces.",
         "1000 * key": "Those are MB. Give GB.",
         "1e9 * key": "Those are bytes. Give GB.",
     },
@@ -166,32 +166,32 @@ def _if_there_were_enough() -> Plan:
 _FOR_405B = {
     "sequences": lambda: (
         "Right: 2,048 sequences make at most 2,048 replicas, so at least eight GPUs have to share "
-        "each of them. TP 8 does that inside a node. By the panel, a step then takes "
+        "each of them. TP 8 does that inside a node. In the panel, a step then takes "
         f"{units.seconds(_seconds(_large(zero_stage=3)))} with ZeRO 3. Llama 3 also cut the layers "
-        "into 16 stages and interleaved them. In a plain schedule that takes "
+        "into 16 stages and interleaved them. In a plain schedule, a step would take "
         f"{units.seconds(_seconds(_large(pipeline_parallel=16)))}, because stages wait."
     ),
     "memory": lambda: (
-        "No: ZeRO 3 leaves each GPU 1/16,384 of the model's states. With one sequence, it "
-        f"would need {units.gigabytes(_if_there_were_enough().memory.total)}, and that fits."
+        f"No: ZeRO 3 leaves each GPU 1/16,384 of the model's states. For one sequence, it would "
+        f"need {units.gigabytes(_if_there_were_enough().memory.total)}, and that fits."
     ),
     "network": lambda: (
-        "No: a GPU with 8,192 tokens per pass computes long enough. If each had a sequence, "
-        "computing would hide everything that ZeRO 3 sends."
+        "No: a GPU with 8,192 tokens per pass computes long enough. If each GPU got its own "
+        "sequence, computing would hide everything that ZeRO 3 sends."
     ),
     "nothing": lambda: (
-        "No: it's true that ZeRO 3 hides here, but can each GPU be a replica? Count what a "
-        "replica needs at least."
+        "No: it's true that ZeRO 3 is hidden here, but can each GPU be a replica? Count what "
+        "each replica needs at least."
     ),
 }
 
 _GPUS_PER_SEQUENCE = Numeric(
     key=lambda: _405B.num_gpus / _405B.global_batch_size,
     asked="GPUs",
-    unit=lambda number: f"{number:.0f} GPUs for each sequence",
+    unit=lambda number: f"{number:.0f} GPUs per sequence",
     hint="Every replica needs its own sequence. How many replicas can there be?",
     common_mistakes={
-        "1 / key": "That's sequences per GPU. Turn it round.",
+        "1 / key": "That's sequences per GPU. Turn it the other way round.",
         "B": "That's how many replicas there can be. How many GPUs does each of them get?",
         "n": "That's all the GPUs, but there are 2,048 sequences to share them.",
     },
@@ -216,10 +216,10 @@ def _own(answer: Design) -> Plan:
     known_model(design["model"], design["sequence"])
     n, t, p = design["gpus"], design["tensor"], design["pipeline"]
     if n % (t * p):
-        raise ValueError(f"{t} × {p} GPUs per replica do not divide {n}")
+        raise ValueError(f"{t} × {p} GPUs per replica don't divide {n}")
     replicas = n // (t * p)
     if design["batch"] % replicas:
-        raise ValueError(f"{replicas} replicas do not divide {design['batch']} sequences")
+        raise ValueError(f"{replicas} replicas don't divide {design['batch']} sequences")
     return _plan(design, tensor_parallel=t, pipeline_parallel=p, zero_stage=_stage(design["zero"]))
 
 
@@ -249,12 +249,13 @@ def _slowest_part(plan: Plan, best: Plan) -> str:
 
 
 class OwnSplit(Exercise):
-    """A design: it fits, and its step is hardly longer than that of the best split."""
+    """A design that fits, with a step barely longer than the best split's."""
 
     hint = (
         "Put your numbers into the panel, and change one thing at a time.",
-        "Sharing saves memory, but most kinds of it cost time. Which kind hides?",
-        "Start from tensor 1, one stage and ZeRO 3. If that's too much, let two GPUs share it.",
+        "Sharing saves memory, but most kinds of sharing cost time. Which kind can be hidden?",
+        "Start from tensor 1, one stage and ZeRO 3. If that's too much, let two GPUs share the "
+        "model.",
     )
 
     def grade(self, answer: Answer) -> Grade:
@@ -264,7 +265,7 @@ class OwnSplit(Exercise):
         design = design_of(answer, _ENTRIES, "model=…, chip=…")
         plan, best = _own(design), best_of(design)
         if plan.step is None:
-            return False, f"We don't know the links of {design['chip']}. Choose another chip."
+            return False, f"We don't know the links of {design['chip']}. Select another chip."
         if best is None:
             return False, "No usual split of these fits, so recompute or add GPUs."
         summary = _summary(plan)
@@ -276,19 +277,19 @@ class OwnSplit(Exercise):
         longer = _seconds(plan) / _seconds(best)
         if longer > NEAR:
             gap = f"{100 * (longer - 1):.0f}% longer than another split that fits"
-            why = f"That's {gap}, above all because of {_slowest_part(plan, best)}"
+            why = f"That's {gap}, mainly because of {_slowest_part(plan, best)}"
             return False, f"{summary}. {why}. {HINT}"
         close = "No usual split that fits is faster"
         if longer > 1.005:
             close = (
-                f"The fastest that fits takes {units.seconds(_seconds(best))}, and yours "
-                f"takes {units.share(longer - 1)} longer. Up to {units.share(NEAR - 1)}, a model "
+                f"The fastest split that fits needs {units.seconds(_seconds(best))}, and yours "
+                f"is {units.share(longer - 1)} slower. Up to {units.share(NEAR - 1)}, a model "
                 "can't tell two splits apart"
             )
         software = units.seconds(plan.seconds_per_iteration.likely)
         return True, (
-            f"Right. {summary}. {close}. With what software usually loses, which page 09 "
-            f"also counts, it's {software}."
+            f"Right. {summary}. {close}. Page 09 also counts the time that software usually "
+            f"costs, and then it's {software}."
         )
 
 
@@ -298,9 +299,9 @@ EXERCISES: dict[str, Exercise] = {
         options=_Lazy(_FOR_8B),
         followups=[
             Question(
-                "Eight GPUs share each of this model's 32 layers, and h = 4,096. How many GB does "
-                "each of them send for one sequence, forward and backward, with four all-reduces "
-                "per layer?",
+                "Eight GPUs share each of this model's 32 layers, and h = 4,096. How many GB "
+                "does each of them send per sequence, forward and backward, with four "
+                "all-reduces per layer?",
                 _SUMS,
             )
         ],
@@ -310,9 +311,7 @@ EXERCISES: dict[str, Exercise] = {
         options=_Lazy(_FOR_405B),
         followups=[
             Question(
-                "Instead of your choice, write how many GPUs have to share each sequence. What's "
-                "the least?",
-                _GPUS_PER_SEQUENCE,
+                "How many GPUs have to share each sequence, at the very least?", _GPUS_PER_SEQUENCE
             )
         ],
     ),
@@ -333,7 +332,7 @@ def _change() -> str:
 
 
 def _longer_by_sharing() -> float:
-    """A measured step of a 3.6B on 64 A100 with TP 8, over the one with TP 1."""
+    """A measured step of a 3.6B on 64 A100s with TP 8, relative to the step with TP 1."""
     seconds = {
         row["tensor_parallel"]: float(row["seconds_per_iteration"])
         for row in published.rows("vtrain_a100_multi_node")
@@ -345,21 +344,21 @@ def _longer_by_sharing() -> float:
 PREDICTIONS: dict[str, Prediction] = {
     "parallelism-guess": Prediction(
         truth=_change,
-        why=f"With TP 4, a replica needs 4 GPUs instead of 8, so you get 16 replicas "
-        f"instead of 8, and the batch goes from {_batch_with(8)} to {_batch_with(4)} sequences.",
+        why=f"With TP 4, a replica needs 4 GPUs instead of 8, so you get 16 replicas instead of "
+        f"8, and the batch grows from {_batch_with(8)} to {_batch_with(4)} sequences.",
         options={
             "twice": "You counted replicas.",
-            "the same": "That would be true if every GPU had its own sequences, or if you "
-            "kept the global batch. Here you keep the number of passes.",
+            "the same": "That would be true if every GPU had its own sequences, or if you fixed "
+            "the global batch. Here you fix the number of passes.",
             "half": "You've halved the batch along with TP. But TP is how many GPUs share a "
-            "replica, and if fewer share each, you get more replicas.",
+            "replica, so if fewer GPUs share each one, you get more replicas.",
         },
     ),
     "parallelism-share": Prediction(
         truth=_longer_by_sharing,
         unit=lambda ratio: f"{units.digits(ratio)} times",
         asked="times",
-        why="One pass gets faster, but only 8 of 64 replicas are left, so each has 8× as many "
-        "passes to run. Add what's sent and launched in each of them.",
+        why="One pass gets faster, but only 8 of 64 replicas are left, so each one runs 8× as "
+        "many passes. Add the sending and launching in each of them.",
     ),
 }

@@ -67,7 +67,7 @@ def layouts(series: Mapping[str, DataFrame], by_size: Sequence[Mapping[str, Any]
 
 def _by_tensor(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     """Measured and modelled seconds over the GPUs that share each matrix."""
-    axes.set_title("A 3.6B on 64 A100")
+    axes.set_title("A 3.6B on 64 A100s")
     axes.set(xlabel="tensor parallel", ylabel="seconds of a step")
     sizes = [float(row["tensor"]) for row in rows]
     for name, key, color in (("measured", "seconds", VERMILION), ("model", "modelled", BLUE)):

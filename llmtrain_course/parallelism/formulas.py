@@ -41,7 +41,7 @@ class Exchange:
 
 
 def neighbours(split: Split) -> dict[str, tuple[int, ...]]:
-    """Whom the first GPU of a split talks to, part by part; GPUs are counted from 0.
+    """List the GPUs that a split's first GPU talks to, part by part, counted from 0.
 
     GPUs are numbered tensor first, so that those that share matrices stand side by side
     in a node; then context, then data, and the pipeline's stages last. A GPU of the first
@@ -69,7 +69,7 @@ def neighbours(split: Split) -> dict[str, tuple[int, ...]]:
 
 
 def ring_at(part: Exchange, accelerator: Accelerator, was: int, stride: int) -> Exchange:
-    """A ring's part of the traffic with its GPUs `stride` places apart, in place of `was`.
+    """Compute a ring's traffic with its GPUs `stride` places apart, instead of `was`.
 
     What of it is seen stays as it was: only the way is another.
 
@@ -102,7 +102,7 @@ def exchanges(
     expert_tensor_parallel: int | None = None,
     data_parallel: int = 1,
 ) -> dict[str, Exchange]:
-    """What one GPU sends in a step, part by part, with whom and how long.
+    """List what one GPU sends per step, part by part, with how many others and how long.
 
     `visible` are the seconds of each part that the step takes longer. What sequence
     parallelism sends counts as `tensor`; parts without bytes are left out. ValueError
@@ -209,7 +209,7 @@ class SharedMlp:
         return [_dot(self.token, [row[k] for row in self.first]) for k in self.columns(gpu)]
 
     def partial(self, gpu: int) -> list[int]:
-        """What comes out on one GPU: its part of every sum."""
+        """The output on one GPU: its part of every sum."""
         rows = [self.second[k] for k in self.columns(gpu)]
         return [_dot(self.hidden(gpu), column) for column in zip(*rows, strict=True)]
 
@@ -224,7 +224,7 @@ class SharedMlp:
 
     @property
     def output(self) -> list[int]:
-        """What comes out when all parts are added up, by the forward all-reduce.
+        """The output after all parts are added up, by the forward all-reduce.
 
         >>> SharedMlp().output, SharedMlp(gpus=1).partial(0)
         ([10, 15], [10, 15])
@@ -276,7 +276,7 @@ class Schedule:
 
     @cached_property
     def end(self) -> int:
-        """When the last turn ends: the length of the step."""
+        """The end of the last turn, which is the length of the step."""
         return max(turn.end for turn in self.turns)
 
     @cached_property
@@ -286,7 +286,7 @@ class Schedule:
         return 1 - busy / (self.stages * self.end)
 
     def shares(self) -> dict[str, float]:
-        """What the stages do with their time: forward, backward and idle, of the step."""
+        """The shares of the stages' time: forward, backward and idle."""
         shares = {"forward": 0.0, "backward": 0.0}
         for turn in self.turns:
             word = "backward" if turn.backward else "forward"
@@ -298,7 +298,7 @@ class Schedule:
         return tuple(turn for turn in self.turns if turn.stage == stage)
 
     def waits(self, stage: int) -> Iterator[tuple[int, int]]:
-        """When a stage waits: before, between and after its turns, each from start to end."""
+        """List when a stage waits: before, between and after its turns, each from start to end."""
         free = 0
         for turn in self.of_stage(stage):
             if turn.start > free:
@@ -319,7 +319,7 @@ class Schedule:
         return most / self.interleave
 
     def kept(self, stage: int) -> list[tuple[int, int]]:
-        """When a stage keeps how many micro-batches: the corners of a line in time.
+        """List how many micro-batches a stage stores over time, as the corners of a line.
 
         One more when a forward turn ends, one less when a backward turn does.
         """
@@ -357,7 +357,7 @@ def pipeline_schedule(
     backward: Count[int] = 2,
     interleave: Count[int] = 1,
 ) -> Schedule:
-    """The turns of p stages with m micro-batches: one forward, one backward (1F1B).
+    """Schedule the turns of p stages with m micro-batches: one forward, one backward (1F1B).
 
     A stage starts as many micro-batches as there are stages from it to the end, then
     takes one backward and one forward by turns. A turn waits for its stage to be free,

@@ -60,8 +60,8 @@ def step_on_four_gpus(
     setting = f"{copies} replicas, each {cut}" if copies > 1 else f"one replica, {cut}"
     words = (
         f"A step on four GPUs: {setting}. {schedule.micro_batches} passes of "
-        f"{units.plural(micro_batch, 'sequence')} for each replica take {end} ticks; "
-        f"{now} are over. A GPU waits {units.percent(schedule.idle)} of them."
+        f"{units.plural(micro_batch, 'sequence')} per replica need {end} ticks, of which "
+        f"{now} are over. A GPU waits {units.percent(schedule.idle)} of the time."
     )
     past = Limit(before, f"before: {before:,g}", "5 4", width=1.5, hidden=before in (0, end))
     average = replace(_AVERAGE, hidden=copies == 1)

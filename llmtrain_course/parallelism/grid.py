@@ -174,7 +174,7 @@ def _key(layout: Layout) -> Iterator[tuple[str, str, str]]:
     place, each = (0, 0, _MARK, _MARK), units.plural(layout.a_replica, "GPU")
     left_over = _gpu(layout, layout.num_gpus - 1, place)
     if not layout.replicas:
-        yield left_over, "DP: no whole replica", f"one takes {each}"
+        yield left_over, "DP: no whole replica", f"one needs {each}"
         return
     mark = _gpu(layout, 0, place) + _frame(place, 4, layout.crosses)
     yield mark, f"DP: {units.plural(layout.replicas, 'replica')}", f"of {each}; bold: A"
@@ -195,6 +195,6 @@ def _key(layout: Layout) -> Iterator[tuple[str, str, str]]:
         yield mark, f"PP: {layout.pipeline} stages, by shade", "some of the layers each"
     if layout.left_over:
         label = f"{units.plural(layout.left_over, 'GPU')} left over"
-        yield left_over, label, f"a replica takes {layout.a_replica:,}"
+        yield left_over, label, f"a replica needs {layout.a_replica:,}"
     elif layout.context > 1:
         yield "", f"CP: c1 to c{layout.context}", "share each sequence"

@@ -75,8 +75,8 @@ class Setting(controls.Split):
 
 
 _SETTINGS = {
-    "70B on 64 H100": Setting(),
-    "GPT-3 on 512 A100": Setting(
+    "70B on 64 H100s": Setting(),
+    "GPT-3 on 512 A100s": Setting(
         "GPT-3 175B",
         "A100 80GB SXM",
         num_gpus=512,
@@ -85,7 +85,7 @@ _SETTINGS = {
         global_batch_size=1536,
         sequence_length=2048,
     ),
-    "Little work for each": Setting(
+    "Little work per GPU": Setting(
         "Qwen2.5-7B",
         num_gpus=1024,
         tensor_parallel=1,
@@ -102,16 +102,16 @@ _SETTINGS = {
         global_batch_size=512,
         sequence_length=2048,
     ),
-    "8B on 64 H100, of parallelism-a": Setting(
+    "8B on 64 H100s, from parallelism-a": Setting(
         "Llama-3.1-8B", recompute="none", global_batch_size=512
     ),
-    "405B on 16,384 H100, of parallelism-b": Setting(
+    "405B on 16,384 H100s, from parallelism-b": Setting(
         "Llama-3.1-405B", num_gpus=16384, global_batch_size=2048
     ),
     "A mixture of experts": Setting(
         "Mixtral-8x7B", tensor_parallel=2, expert_parallel=4, global_batch_size=512
     ),
-    "A split that does not divide": Setting(num_gpus=100),
+    "A split that doesn't divide": Setting(num_gpus=100),
 }
 
 
@@ -120,7 +120,7 @@ _CONTROLS = {
     "pipeline_parallel": replace(controls.PIPELINE_PARALLEL, stops=controls.doublings(1, 32)),
     "num_gpus": replace(
         controls.GPUS,
-        help="All GPUs of the run. TP and stages decide how many replicas they make.",
+        help="All GPUs of the run. TP and stages decide how many replicas that is.",
         most=1_000_000,
         stops=controls.doublings(8, 16384),
     ),
@@ -139,7 +139,7 @@ _CONTROLS = {
     "context_parallel": controls.CONTEXT_PARALLEL,
     "expert_parallel": controls.EXPERT_PARALLEL,
     "interleave": common.Control(
-        "Pieces for each stage",
+        "Pieces per stage",
         "Pieces of the model that each GPU of a pipeline stores.",
         most=100,
         more=True,
@@ -201,7 +201,7 @@ def _sentence(plan: Plan, old: Plan | None) -> str:
     if plan.fits or plan.tight:
         fits = "<b>fits</b>" if plan.fits else "is <b>tight</b>"
         return f"{result}. Each GPU needs {size} of its {memory}, so it {fits}."
-    return f"{result}. Each GPU needs {size} but has {memory}, so it <b>does not fit</b>."
+    return f"{result}. Each GPU needs {size} but has {memory}, so it <b>doesn't fit</b>."
 
 
 def _tables(plan: Plan) -> str:
@@ -223,7 +223,7 @@ def _tables(plan: Plan) -> str:
         if seconds
     ]
     memory = [[name, units.gigabytes(size)] for name, size in parts_of(plan).items()]
-    head = ["one GPU sends per step", "bytes", "with others", "takes", "exposed"]
+    head = ["one GPU sends per step", "bytes", "with others", "time", "exposed"]
     others = plan.seconds_per_iteration
     note = (
         "<p>These seconds leave out what software loses, so use them to compare splits. "
@@ -262,7 +262,7 @@ PANEL = common.Panel(
     "Who sends what to whom?",
     _CONTROLS,
     _SETTINGS,
-    ("A small model, cut fine", "Little work for each"),
+    ("A small model, cut fine", "Little work per GPU"),
     render,
 )
 
@@ -307,15 +307,15 @@ def gpu_split(tensor: int = 4, pipeline: int = 2, gpus: int = 16) -> Shown:
 @handle(
     "Two matrices on several GPUs",
     step=slider(
-        "Step", "How far you are: three steps forward, then three back.", (*range(7),), play=True
+        "Step", "Where you are: three steps forward, then three back.", (*range(7),), play=True
     ),
-    gpus=controls.choice("GPUs", "How many share the matrices.", (2, 1)),
+    gpus=controls.choice("GPUs", "How many GPUs share the matrices.", (2, 1)),
 )
 def shared_matrices(step: int = 0, gpus: int = 2) -> Shown:
     """Show GPUs that share two matrices, after so many steps."""
     mlp = SharedMlp(gpus=gpus)
     if gpus == 1 and step:
-        caption = "One GPU has everything, so it gets the same numbers and never waits."
+        caption = "One GPU stores everything, so it gets the same numbers and never waits."
         return shared_mlp(mlp, step), caption
     return shared_mlp(mlp, step), _of_matrices(mlp, step)
 
@@ -328,17 +328,17 @@ def _of_matrices(mlp: SharedMlp, step: int) -> str:
         [part(i)[0] for i in range(mlp.gpus)] for part in (mlp.partial, mlp.partial_error)
     )
     return (
-        "Each GPU has the whole token, but only its part of the two matrices.",
+        "Each GPU gets the whole token, but only stores its part of the two matrices.",
         f"Forward. Each GPU computes hidden numbers, {product} = {mlp.hidden(0)[0]} first. "
-        "<b>Nothing had to be sent.</b>",
-        "Each GPU has all the numbers of the result, but only a part of each sum, so all "
-        "are wrong.",
-        f"<b>An all-reduce</b> adds the parts up, {_sum(first)}. Until then, no GPU can go on.",
-        "Backward. <b>Errors</b>, which say how each number should have changed, go back through "
-        "the rows. Again, nothing is sent.",
+        "<b>Nothing has to be sent.</b>",
+        "Each GPU has all the numbers of the result, but each number is only a part of the sum, "
+        "so all of them are wrong.",
+        f"<b>An all-reduce</b> adds the parts up, {_sum(first)}. Until then, no GPU can continue.",
+        "Backward. <b>Errors</b>, which show how each number should have changed, are passed "
+        "back through the rows. Again, nothing is sent.",
         "Each GPU has a part of the token's error.",
         f"Backward, <b>a second all-reduce</b> adds up the errors, {_sum(back)}. "
-        "Now the layer below can go on.",
+        "Now the layer below can continue.",
     )[step]
 
 
@@ -375,17 +375,20 @@ _ENDS = {
     "A step on four GPUs",
     now=slider(
         "Time",
-        "How far the step has come.",
+        "How far the step has progressed.",
         tuple(sorted({*range(0, LONGEST + 1, 12), *_ENDS})),
         unit="ticks",
         play=True,
         reach=lambda it: step_end(_passes(it.stages, it.micro_batch), _copies(it.stages)),
     ),
     stages=slider(
-        "Pipeline stages", "How many pieces you cut the model into, on four GPUs.", (1, 2, 4)
+        "Pipeline stages", "How many pieces the model is split into, on four GPUs.", (1, 2, 4)
     ),
     micro_batch=slider(
-        "Micro-batch", "Sequences per pass. The step has 16 in all.", (1, 2, 4), unit="at a time"
+        "Micro-batch",
+        "Sequences per pass. The step processes 16 in all.",
+        (1, 2, 4),
+        unit="at a time",
     ),
     book=({"now": 60}, {"now": 60, "stages": 4}),
 )
@@ -396,7 +399,7 @@ def four_gpus(now: int = 0, stages: int = 1, micro_batch: int = 1, previous: Any
     before = _passes(previous.stages, previous.micro_batch).end if previous else 0
     picture = step_on_four_gpus(schedule, copies, micro_batch, min(now, end), before)
     idle = f"a GPU waits for {units.share(schedule.idle)}" if schedule.idle else "no GPU waits"
-    length = f"<b>The passes take {schedule.end} ticks</b>, and {idle}."
+    length = f"<b>The passes need {schedule.end} ticks</b>, and {idle}."
     if now < schedule.end:
         done = sum(turn.backward and turn.end <= now for turn in schedule.of_stage(0))
         passes = units.plural(schedule.micro_batches, "pass")
@@ -430,14 +433,14 @@ def _drawn_schedule(setting: Any) -> Schedule:
     stages=slider("Stages", controls.PIPELINE_PARALLEL.help, (1, 2, 3, 4, 6, STAGES)),
     micro_batches=slider(
         "Micro-batches",
-        "How many pieces a replica's part of the batch is cut into.",
+        "How many pieces a replica's part of the batch is split into.",
         (1, 2, 3, 4, 6, 8, MICRO_BATCHES),
         play=True,
         reach=lambda setting: min(MICRO_BATCHES, ROOM - setting.stages),
     ),
     interleave=slider(
         "Pieces",
-        "How many pieces of the model each stage has. They take turns.",
+        "How many pieces of the model each stage runs, by turns.",
         (1, 2, 3, 4),
         applies=lambda setting: setting.stages > 1,
         reach=_most_pieces,
@@ -453,7 +456,7 @@ def pipeline(
     kept, pieces = schedule.in_flight(0), schedule.interleave
     caption = (
         f"Each stage waits for <b>{units.share(schedule.idle)} of the step</b>. Stage 1 "
-        f"keeps the activations of {kept:.3g} micro-batch{'es' if kept != 1 else ''} at once"
+        f"stores the activations of {kept:.3g} micro-batch{'es' if kept != 1 else ''} at once"
     )
     caption += f" (each piece is 1/{pieces} of one)." if pieces > 1 else "."
     if _most_pieces(setting) < 2 <= stages:
@@ -501,7 +504,7 @@ def _by_sharers(model: str) -> tuple[StepSeconds, ...]:
     "The fastest step, by the GPUs that share each matrix",
     model=controls.choice(
         "Model",
-        "What 64 H100s train, with 256 sequences of 8,192 tokens per step.",
+        "The model that 64 H100s train on 256 sequences of 8,192 tokens per step.",
         ("Llama-3.2-1B", "Llama-3.2-3B", "Llama-3.1-70B"),
     ),
     book=({"model": "Llama-3.2-1B"}, {"model": "Llama-3.1-70B"}),
@@ -521,7 +524,7 @@ def sharing(model: str = "Llama-3.2-3B") -> Shown:
 
 
 def _of_64(tensor_parallel: int, pipeline_parallel: int) -> Plan:
-    """The plan of a 70B on 64 H100, with all layers computed again and ZeRO 1."""
+    """The plan of a 70B on 64 H100s, with full recomputation and ZeRO 1."""
     return planned(Setting(tensor_parallel=tensor_parallel, pipeline_parallel=pipeline_parallel))
 
 
@@ -542,7 +545,7 @@ def neighbours(
     node: str = "share matrices",
     previous: Any = None,
 ) -> Shown:
-    """A split of 64 H100 that train a 70B, and which of them share a node."""
+    """Show a split of 64 H100s that train a 70B, and which of them share a node."""
     plan, most = _of_64(tensor_parallel, pipeline_parallel), sending(_of_64(8, 1))["tensor"].sent
     before = _of_64(previous.tensor_parallel, previous.pipeline_parallel) if previous else None
     replicas = node == "are replicas"
@@ -559,7 +562,7 @@ def _of_neighbours(plan: Plan, parts: dict[str, Exchange]) -> str:
     sums = parts["tensor"]
     if not sums.inside:
         far, near = (units.seconds(x.seconds) for x in (sums, sending(plan)["tensor"]))
-        caption = "<b>The layers' all-reduces cross the network.</b> They take "
+        caption = "<b>The layers' all-reduces cross the network.</b> They need "
         return f"{caption}{far}, instead of {near} inside a node."
     share = sums.sent / sum(part.sent for part in parts.values())
     written = units.share(share) if share < 0.995 else "Over 99%"

@@ -111,7 +111,7 @@ class _Matrices(Picture):
         swatches = [
             *(patch(COLORS[part], label) for part, label in _KEY.items()),
             Swatch(lambda x, y: _plus(x + 2, y, 14, 14), "all-reduce", self.gpus < 2),
-            Swatch(lambda x, y: rect(x + 1, y, 16, 14, **_CAME), "just came"),
+            Swatch(lambda x, y: rect(x + 1, y, 16, 14, **_CAME), "just in"),
         ]
         drawn, y = key(swatches, left, y, width)
         return svg + drawn, y
@@ -155,7 +155,7 @@ def _in_words(mlp: SharedMlp, step: int) -> str:
     brought = [
         (0, f"Two matrices on {n}: columns of the first, rows of the second."),
         (1, f"Hidden numbers by GPU: {parts(mlp.hidden)}."),
-        (2, f"What comes out, in parts: {parts(mlp.partial)}."),
+        (2, f"The output, in parts: {parts(mlp.partial)}."),
         (3, f"Added up: {' '.join(map(str, mlp.output))}."),
         (5, f"The token's error, in parts: {parts(mlp.partial_error)}."),
         (6, f"Added up: {' '.join(map(str, mlp.token_error))}."),

@@ -44,7 +44,7 @@ def sending(plan: Plan) -> dict[str, Exchange]:
     """What one GPU of a plan sends in a step, part by part."""
     split, chip = plan.split, plan.run.accelerator
     if plan.step is None:
-        raise ValueError(f"the links of {chip.name} are not known")
+        raise ValueError(f"we don't know the links of {chip.name}")
     ways = {f"{name}_parallel": getattr(split, f"{name}_parallel") for name in SENT}
     x = split.expert_tensor
     return exchanges(plan.sent, chip, plan.step.parts(), expert_tensor_parallel=x, **ways)
@@ -212,8 +212,8 @@ def neighbour_grid(
         listed.append(_Part(name, f"{name}: {sent}", lines, *sides))
     listing = "; ".join(", ".join([part.name, *part.lines]) for part in listed)
     return NextTo(
-        _Nodes("GPU 1 and those it talks to", nodes, foot=_product(plan)),
-        _Sent("bytes that it sends per step", listed, 3, _SQUARE),
+        _Nodes("GPU 1 and the GPUs it talks to", nodes, foot=_product(plan)),
+        _Sent("bytes it sends per step", listed, 3, _SQUARE),
         f"{_product(plan)}. Per step, GPU 1 sends {listing}.",
         share=0.46,
     )
@@ -387,7 +387,7 @@ def step_bar(plan: Plan, before: Plan | None = None) -> Picture:
     return Bars(
         Scale(0, max(total, was, *unseen.values())),
         [Lane("", [*pieces, old], height=40), *(_unseen(name, s) for name, s in unseen.items())],
-        words + (f" Beside it, hidden: {hidden}." if hidden else ""),
+        words + (f" Hidden behind that: {hidden}." if hidden else ""),
         heading=f"a step: {units.seconds(total)}",
         verdict=shares,
         lane=22,

@@ -54,7 +54,7 @@ def pipeline_step(schedule: Schedule, before: Schedule | None = None) -> Picture
     words = (
         f"A step of a pipeline: {sizes}{cut}, one forward and one backward by turns. "
         f"{idle.capitalize()}. "
-        f"The first stage keeps {first:.3g} micro-batches at once, the last {last:.3g}."
+        f"The first stage stores {first:.3g} micro-batches at once, and the last one {last:.3g}."
     )
     return Timeline(
         Scale(0, 3 * (ROOM - 1)),

@@ -87,10 +87,10 @@ def letters(number: int) -> str:
 
 
 def too_few(layout: Layout) -> str:
-    """Say that there are fewer GPUs than a replica takes."""
+    """Say that there are fewer GPUs than a replica needs."""
     each = units.exact(layout.a_replica)
     verb = "is" if layout.num_gpus == 1 else "are"
-    return f"A replica takes {each} GPUs, and there {verb} {units.exact(layout.num_gpus)}."
+    return f"A replica needs {each} GPUs, but there {verb} only {units.exact(layout.num_gpus)}."
 
 
 def idle_gpus(layout: Layout) -> str:

@@ -23,7 +23,7 @@ def test_08_a_says_why_a_small_model_wants_no_tensor_parallelism() -> None:
 def test_08_b_hides_if_each_gpu_has_a_sequence_and_stages_alone_would_wait() -> None:
     """What its replies and the solution say of ZeRO 3, and of TP 8 with 16 stages."""
     panel = PANELS["parallelism"]
-    preset = panel.presets["405B on 16,384 H100, of parallelism-b"]
+    preset = panel.presets["405B on 16,384 H100s, from parallelism-b"]
     plan = planned(Setting(**{**preset, "pipeline_parallel": 16}))
     assert plan.fits
     waits = plan.step.bubble / plan.step.total
@@ -46,7 +46,7 @@ def test_08_c_says_by_how_much_another_split_is_faster() -> None:
     replies = {tensor: check("parallelism-c", run | {"tensor": tensor}).text for tensor in (1, 2)}
     assert "No usual split that fits is faster" in replies[1]
     assert (
-        "The fastest that fits takes 6.1 s, and yours takes 11% longer. Up to 30%, a mo"
+        "The fastest split that fits needs 6.1 s, and yours is 11% slower. Up to 30%, a mo"
         in replies[2]
     )
 

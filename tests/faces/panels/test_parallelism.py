@@ -21,7 +21,7 @@ PLAN = plan_run(LLAMA, published.accelerator("H100"), 64, 1e12, 256, **SPLIT)
         ("tensor_parallel", 16, "8 key-value heads aren&#x27;t divisible"),
         ("pipeline_parallel", 2, "waiting"),
         ("num_gpus", 128, "DP 16"),
-        ("num_gpus", 100, "GPUs 100 make no whole number of replicas: each takes Tensor"),
+        ("num_gpus", 100, "GPUs 100 don't form whole replicas, because each one needs Tensor"),
         ("model", "Llama-3.1-8B", "A step takes"),
         ("zero_stage", 3, "data: 1"),
         ("recompute", "none", "3.01 TB"),
@@ -62,14 +62,14 @@ def test_what_one_should_have_seen_is_what_is_seen() -> None:
         plan = planned(Setting(**{**panel.presets[preset], **change}))
         return units.seconds(plan.step.total), plan.step.parts() | {"held": plan.memory.total}
 
-    assert seconds("70B on 64 H100")[0] == "46 s"
+    assert seconds("70B on 64 H100s")[0] == "46 s"
     two = {"tensor_parallel": 4, "pipeline_parallel": 2}
-    assert seconds("70B on 64 H100", **two)[0] == "39 s"
-    whole_model, parts = seconds("70B on 64 H100", tensor_parallel=2)
+    assert seconds("70B on 64 H100s", **two)[0] == "39 s"
+    whole_model, parts = seconds("70B on 64 H100s", tensor_parallel=2)
     assert (whole_model, round(parts["held"] / 1e9)) == ("34 s", 166)
-    sharded, parts = seconds("70B on 64 H100", tensor_parallel=2, zero_stage=3)
+    sharded, parts = seconds("70B on 64 H100s", tensor_parallel=2, zero_stage=3)
     assert (sharded, round(parts["held"] / 1e9)) == (whole_model, 34)
-    whole, parts = seconds("70B on 64 H100", tensor_parallel=1, zero_stage=3)
+    whole, parts = seconds("70B on 64 H100s", tensor_parallel=1, zero_stage=3)
     assert (whole, parts["held"] < 80e9) == ("31 s", True)
     whole_model, parts = seconds("A small model, cut fine")
     assert (whole_model, units.seconds(parts["kernel_launch"])) == ("9.9 s", "1.7 s")
@@ -120,10 +120,10 @@ def test_sharing_costs_least_in_the_largest_model(model: str, ratio: float) -> N
 def test_a_split_that_cannot_be_is_refused_by_what_is_wrong_with_it() -> None:
     panel = PANELS["parallelism"]
     three = panel.answer({**panel.default, "tensor_parallel": 3})
-    assert three.problem == ("Tensor parallel 3 does not divide the model's 64 attention heads.")
+    assert three.problem == ("Tensor parallel 3 doesn't divide the model's 64 attention heads.")
     assert [label for label, _ in three.offers] == ["Tensor parallel: 2", "Tensor parallel: 4"]
     stages = panel.answer({**panel.default, "pipeline_parallel": 3}).problem
-    assert stages.endswith("each takes Tensor parallel 8 × Pipeline stages 3 = 24.")
+    assert stages.endswith("each one needs Tensor parallel 8 × Pipeline stages 3 = 24.")
 
 
 def test_experts_and_those_that_only_share_gradients_are_both_drawn() -> None:
@@ -141,7 +141,7 @@ def test_what_is_seen_of_sending_is_what_the_step_takes_longer() -> None:
         assert part.visible == PLAN.step.parts()[name] <= part.seconds
     assert set(sending(PLAN)) == {"tensor", "data"}
     unknown = plan_run(LLAMA, published.accelerator("RTX 4090"), 64, 1e9, 64, **SPLIT)
-    with pytest.raises(ValueError, match="links of RTX 4090 are not known"):
+    with pytest.raises(ValueError, match="we don't know the links of RTX 4090"):
         sending(unknown)
 
 

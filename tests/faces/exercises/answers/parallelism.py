@@ -18,11 +18,11 @@ ANSWERS = {
     ),
     "parallelism-b": Answers(
         right=["sequences", "Sequences"],
-        replies=[("sequences", "takes 8.0 s with ZeRO 3"), ("8 GPUs", "8 GPUs for each sequence")],
+        replies=[("sequences", "takes 8.0 s with ZeRO 3"), ("8 GPUs", "8 GPUs per sequence")],
         common_mistakes=[
             ("memory", "it would need 76.7 GB, and that fits"),
             ("network", "hide everything that ZeRO 3 sends"),
-            ("nothing", "Count what a replica needs"),
+            ("nothing", "Count what each replica needs"),
         ],
     ),
     "parallelism-c": Answers(
@@ -47,26 +47,20 @@ ANSWERS = {
                 (MINE | change, reply)
                 for change, reply in [
                     ({"tensor": 8, "zero": 1}, "longer than another split that fits"),
-                    ({"tensor": 8}, "above all because of the sums of tensor parallelism"),
-                    (
-                        {"tensor": 8, "recompute": "none", "gpus": 64},
-                        "above all because of the sums",
-                    ),
+                    ({"tensor": 8}, "mainly because of the sums of tensor parallelism"),
+                    ({"tensor": 8, "recompute": "none", "gpus": 64}, "mainly because of the sums"),
                     (
                         {"tensor": 8, "model": "Llama-3.2-1B", "sequence": 1024},
-                        "above all because of launching",
+                        "mainly because of launching",
                     ),
-                    (
-                        {"pipeline": 8, "zero": 1, "batch": 8},
-                        "above all because of stages that wait",
-                    ),
+                    ({"pipeline": 8, "zero": 1, "batch": 8}, "mainly because of stages that wait"),
                     (
                         {"recompute": "none", "gpus": 6, "batch": 48},
                         "leaves no reserve. The largest part is activations",
                     ),
-                    ({"zero": 0}, "GB and has 85.5 GB. The largest part is optimizer"),
-                    ({"gpus": 12, "tensor": 8}, "do not divide 12"),
-                    ({"batch": 100}, "8 replicas do not divide 100"),
+                    ({"zero": 0}, "GB but only has 85.5 GB. The largest part is optimizer"),
+                    ({"gpus": 12, "tensor": 8}, "don't divide 12"),
+                    ({"batch": 100}, "8 replicas don't divide 100"),
                     ({"chip": "RTX 4090"}, "know the links of RTX 4090"),
                     ({"model": "Llama-3.1-405B"}, "No usual split"),
                     ({"tensor": "two"}, "isn't a number"),
