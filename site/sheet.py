@@ -51,7 +51,7 @@ HERE: dict[str, dict[str, str]] = {
     },
     "07": {"S": "bytes of a message", "W": "bytes a second"},
     "08": {"t": "GPUs that share a matrix"},
-    "09": {"m": "micro-batches in a step"},
+    "09": {"m": "micro-batches per step"},
     "10": {
         "M, τ": "seconds between stops, between writes",
         "δ, R": "seconds of a write, of a restart",

@@ -66,8 +66,8 @@ def _why_no_fit() -> str:
     return (
         f"ZeRO 3 leaves {units.gigabytes(states)} of the model's states on each GPU. "
         f"But the activations of one sequence need {units.gigabytes(memory.activations)}, "
-        f"{factor}× as much as for the 8B, and they aren't sharded: there are "
-        "2.5× as many layers, and they're twice as wide (keys, values and head grow less). The "
+        f"{factor}× as much as for the 8B, and they aren't sharded. There are 2.5× as many "
+        f"layers, and they're 2× wider (keys, values and head grow less). The "
         f"loss needs {units.gigabytes(memory.transient)} more, half of it for the logits, and "
         "half for the embedding and head with their gradients, which ZeRO 3 gathers whole. So it "
         "doesn't fit."
@@ -104,8 +104,9 @@ def _why_so_few() -> str:
     large, small = (_page_plan(f"Llama-3.1-{size}").parameters.total for size in ("70B", "8B"))
     times = f"{units.digits(large / small, 2)}×"
     return (
-        f"The 70B is {times} as large, so each token takes about {times} as long. It trains on "
-        f"that much less, and those tokens are for {times} as many parameters."
+        f"The 70B is {times} as large, so each token needs about {times} as long. The 70B "
+        f"therefore trains on that many fewer tokens, and shares them between {times} as many "
+        f"parameters."
     )
 
 
@@ -162,13 +163,12 @@ PROPOSALS: dict[str, Changes] = {
 """What exercise plan-c offers, as changes of the plan."""
 
 _BELIEFS = {
-    "recompute": "You save the activations, but you add a third of the work, and there's a way "
-    "that adds none.",
-    "CP 4": "Four GPUs share each sequence, so they also share its activations. The keys and "
-    "values that they send each other hide behind the computing.",
+    "recompute": "You save the activations, but you add 33% more work, and another way adds none.",
+    "CP 4": "Four GPUs share each sequence, so they also share its activations. Sending each "
+    "other the keys and values is hidden behind the computing.",
     "128 GPUs": "ZeRO shards the states over more GPUs, but they were small already, and each "
     "GPU still stores the same activations.",
-    "4 stages": "The first stage only has a quarter of the layers, but it stores up to four "
+    "4 stages": "The first stage only needs 1/4 of the layers, but it stores up to four "
     "micro-batches, and it waits.",
 }
 
@@ -208,18 +208,18 @@ _LENGTH = Numeric(
     unit=lambda number: f"{units.exact(int(number))} tokens, with nothing else changed",
     hint=(
         "Which of the bytes grow with the sequence, and which stay the same?",
-        "States, embedding and head stay the same, and all the rest is proportional to the "
+        "States, embedding and head stay the same, and everything else is proportional to the "
         "sequence.",
     ),
     common_mistakes={
-        _longest_sequence(states=0): "You've left out the states, which need memory as well.",
+        _longest_sequence(states=0): "You've left out the states, which also need memory.",
         _longest_sequence(gathered=0): "You've left out what's gathered. Embedding and head are "
         "just as large for a short sequence.",
         _longest_sequence(states=0, gathered=0): "You've let everything grow with the "
         "sequence, but states, embedding and head stay the same.",
         _longest_sequence(reserve=0): "You've filled the card to its edge, but the reserve has to "
         "stay free.",
-        _longest_sequence() / 1024: "Those are thousands. Give the tokens.",
+        _longest_sequence() / 1024: "That's in thousands. Give the tokens.",
     },
 )
 
@@ -235,10 +235,11 @@ def _sentence_on_proposal(name: str) -> str:
     """The reply to a proposal: its memory, its cost, and the belief behind it."""
     plan, original = _proposal(name), long_sequences()
     extra_cost = float(plan.gpu_hours.likely / original.gpu_hours.likely - 1)
+    fits = "fits" if plan.fits else "doesn't fit"
     return (
         f"{'Right' if name == _cheapest_proposal() else 'No'}: each GPU needs "
         f"{units.gigabytes(plan.memory.total)}, "
-        f"which {'fits' if plan.fits else 'does not fit'}, "
+        f"which {fits}, "
         f"at {100 * extra_cost:+.0f}% GPU-hours. {_BELIEFS[name]}"
     )
 
@@ -287,7 +288,7 @@ class OwnPlan(Exercise):
         if latest > limit * (1 + _NEAR):
             return False, (
                 f"It fits, because each GPU needs {needs}, but it's late: {expected} expected, "
-                f"{latest:.1f} to promise, and you have {limit:g}. {HINT}"
+                f"{latest:.1f} to promise, and your limit is {limit:g}. {HINT}"
             )
         if latest < limit / 10:
             return False, (
@@ -304,7 +305,8 @@ class OwnPlan(Exercise):
             )
         near = ", which is close enough" if latest > limit else ""
         return True, (
-            f"Right: {expected} expected, {latest:.1f} to promise, and you have {limit:g}{near}. "
+            f"Right: {expected} expected, {latest:.1f} to promise, and your limit is "
+            f"{limit:g}{near}. "
             f"Each GPU needs {needs}, with {units.gigabytes(plan.free_memory)} free. Set aside "
             f"{units.about(gpu_hours(units.DAY * latest, plan.split.num_gpus))} "
             f"GPU-hours.{few_tokens}"
@@ -315,7 +317,7 @@ def _why_not(plan: Plan) -> str:
     """Say how much too much a plan needs, which part is the largest, and what makes it smaller."""
     needs = f"Each GPU needs {units.gigabytes(plan.memory.total)} of its"
     needs = f"{needs} {units.gigabytes(plan.card)}"
-    problem = f"{needs}, which does not fit."
+    problem = f"{needs}, so it doesn't fit."
     if plan.tight:
         reserve = units.gigabytes(plan.reserve)
         problem = f"{needs}. That's tight, because {reserve} should stay free."
@@ -388,8 +390,8 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda size: f"{units.gigabytes(size)} on each GPU",
         hint=(
             "Which of the four are sharded?",
-            "Each GPU stores the activations of its own sequence, and gathers embedding and head "
-            "whole.",
+            "Each GPU stores the activations of its own sequence, and gathers the whole "
+            "embedding and head.",
         ),
         common_mistakes={
             "You've sharded the activations as well, but each GPU works on its own sequence and "
@@ -414,21 +416,24 @@ EXERCISES: dict[str, Exercise] = {
         unit=_format_days,
         hint=(
             "First compute the number of steps, then their days, and then add the overhead.",
-            "Divide the tokens by those of a step, which has 1,024 sequences of 4,096.",
+            "Divide the tokens by the tokens per step, which are 1,024 sequences of 4,096.",
         ),
         common_mistakes={
             **TENFOLD,
             "86400 * key": "Those are seconds. Divide by 86,400.",
             "24 * key": "Those are hours. Divide by 24.",
             "key / 128": "You've divided by 128, but the step was measured on all 128 GPUs.",
-            "1024 * key": "You've given a step one sequence, but it has 1,024.",
-            "4096 * key": "You've counted sequences instead of tokens, and each has 4,096.",
-            _computing_days(): "Those are the days of the steps. Add the overhead.",
-            _computing_days() * STOPS[0]: "You've added the least overhead of the seven runs, but "
-            f"the worst was {units.share(STOPS[2] - 1)}.",
+            "1024 * key": "You've counted one sequence per step, but there are 1,024.",
+            "4096 * key": "You've counted sequences instead of tokens, but each is 4,096 tokens "
+            "long.",
+            _computing_days(): "Those are only the days of the steps. Add the overhead.",
+            _computing_days()
+            * STOPS[0]: f"You've added the smallest overhead of the seven runs, but the worst was "
+            f"{units.share(STOPS[2] - 1)}.",
             _computing_days() * (STOPS[2] - 1): "That's only the overhead. Add the steps.",
-            _computing_days() / (2 - STOPS[2]): "You've divided by what the overhead leaves of "
-            f"the steps, but it's {units.share(STOPS[2] - 1)} on top of them.",
+            _computing_days()
+            / (2 - STOPS[2]): f"You've treated the overhead as a share of the whole run, but it's "
+            f"{units.share(STOPS[2] - 1)} on top of them.",
         },
     ),
     "plan-b": Numeric(
@@ -438,18 +443,19 @@ EXERCISES: dict[str, Exercise] = {
         tolerance=0,
         hint=(
             "How many micro-batches does each replica need?",
-            "(p − 1)/(m + p − 1) of the step is idle, and that has to be a tenth.",
+            "(p − 1)/(m + p − 1) of the step is idle, and that has to be 10%.",
         ),
         common_mistakes={
-            "8 * key": "You've counted every GPU as a replica, but eight of them share one.",
-            63: "Those are the micro-batches of one replica, and there are twelve.",
-            12 * 70: "You've taken a tenth of the useful time, (p − 1)/m. The idle share of "
-            "the step is (p − 1)/(m + p − 1).",
+            "8 * key": "You've counted every GPU as a replica, but eight GPUs share each replica.",
+            63: "Those are the micro-batches of one replica, but there are twelve replicas.",
+            12
+            * 70: "You've used 10% of the useful time, (p − 1)/m, but the idle share of the step "
+            "is (p − 1)/(m + p − 1).",
             12 * 72: "You've used p instead of p − 1, but a stage doesn't wait for itself.",
-            70: "Those are the micro-batches of one replica, for a tenth of the useful time.",
-            12 * 62: "With one micro-batch less, the idle share is a little more than a tenth.",
-            12 * 9: "You've divided by the stages once more, (p − 1)/(p·m), but they all wait, "
-            "each for p − 1 turns.",
+            70: "Those are the micro-batches of one replica, for 10% of the useful time.",
+            12 * 62: "One micro-batch fewer leaves slightly more than 10% of the step idle.",
+            12 * 9: "You've also divided by the number of stages, (p − 1)/(p·m), but every stage "
+            "waits for p − 1 turns.",
         },
     ),
     "plan-c": MultipleChoice(
@@ -459,7 +465,7 @@ EXERCISES: dict[str, Exercise] = {
             Question(
                 "Of the 233 GB, 2.01 GB are states and 4.20 GB are the gathered embedding and "
                 "head, and the plan may fill 80.4 GB. If you only change the length of the "
-                "sequences, with how many tokens in each does it just fit?",
+                "sequences, how many tokens long can they be so that it just fits?",
                 _LENGTH,
             )
         ],
@@ -483,10 +489,10 @@ PREDICTIONS: dict[str, Prediction] = {
     "plan-stages": Prediction(
         truth=_activations_of_first_stage,
         options={
-            "a quarter": "Of one micro-batch, yes. But the stage starts more before the first one "
-            "comes back.",
-            "the same": "It has a quarter of the layers, and four micro-batches at once.",
-            "four times": "It stores four micro-batches, but each for a quarter of the layers.",
+            "a quarter": "For one micro-batch, that's true, but the stage starts more of them "
+            "before the first one is back.",
+            "the same": "It stores 1/4 of the layers for four micro-batches at once.",
+            "four times": "It stores four micro-batches, but each one only for 1/4 of the layers.",
         },
         why="Watch the column “keeps” while you change the number of stages.",
     ),

@@ -27,7 +27,7 @@ from llmtrain_helpers.units import DAY
 
 
 def rounded_down(number: float) -> int:
-    """The first two digits of a number: what surely fits, where it is a limit.
+    """Round a number down to two digits, so that a limit surely fits.
 
     >>> rounded_down(851_713_000_000)
     850000000000
@@ -38,7 +38,7 @@ def rounded_down(number: float) -> int:
 
 
 def in_time(plan: Plan, days: Number) -> Result:
-    """Whether even the slow end of a plan's days is in so many days; 30.04 are as many as 30."""
+    """Whether even the slow end of a plan finishes within some days; 30.04 count as 30."""
     instance("plan", plan, Plan)
     t, latest = quantity("days", days), plan.first_run.greatest
     broadcast(days=t, plan=latest)
@@ -46,7 +46,7 @@ def in_time(plan: Plan, days: Number) -> Result:
 
 
 def share_of_peak(plan: Plan, days: Number) -> Result:
-    """The share of its peak that each GPU reaches if the run of a plan takes so many days.
+    """Compute the share of its peak that each GPU reaches if a plan's run lasts some days.
 
     Counted as on page 03, 6TP/(n·t) over the peak, without the scores of attention.
     """

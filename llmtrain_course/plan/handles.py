@@ -90,10 +90,10 @@ class Setting(controls.Split):
 
 
 _SETTINGS = {
-    "8B on 64 H100": Setting(),
+    "8B on 64 H100s": Setting(),
     "A pipeline of 4 stages": Setting(pipeline_parallel=4, global_batch_size=128, zero_stage=1),
     "A 7B, not all sharded": Setting("Mistral-7B-v0.1", num_gpus=16, zero_stage=1),
-    "70B on 8 H100": Setting(
+    "70B on 8 H100s": Setting(
         "Llama-3.1-70B", num_gpus=8, tensor_parallel=8, zero_stage=1, recompute="full"
     ),
     "GPT-3, a measured rate": Setting(
@@ -113,12 +113,12 @@ _SETTINGS = {
     "A mixture of experts": Setting(
         "Mixtral-8x7B", expert_parallel=8, zero_stage=1, recompute="full", tokens=300 * 10**9
     ),
-    "A batch that does not divide": Setting(num_gpus=100),
+    "A batch that doesn't divide": Setting(num_gpus=100),
 }
 
 RECOMPUTED = replace(
     controls.RECOMPUTED,
-    help="What you recompute to save memory. Alternate: every other product.",
+    help="What you recompute to save memory. Alternate means every other product.",
     options=("none", "alternate", "full"),
 )
 """Without `selective`: these plans have flash attention, which has its saving already."""
@@ -128,7 +128,7 @@ _CONTROLS = {
     "tokens": controls.TOKENS,
     "days": common.Control(
         "Days you have",
-        "The days that the run may take, overhead included.",
+        "The days that the run may last, including overhead.",
         unit="days",
         least=0.1,
         most=100_000,
@@ -156,10 +156,12 @@ _CONTROLS = {
         SOFTWARE,
         more=True,
     ),
-    "price": replace(controls.PRICE, help="Dollars per GPU-hour. 0 leaves the cost out.", least=0),
+    "price": replace(
+        controls.PRICE, help="Dollars per GPU-hour. Enter 0 to leave out the cost.", least=0
+    ),
     "flops_per_gpu": common.Control(
         "Measured rate",
-        "FLOPs of each GPU per second, with recomputed work, such as 400T. 0 if you don't know.",
+        "FLOPs per second and GPU, recomputed work included, such as 400T. 0 if you don't know.",
         unit="FLOP/s",
         least=0,
         zero="not measured",
@@ -170,7 +172,7 @@ _CONTROLS = {
     ),
     "seconds_per_iteration": common.Control(
         "Measured step",
-        "Seconds that one iteration takes with exactly these settings. 0 if you don't know.",
+        "Seconds per iteration with exactly these settings. 0 if you don't know.",
         unit="seconds",
         least=0,
         zero="not measured",
@@ -250,7 +252,7 @@ def _sentence(plan: Plan, days: float, previous: Plan | None) -> str:
     if plan.tight:
         reserve, free = (units.gigabytes(x) for x in (plan.reserve, max(plan.free_memory, 0)))
         return f"{result}is <b>tight</b>, with {free} free, but {reserve} should stay free."
-    return f"{result}<b>does not fit</b>, because {units.gigabytes(-plan.free_memory)} are missing."
+    return f"{result}<b>doesn't fit</b>, because {units.gigabytes(-plan.free_memory)} are missing."
 
 
 def _expected_and_promised(plan: Plan) -> str:
@@ -279,15 +281,15 @@ def _tables(plan: Plan) -> str:
         ["parameters", units.exact(plan.parameters.total)],
         ["FLOPs of the run", units.flops(plan.total_flops)],
         ["iterations", units.count(round(plan.iterations))],
-        ["micro-batches in a step", units.exact(m)],
-        ["idle in a pipeline of equal stages, of the step", idle],
-        ["sent to other replicas in a step", units.gigabytes(plan.traffic)],
+        ["micro-batches per step", units.exact(m)],
+        ["idle share of the step, if the stages are equal", idle],
+        ["sent to other replicas per step", units.gigabytes(plan.traffic)],
         [f"memory of a GPU, at the {plan.phase}", units.gigabytes(plan.memory.total)],
-        ["to be kept free", units.gigabytes(plan.reserve)],
+        ["reserved, to stay free", units.gigabytes(plan.reserve)],
     ]
     estimated = common.table(["estimated", "at best", *TIMES], _spans(plan))
     if plan.measured:
-        estimated += "<p>The step is yours; the overhead is that of seven published runs.</p>"
+        estimated += "<p>The step is yours, and the overhead comes from seven published runs.</p>"
     else:
         estimated += f"<p>Expected MFU {units.percent(plan.mfu)}. "
         estimated += f"The intervals: {rests_on(plan)}; {STACKS[plan.run.software]}.</p>"
@@ -322,7 +324,7 @@ def _step_by_parts(plan: Plan) -> str:
         for name, seconds in plan.step.parts().items()
         if shares[name] >= 0.001
     ]
-    return common.table(["a step, if software loses nothing", "", "share"], rows)
+    return common.table(["a step, if software cost nothing", "", "share"], rows)
 
 
 # --- advice
@@ -335,13 +337,18 @@ def _purpose(
     if plan.fits:
         if in_time(plan, days):
             return "It fits, and it's in time, so there's nothing to change."
-        return "It fits. To be in time:" if offers else "It fits, but no offer makes it in time."
+        return (
+            "It fits. To finish in time:"
+            if offers
+            else "It fits, but nothing we can offer would finish in time."
+        )
     if not offers:
-        return "Nothing that you can change here makes it fit."
-    order = "Here's what helps, cheapest first. Each includes those before it."
+        return "Nothing you can change here would make it fit."
+    order = "Here's what helps, cheapest first. Each offer includes the ones above it."
     if len(advice) == 1:
-        order = "Here's what helps at the lowest price."
-    return f"{order} Then it {'fits' if advice[-1].plan.fits else 'still does not fit'}:"
+        order = "Here's the cheapest change that helps."
+    fits = "fits" if advice[-1].plan.fits else "still doesn't fit"
+    return f"{order} Then the run {fits}:"
 
 
 def _offers_that_fit(advice: Sequence[Advice]) -> Iterator[common.Offer]:
@@ -441,7 +448,7 @@ PANEL = common.Panel(
     "What will your run take?",
     _CONTROLS,
     _SETTINGS,
-    ("A pipeline of 4 stages", "70B on 8 H100"),
+    ("A pipeline of 4 stages", "70B on 8 H100s"),
     render,
 )
 
@@ -461,7 +468,7 @@ def plan_of_month(model: str, tokens: int, num_gpus: int) -> Plan:
 @handle(
     "A model, tokens and GPUs: is it in time, does it fit?",
     model=controls.choice(
-        "Model", "One of three sizes.", ("Llama-3.2-1B", "Llama-3.1-8B", "Llama-3.1-70B")
+        "Model", "One of three model sizes.", ("Llama-3.2-1B", "Llama-3.1-8B", "Llama-3.1-70B")
     ),
     tokens=replace(
         controls.TOKENS, least=10**9, stops=controls.steps(10**10, 10**13, 1, 1.5, 2, 3, 5, 7)
@@ -485,13 +492,13 @@ def _others() -> tuple[OtherRun, ...]:
 
 
 @handle(
-    "What others took, and what one step of your own says",
+    "How long others needed, and what your own step shows",
     software=controls.choice(
         "Software", "Whose software trains: NVIDIA's, someone else's, or any.", SOFTWARE
     ),
     seconds=slider(
         "Your step",
-        "Seconds that you measured for one step. 0 if you haven't.",
+        "Seconds that you measured per step. 0 if you haven't.",
         (0, 5, 5.5, 6, 6.5, 7, 7.5, 8, 8.5, 9, 9.5, 10, 11, 12),
         unit="s",
         most=15,
@@ -511,8 +518,8 @@ def measured_step(software: Software = "any", seconds: float = 0) -> Shown:
     faster = sum(run.days <= plan.first_run.greatest for run in others)
     share = units.share(share_of_peak(plan, plan.first_run.greatest))
     return picture, (
-        f"{times}. {faster} of {len(others)} published runs would have kept that promise, for "
-        f"which your GPUs have to reach {share} of their peak."
+        f"{times}. {faster} of {len(others)} published runs would have kept that promise, but "
+        f"your GPUs have to reach {share} of their peak."
     )
 
 
@@ -539,10 +546,10 @@ def _releases() -> tuple[Release, ...]:
 
 @handle(
     "Your decision: which model, how many tokens",
-    size=slider("Model", "Parameters of the model; the nearest of twelve shapes is taken.", _SIZES),
+    size=slider("Model", "Parameters of the model. We use the nearest of twelve shapes.", _SIZES),
     tokens=replace(controls.TOKENS, least=10**10, most=5 * 10**13, stops=_TOKENS),
     num_gpus=replace(controls.GPUS, least=8, most=MOST_GPUS, stops=(8, 64, 512)),
-    days=slider("Days", "The days that you have.", (14, 30, 90), least=1, most=1000, whole=False),
+    days=slider("Days", "The days you have.", (14, 30, 90), least=1, most=1000, whole=False),
     book=({}, {"tokens": 760 * 10**9}),
 )
 def decision(
@@ -551,7 +558,7 @@ def decision(
     """What may be promised of a model on so many tokens, on the plane of all models and tokens."""
     plans, name = map_plans(num_gpus), nearest_shape(size, map_models())
     plan, picture = plans[name], decision_map(plans, name, tokens, days, PRICE, _releases())
-    near = "" if size in _SIZES else f" (Of the twelve shapes, {name} is nearest.)"
+    near = "" if size in _SIZES else f" (The nearest of the twelve shapes is {name}.)"
     if not plan.fits:
         *_, largest = (each for each, other in plans.items() if other.fits)
         gpus = units.plural(num_gpus, "GPU")

@@ -91,7 +91,7 @@ def time_verdict(plan: Plan, days: float) -> str:
     promise = format_days(plan.first_run.greatest)
     if plan.first_run.greatest > 2 * days:
         times = units.digits(plan.first_run.greatest / days, 2)
-        return f"✗ {promise}: {times} times your {days:,g}"
+        return f"✗ {promise}: {times}× your {days:,g}"
     if in_time(plan, days):
         return f"✓ {promise}: in time"
     if plan.days.likely <= days:

@@ -135,7 +135,7 @@ def test_the_promise_is_held_against_the_days_there_are(days: int, text: str) ->
 
 def test_what_is_far_too_late_says_how_many_times() -> None:
     texts = drawn(answers(plan_of(LARGE), 30)).texts
-    assert any(x.startswith("✗ ") and x.endswith(" days: 10 times your 30") for x in texts)
+    assert any(x.startswith("✗ ") and x.endswith(" days: 10× your 30") for x in texts)
     assert "→" in texts
     assert "expected: the middle of other runs" in texts
     assert not any(x.startswith("to promise") for x in texts)  # the scale ends before it

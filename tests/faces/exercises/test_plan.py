@@ -37,7 +37,7 @@ def test_08_d_names_both_parts_of_the_memory() -> None:
 
 def test_08_d_has_no_word_of_too_little_text_where_there_is_enough() -> None:
     small = {"model": "Llama-3.2-1B", "tokens": 200e9}
-    assert "for each parameter" not in check("plan-d", MINE | small).text
+    assert "tokens per parameter" not in check("plan-d", MINE | small).text
 
 
 def test_08_d_holds_a_plan_to_the_slow_end_of_its_days() -> None:
@@ -45,7 +45,7 @@ def test_08_d_holds_a_plan_to_the_slow_end_of_its_days() -> None:
     slow = plan_run(llama, "A100", 8, 45e9, 1024, recompute="none", zero_stage=3).days.greatest
     late = check("plan-d", MINE | {"tokens": 45e9})
     assert not late.ok
-    assert f"{slow:.1f} to promise, and you have 30" in late.text
+    assert f"{slow:.1f} to promise, and your limit is 30" in late.text
     most = 45e9 * 30 / slow
     assert check("plan-d", MINE | {"tokens": int(most)}).ok
     near = check("plan-d", MINE | {"tokens": int(1.01 * most)})

@@ -35,20 +35,20 @@ def offers_of(panel) -> list[str]:
 @pytest.mark.parametrize(
     ("control", "value", "text"),
     [
-        ("model", "Llama-3.1-70B", "does not fit"),
+        ("model", "Llama-3.1-70B", "doesn't fit"),
         ("sequence_length", 4096, "24.2 days"),
         ("chip", "A100 80GB SXM", "66.1 days"),
         ("num_gpus", 128, "<b>20 days</b> to promise"),
         ("num_gpus", 100, "Batch 512 is not divisible by 100 replicas, which GPUs 100"),
         ("tensor_parallel", 8, "9.63 GB"),
         ("pipeline_parallel", 4, "8.57%"),
-        ("pipeline_parallel", 5, "each takes Pipeline stages 5"),
+        ("pipeline_parallel", 5, "each one needs Pipeline stages 5"),
         ("context_parallel", 2, "34.6 GB"),
         ("zero_stage", 2, "74.6 GB</b> at the loss: it <b>fits</b>, with 10.9 GB free"),
         ("gradients", "whole", "78.8 GB"),
         ("tokens", "2T", "52.8 days"),
         ("global_batch_size", 500, "not divisible"),
-        ("micro_batch_size", 2, "does not fit"),
+        ("micro_batch_size", 2, "doesn't fit"),
         ("recipe", "bf16_fp32_grads", "63.2 GB"),
         ("recompute", "full", "21.1 GB"),
         ("price", 5.0, "$300 thousand at $5.00 each"),
@@ -88,11 +88,11 @@ def test_the_panel_escapes_what_is_typed() -> None:
 
 def test_the_panels_advice_is_taken_by_a_click_and_held_against_before() -> None:
     panel = plan_panel()
-    panel.act("choose", "70B on 8 H100")
+    panel.act("choose", "70B on 8 H100s")
     [offer] = panel.answer["take"]
     assert offer.startswith("ZeRO stage 3 and GPUs 16: saves 69.5 GB")
     assert "sends 6.77 TB more per step, 2,400 days to promise" in offer
-    assert "at the lowest price. Then it fits:" in text_of(panel)
+    assert "the cheapest change that helps. Then the run fits:" in text_of(panel)
     panel.act("take", 0)
     assert (panel.values()["num_gpus"], panel.values()["zero_stage"]) == (16, 3)
     assert "<b>fits</b>," in text_of(panel)
@@ -107,7 +107,7 @@ def test_the_panel_prices_what_it_advises() -> None:
     assert re.match(r"ZeRO stage 2: saves \d+ GB on each GPU, -2.27% GPU-h", first)
     assert "% GPU-hours, sends" in first
     assert re.match(r"Micro-batch 1: saves \d+ GB .* \+0.329% GPU-hours, sends", second)
-    assert "Each includes those before it. Then it fits" in text_of(panel)
+    assert "Each offer includes the ones above it. Then the run fits" in text_of(panel)
     panel.act("take", 1)  # both changes
     values = panel.values()
     assert (values["zero_stage"], values["micro_batch_size"]) == (2, 1)
@@ -125,7 +125,7 @@ def test_advice_is_there_too_where_it_is_tight_or_late() -> None:
     tokens, gpus = offers_of(panel)
     assert tokens == "Tokens 760B: in time, 95 per parameter"
     assert gpus == "GPUs 128: 20 days to promise, the same GPU-hours if the network keeps up"
-    assert "It fits. To be in time:" in text_of(panel)
+    assert "It fits. To finish in time:" in text_of(panel)
     panel.act("take", 0)
     assert panel.values()["tokens"] == 76 * 10**10
     assert "30 days: in time" in text_of(panel)
@@ -134,7 +134,7 @@ def test_advice_is_there_too_where_it_is_tight_or_late() -> None:
     panel.act("choose", "A 7B, not all sharded")
     assert "is <b>tight</b>, with 3.82 GB free, but 5.10 GB should stay free." in text_of(panel)
     assert offers_of(panel)[0].startswith("ZeRO stage 2: saves 13.6 GB")
-    panel.act("choose", "8B on 64 H100")
+    panel.act("choose", "8B on 64 H100s")
     panel.set(tokens=10**16)
     assert offers_of(panel)[0].startswith("Tokens 760B: in time")
     assert len(offers_of(panel)) == 1  # no number of GPUs is offered that is not enough
@@ -157,7 +157,7 @@ def test_a_plan_that_ends_on_the_last_day_is_in_time(rate: float) -> None:
     assert "days: perhaps too late<" in text_of(panel)
     panel.set(days=0.99 * plan.days.likely)
     assert "days: too late<" in text_of(panel)
-    assert "It fits. To be in time:" in text_of(panel)
+    assert "It fits. To finish in time:" in text_of(panel)
 
 
 def test_gpus_that_end_on_the_last_day_are_enough() -> None:
@@ -212,7 +212,7 @@ def test_only_one_measurement_is_taken() -> None:
 
 def test_the_notebooks_answers_to_the_panels_tasks() -> None:
     panel = PANELS["plan"]
-    few = panel.presets["70B on 8 H100"]
+    few = panel.presets["70B on 8 H100s"]
     answer = panel.answer(few)
     assert "<b>4,800 days</b>" in answer.html
     [(label, change)] = answer.offers
@@ -250,7 +250,7 @@ def test_a_month_has_two_answers() -> None:
     soon = month.render(model="Llama-3.2-1B", num_gpus=512)
     assert "<b>1.1 days</b> to promise; you have 30 days." in soon
     assert ">you have 30 days<" in soon
-    assert "<b>does not fit</b>, because 171 GB are missing" in month.render(model="Llama-3.1-70B")
+    assert "<b>doesn't fit</b>, because 171 GB are missing" in month.render(model="Llama-3.1-70B")
     refused = month.answer({**month.default, "num_gpus": 100})
     assert "Batch 512 is not divisible by 100 replicas" in refused.problem.replace("batch", "Batch")
 
@@ -270,7 +270,7 @@ def test_a_promise_is_nearer_with_known_software_and_a_measured_step() -> None:
 
 def test_a_pipeline_has_pieces_where_its_micro_batches_go_round() -> None:
     pipeline = HANDLES["pipeline"]
-    assert "<b>43% of the step</b>. Stage 1 keeps the activations of 4 micro" in pipeline.render(
+    assert "<b>43% of the step</b>. Stage 1 stores the activations of 4 micro" in pipeline.render(
         micro_batches=4
     )
     assert "<b>8% of the step</b>" in pipeline.render(micro_batches=12, interleave=3)
@@ -287,7 +287,7 @@ def test_a_pipeline_has_pieces_where_its_micro_batches_go_round() -> None:
     assert "Pieces need" not in state.html
     one = {**pipeline.default, "stages": 1, "interleave": 2}
     assert pipeline.visible_controls(one) == ["stages", "micro_batches"]
-    assert "<b>0% of the step</b>. Stage 1 keeps the activations of 1 micro-batch at" in (
+    assert "<b>0% of the step</b>. Stage 1 stores the activations of 1 micro-batch at" in (
         pipeline.render(**one)
     )
 
@@ -380,7 +380,7 @@ def test_the_panel_spreads_experts_where_there_are_any() -> None:
     assert "expert_parallel=8" in panel.answer(mixture).html
     assert "<b>fits</b>" in panel.answer(mixture).html
     whole = panel.answer({**mixture, "expert_parallel": 1}).html
-    assert "<b>does not fit</b>" in whole
+    assert "<b>doesn't fit</b>" in whole
     odd = panel.answer({**mixture, "expert_parallel": 3})
     assert odd.problem == "The model's 8 experts aren't divisible by Expert parallel 3."
     assert "expert_parallel" not in panel.answer(panel.default).html
