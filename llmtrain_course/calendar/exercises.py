@@ -49,8 +49,8 @@ class Cost(FillIn):
             if isinstance(answer, float) and isclose(answer, share, rel_tol=1e-3):
                 return True, (
                     f"Right, {self.unit(share)}, and more exact than this page's line, which "
-                    f"gives {units.percent(self.key())}. A write comes after tau seconds of work, "
-                    "so once in tau + delta seconds, while the page uses once in tau."
+                    f"gives {units.percent(self.key())}. A write follows tau seconds of work, so "
+                    f"you write once in tau + delta seconds, while the page uses once in tau."
                 )
         return super().grade(answer)
 
@@ -96,8 +96,8 @@ def _saving(change: str) -> str:
 
 
 _OPTIONS = {
-    "faster restarts": f"No: {_saving('faster restarts')}. Your restarts are already "
-    "short, but what does a write of four minutes do to you, in two ways?",
+    "faster restarts": f"No: {_saving('faster restarts')}. Your restarts are already short, but "
+    f"a four-minute write hurts you in two ways. Which ones?",
     "better nodes": f"No: {_saving('better nodes')}. That's a lot, but something else "
     "saves more, and you don't need new hardware for it.",
     "faster writes": f"Right: {_saving('faster writes')}. You pay twice for long "
@@ -153,8 +153,10 @@ class OwnCalendar(Exercise):
         n, work, limit, write, restart, save = (entry(design, name) for name in _ENTRIES[:-1])
         spares = entry(design, "spare_nodes", amount)
         if work > limit:
-            days = f"{units.digits(work)} days of computing are already more than the {limit:g}"
-            return False, f"{days} that you have. Use fewer tokens, or more GPUs."
+            days = (
+                f"{units.digits(work)} days of computing are already more than the {limit:g} days"
+            )
+            return False, f"{days} you have. Use fewer tokens, or more GPUs."
         if problem := _problem_with_stops(n, write, restart, save):
             return False, problem
         M = mean_time_between_failures(n, _WORST)
@@ -163,9 +165,9 @@ class OwnCalendar(Exercise):
             with_stops / (1 - outages - EVALUATION.likely)
             for outages in (OUTAGES.likely, OUTAGES.greatest)
         )
-        summary = f"{units.digits(best)} days on the calendar, and you have {limit:g}"
+        summary = f"{units.digits(best)} days on the calendar, but your limit is {limit:g}"
         if best > limit:
-            return False, f"Even with few outages, it takes {summary}. {HINT}"
+            return False, f"Even with few outages, you'd need {summary}. {HINT}"
         if problem := _problem_with_spares(n, spares):
             return False, problem
         span = f"{units.digits(best)} days with few outages, {units.digits(worst)} with many"
@@ -178,13 +180,17 @@ class OwnCalendar(Exercise):
             why = why if measured else "Nobody has timed a step yet"
             cure = "Use fewer tokens, or more GPUs"
             cure = cure if measured else "Use fewer tokens or more GPUs, or time a step"
-            return False, f"{why}, so promise {latest} days, but you only have {limit:g}. {cure}."
+            return (
+                False,
+                f"{why}, so you have to promise {latest} days, but your limit is {limit:g}. "
+                f"{cure}.",
+            )
         if "promised_days" in design:
             promised = entry(design, "promised_days")
             if problem := _problem_with_promise(promised, limit, slow_end, max(slow_end, worst)):
-                return False, f"{promised:g} days {problem}. It takes {span}."
+                return False, f"{promised:g} days {problem}. The run needs {span}."
         return True, (
-            f"Right: at the worst failure rate, it takes {span}. You have {limit:g}. "
+            f"Right: at the worst failure rate, the run needs {span}, and your limit is {limit:g}. "
             f"{_price_of_spares(n, spares)}"
         )
 
@@ -221,13 +227,13 @@ def _problem_with_stops(n: float, write: float, restart: float, save: float) -> 
         return "No published run continues within three minutes of a stop."
     if max(restart, save) > 24 * 60:
         return (
-            "If a restart or the work between two writes takes more than a day, you lose days. "
-            "Published runs need minutes to hours."
+            "If a restart or the work between two writes lasts more than a day, you lose "
+            "days, while published runs need minutes to hours."
         )
     if max(write, save * MINUTE, restart * MINUTE) > 3 * M:
         return (
-            f"At the worst rate, a stop comes every {units.duration(M)}. If a write, a restart "
-            "or the work between two writes takes 3× as long, barely any time is left."
+            f"At the worst rate, a stop comes every {units.duration(M)}. If a write, a "
+            f"restart or the work between two writes lasts 3× as long, barely any time is left."
         )
     best = best_checkpoint_interval(write, M)
     cost, least = (losses(t, write, M, restart * MINUTE) for t in (save * MINUTE, best))
@@ -250,7 +256,7 @@ def _problem_with_spares(n: float, spares: float) -> str:
     if n <= _NODE and spares == 0:
         return ""  # with a single node one waits for its repair
     if spares < enough:
-        return f"At the worst rate, with repairs of a week, you need at least {enough} spare nodes."
+        return f"At the worst rate, with week-long repairs, you need at least {enough} spare nodes."
     most = _MOST_SPARES * enough
     if spares > most:
         return f"{spares:g} spare_nodes are too many. Keep at most {most}."
@@ -274,14 +280,14 @@ EXERCISES: dict[str, Exercise] = {
     "calendar-cost": Cost(
         key=lambda: 40 / 900 + 900 / 2 / 1e4,
         unit=lambda share: f"{units.percent(share)} of the time",
-        hint="A write comes once in tau seconds, and a stop once in M. How long does each take?",
+        hint="You write once in tau seconds, and stop once in M. How much time does each one cost?",
         common_mistakes={
             "You've lost a whole interval at each stop, but on average it's half.": lambda: (
                 40 / 900 + 900 / 1e4
             ),
-            "You've only counted the writes. A stop also loses work.": lambda: 40 / 900,
-            "You've only counted the lost work. Writes block the GPUs, too.": lambda: 450 / 1e4,
-            "You've written once in M seconds, but a write comes once in tau.": lambda: (
+            "You've only counted the writes, but a stop also loses work.": lambda: 40 / 900,
+            "You've only counted the lost work, but writes also block the GPUs.": lambda: 450 / 1e4,
+            "You've written once in M seconds, but you write once in tau.": lambda: (
                 40 / 1e4 + 450 / 1e4
             ),
         },
@@ -289,17 +295,17 @@ EXERCISES: dict[str, Exercise] = {
     "calendar-a": Numeric(
         key=_hours_of_stops,
         asked="hours",
-        unit=lambda hours: f"{units.digits(hours)} hours, nearly two days",
+        unit=lambda hours: f"{units.digits(hours)} hours, almost two days",
         hint=(
             "How many stops are there in 52 days?",
-            "There are 256 nodes, each with 6 stops in 1,000 days, and each stop costs half an "
-            "interval of 30 minutes plus the restart.",
+            "Each of the 256 nodes stops 6 times in 1,000 days, and each stop costs half a "
+            "30-minute interval plus the restart.",
         ),
         common_mistakes={
-            "8 * N * f * D * 35 / 60": "That's 8× too high. The rate is that of a node, "
-            "which has 8 GPUs.",
-            "N * f * D * (30 + 20) / 60": "You've lost a whole interval per stop, but on "
-            "average it's half of one.",
+            "8 * N * f * D * 35 / 60": "That's 8× too high, because the rate is per node, and a "
+            "node is 8 GPUs.",
+            "N * f * D * (30 + 20) / 60": "You've lost a whole interval per stop, but on average "
+            "it's half an interval.",
             "N * f * D * 30 / 2 / 60": "You've left out the restart.",
             "N * f * D * 20 / 60": "You've left out the lost work.",
             "N * f * D * 35": "Those are minutes. Give hours.",
@@ -318,18 +324,19 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda spares: f"{spares:.0f} spare nodes",
         tolerance=0,
         hint=(
-            "What matters to the pool, which job a node belongs to or how many nodes fail?",
+            "Does it matter to the pool which job a node belongs to, or only how many nodes fail?",
             "For the pool, the two jobs are one machine. How large is it?",
             "Call spare_nodes for it, with its GPUs, a node's failures per day, and the days.",
         ),
         common_mistakes={
-            3: "That's the average, rounded up. A quarter of the time it's too few.",
-            2 * _ALONE: "That's what they need separately. They rarely both have bad luck in "
-            "one week, so a common pool needs fewer.",
+            3: "That's the average, rounded up, but it's too few 25% of the time.",
+            2 * _ALONE: "That's how many the two jobs need separately. They rarely both have bad "
+            "luck in the same week, so a common pool needs fewer.",
             _ALONE: "That's enough for one of the two jobs.",
-            2.56: "That's the average. Give whole nodes that are enough 99% of the time.",
-            spare_nodes(512, 0.008, 5, gpus_per_node=1): "You've counted every GPU as a "
-            "node, but 8 of them make one.",
+            2.56: "That's the average. Give a whole number of nodes that's enough 99% of the time.",
+            spare_nodes(
+                512, 0.008, 5, gpus_per_node=1
+            ): "You've counted every GPU as a node, but a node is 8 GPUs.",
             8: "That's one more than you need for 99%.",
         },
     ),
@@ -360,7 +367,7 @@ def _why_flat() -> str:
     )
     best = units.duration(best_checkpoint_interval(_WRITES, _STOPS))
     return (
-        f"Writes cost {saving} points less and lost work {lost} more, which is {longer} together. "
+        f"Writes cost {saving} points less and lost work {lost} more, so the sum is {longer}. "
         f"Around the best interval, {best}, the valley is flat."
     )
 

@@ -26,7 +26,7 @@ from llmtrain_helpers.units import DAY
 
 @dataclass(frozen=True)
 class ExpectedDays:
-    """Days on the calendar that a run takes on average, part by part, and its stops.
+    """The average days of a run on the calendar, part by part, and its stops.
 
     `computing` are the machines' days, without a stop; `losses` come on top of each of
     them; M, the seconds between failures, tells how many stops that makes.
@@ -37,7 +37,7 @@ class ExpectedDays:
     mean_time_between_failures: Result
 
     def parts(self) -> dict[str, Result]:
-        """The parts that make the total, by name, in days."""
+        """The parts of the total, by name, in days."""
         return {
             "computing": self.computing,
             "saving": self.computing * self.losses.saving,
@@ -52,12 +52,12 @@ class ExpectedDays:
 
     @property
     def stops(self) -> Result:
-        """How many stops those days hold."""
+        """Number of stops in those days."""
         return self.total * DAY / self.mean_time_between_failures
 
     @property
     def days_lost_at_a_stop(self) -> Result:
-        """What one stop costs, all in all, writes before it included."""
+        """Days that one stop costs in all, including the writes before it."""
         return (self.total - self.computing) / self.stops
 
 
@@ -68,7 +68,7 @@ def expected_days(
     mean_time_between_failures: Number,
     restart_seconds: Number,
 ) -> ExpectedDays:
-    """The mean of all runs of so many days of work that failures stop by chance.
+    """Compute the mean over all runs of some days of work that random failures stop.
 
     W(1 + saving + lost + restarting), with W days and the parts of `losses`, whose
     arguments the others are. `simulate_run` draws one of these runs.
@@ -89,7 +89,7 @@ def expected_days(
 
 
 class Stretch(NamedTuple):
-    """Some time of a run of one kind, from `start` to `end` in seconds."""
+    """A stretch of one kind in a run, from `start` to `end` in seconds."""
 
     kind: str
     start: float
@@ -176,10 +176,10 @@ def simulate_run(
     restart_seconds: Amount[float],
     seed: Whole[int] = 0,
 ) -> SimulatedRun:
-    """Simulate a run of so many seconds of work, with failures that come by chance.
+    """Simulate a run of some seconds of work, with random failures.
 
     From one failure to the next passes an exponentially distributed time, whatever the
-    run is at. A failure undoes what was not saved; a restart that fails begins anew.
+    run is at. A failure undoes what was not saved; a restart that fails starts over.
     The same seed gives the same run. Takes single numbers, else as `goodput` does;
     ValueError for a run of more than 10⁵ stops.
 

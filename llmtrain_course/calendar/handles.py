@@ -96,9 +96,9 @@ class Setting:
 
 
 _SETTINGS = {
-    "16,384 H100 for eight weeks": Setting(16384, 4.2, 30, 46, 40),
-    "1,024 A100 for two months": Setting(1024, 5, 30, 36, 40),
-    "64 H100 for a month": Setting(64, 5, 30, 20, 40),
+    "16,384 H100s for eight weeks": Setting(16384, 4.2, 30, 46, 40),
+    "1,024 A100s for two months": Setting(1024, 5, 30, 36, 40),
+    "64 H100s for a month": Setting(64, 5, 30, 20, 40),
     "Restarted by hand": Setting(992, 15, 300, 34, 40, "3 hours"),
     "A hundred thousand GPUs": Setting(100_000, 4.2, 10, 50, 5),
 }
@@ -106,7 +106,7 @@ _SETTINGS = {
 _CONTROLS = {
     "num_gpus": replace(
         controls.GPUS,
-        help="All GPUs of the run. 8 make a node, and if one fails, all stop.",
+        help="All GPUs of the run. 8 are a node, and if one fails, all stop.",
         stops=controls.doublings(8, 131072),
     ),
     "restart": common.Control(
@@ -120,17 +120,17 @@ _CONTROLS = {
     ),
     "failures": common.Control(
         "Failures",
-        "Stops that a node causes in 1,000 days. Long runs had 2 to 16.",
+        "Stops that a node causes in 1,000 days, 2 to 16 in long runs.",
         unit="in 1,000 node-days",
         least=0.001,
         most=10_000,
         whole=False,
         stops=controls.steps(0.5, 50, 1, 2, 3, 5),
     ),
-    "save_every": controls.choice("Save", "How much work there is between two writes.", _INTERVALS),
+    "save_every": controls.choice("Save", "Work between two writes.", _INTERVALS),
     "work_days": common.Control(
         "Computing",
-        "Days that the machines would need without any stop.",
+        "Days that the machines would need without stops.",
         unit="days",
         least=0.1,
         most=100_000,
@@ -147,7 +147,7 @@ _CONTROLS = {
         more=True,
     ),
     "chance": common.Control(
-        "Chance", "Another number draws other failures.", most=1000, view=True, more=True
+        "Chance", "A different number draws different failures.", most=1000, view=True, more=True
     ),
 }
 
@@ -173,10 +173,10 @@ def _sentence(setting: Setting, old: ExpectedDays | None) -> str:
     days = setting.days
     dashed = f" (dashed: {units.digits(old.total)})" if old and old != days else ""
     return (
-        f"{units.digits(days.computing)} days of computing take "
-        f"<b>{units.digits(days.total)} days on the calendar</b>{dashed}. "
-        f"It stops every <b>{units.duration(setting.mean)}</b> and saves every "
-        f"{units.duration(setting.interval)}, and <b>"
+        f"{units.digits(days.computing)} days of computing need <b>{units.digits(days.total)} "
+        f"days on the calendar</b>{dashed}. "
+        f"The run stops every <b>{units.duration(setting.mean)}</b> and saves every "
+        f"{units.duration(setting.interval)}, so <b>"
         f"{units.percent(1 / (1 + days.losses.total))}</b> of its time is useful."
     )
 
@@ -205,8 +205,8 @@ def _table(setting: Setting) -> str:
         ["hours lost per stop", units.digits(24 * days.days_lost_at_a_stop, 2)],
     ]
     note = (
-        "<p>The strip is one random run, in which the writes up to a stop are drawn together, "
-        "right before it. The sentence, the bar and the table are the mean of all runs. "
+        "<p>The strip shows one random run, with the writes up to a stop drawn together, right "
+        "before the stop. The sentence, the bar and the table show the mean of all runs. "
         f"{LEFT_OUT}</p>"
     )
     return common.table(["", "number"], rows) + note
@@ -215,9 +215,9 @@ def _table(setting: Setting) -> str:
 def _offers(setting: Setting) -> tuple[common.Offer, ...]:
     """What could be better, and what it would save: the most days first."""
     ways: dict[str, common.Values] = {
-        "Restart in a third of the time": {"restart": float(f"{setting.restart / 3:.2g}")},
-        "A third fewer failures": {"failures": float(f"{setting.failures / 1.5:.2g}")},
-        "Writes that block a tenth as long": {"write_seconds": setting.write_seconds / 10},
+        "Restart 3× faster": {"restart": float(f"{setting.restart / 3:.2g}")},
+        "33% fewer failures": {"failures": float(f"{setting.failures / 1.5:.2g}")},
+        "Writes that block 10× shorter": {"write_seconds": setting.write_seconds / 10},
     }
     if setting.save_every != BEST:
         ways["Save at the best interval"] = {"save_every": BEST}
@@ -247,13 +247,13 @@ PANEL = common.Panel(
     "When will it really be done?",
     _CONTROLS,
     _SETTINGS,
-    ("1,024 A100 for two months", "Restarted by hand"),
+    ("1,024 A100s for two months", "Restarted by hand"),
     render,
 )
 
 
 @handle(
-    "A failure moved along the line",
+    "Move a failure along the line",
     lost=slider(
         "It fails after",
         "Minutes since the last write.",
@@ -266,13 +266,13 @@ PANEL = common.Panel(
 )
 def failure(lost: float = 30, restart: float = 30) -> Shown:
     """The line of time, and what the stop costs."""
-    caption = f"You lose {lost:g} minutes of work, and the restart takes {restart:g}, so the "
+    caption = f"You lose {lost:g} minutes of work, and the restart needs {restart:g}, so the "
     caption += f"stop costs <b>{lost + restart:g} minutes</b>."
     return one_stop(lost, 60, restart), caption
 
 
 @handle(
-    "The interval of checkpoints as a dot on its valley",
+    "The checkpoint interval as a dot in its valley",
     minutes=slider(
         "Save every",
         "Minutes of work between two writes.",
@@ -323,18 +323,18 @@ def _failures() -> tuple[tuple[float, float], ...]:
 
 @cache
 def _planned() -> Plan:
-    """The 8B of chapter 09, on a trillion tokens and 64 H100."""
+    """The 8B of chapter 09, on a trillion tokens and 64 H100s."""
     llama, h100 = architecture("Llama-3.1-8B", 8192), accelerator("H100")
     return plan_run(llama, h100, 64, 1e12, 512, recompute="none", zero_stage=3)
 
 
 @handle(
     "A run on the days of a calendar",
-    step=controls.choice("Step", "How fast your step is, which nobody has timed.", _STEPS),
+    step=controls.choice("Step", "How fast your step is, which nobody has timed yet.", _STEPS),
     failures=replace(_CONTROLS["failures"], most=_MOST_FAILURES, stops=(2, 5, 10, 16, 24, 50)),
     outages=slider(
         "Outages",
-        "The share of all days when the machine isn't available.",
+        "Share of all days when the machine isn't available.",
         (0, 2, 5, 10, 15, 20),
         unit="%",
         whole=False,

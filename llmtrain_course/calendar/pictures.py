@@ -71,8 +71,9 @@ def one_stop(lost: float, interval: float, restart: float) -> Picture:
     ]
     ahead = Span(0, interval, previous=True, name=f"{interval:g} minutes to the next write")
     words = (
-        f"Work in pieces of {interval:g} minutes, a write after each. A GPU fails {lost:g} minutes "
-        f"after the last write: {lost:g} minutes of work are lost, {restart:g} go to the restart."
+        f"Work in {interval:g}-minute pieces, with a write after each. A GPU fails {lost:g} "
+        f"minutes after the last write, so {lost:g} minutes of work are lost, and the "
+        f"restart needs another {restart:g}."
     )
     x = Scale(-1.5 * interval, 2 * interval, "minutes after the last write", "{:g}".format)
     x = x.with_ticks([interval * i / 2 for i in range(5)])
@@ -116,7 +117,7 @@ def calendar_at_a_glance(
     if promised:
         words += f" Page 09 promised {promised:.0f}."
     x = Scale(0, 1.04 * max(days.total.greatest, deadline or 0, promised or 0), "days")
-    note = "The days of each part are those of the likely case."
+    note = "The parts show the days of the likely case."
     return Bars(x, lanes, words, limits, _headline(days, name), note=note)
 
 
@@ -177,9 +178,9 @@ def strip_of_days(run: SimulatedRun, all_days: float | None = None, saving: floa
     visible_days = min(rows * span, total)
     note = f"Each row is {'a day' if span == 1 else f'{span} days'}, marked in {unit}. "
     if visible_days < days * 0.999:
-        note += f"The first {visible_days:.0f} of {units.digits(days)} days are shown."
+        note += f"Only the first {visible_days:.0f} of {units.digits(days)} days are shown."
     else:
-        note += f"This one takes {units.digits(days)} days."
+        note += f"This run lasts {units.digits(days)} days."
     words = (
         f"A random run, row by row: useful {units.percent(run.useful_share)} of the time, "
         f"{run.stops} stops, each of which loses some work and restarts. {note}"
@@ -212,8 +213,8 @@ def row_of_days(days_between: float, days: float) -> int:
 
 _MOST = OUTAGES.greatest + EVALUATION.greatest
 LEFT_OUT = (
-    "Outages and evaluation come on top, up to "
-    f"{units.digits(100 * _MOST, 2)}% of all days in published runs."
+    f"Outages and evaluation add to that, up to {units.digits(100 * _MOST, 2)}% of all "
+    f"days in published runs."
 )
 
 
@@ -229,7 +230,7 @@ def parts_of_days(parts: Mapping[str, float], before: Mapping[str, float] | None
     longest = "restarting 10.0 minutes"
     spans = [replace(span, longest=longest) for span in _end_to_end(parts, names)]
     spans.append(Span(0, was, title="at the start", previous=True, hidden=not differs))
-    label = f"the whole run: {units.digits(total)} days on the calendar, outages aside"
+    label = f"the whole run: {units.digits(total)} days on the calendar, without outages"
     listed = ", ".join(f"{WORDS[part]} {_short(days, 3)}" for part, days in parts.items())
     was_in_words = f" Dashed: {units.digits(was)} days." if before and was != total else ""
     words = f"{label.capitalize()}, of which {listed}.{was_in_words} {LEFT_OUT}"
@@ -295,8 +296,8 @@ def dated_run(
     drawn, bottom = key(swatches, PAD, _GRID + _WEEKS * high + 10, width - 2 * PAD)
     last = start + timedelta(days=done - 1)
     words = (
-        f"A calendar from {start:%A}, {start.day} {start:%B}: the run has "
-        f"{units.plural(len(crosses), 'failure')} and is done on day {done}, {last:%A}, "
+        f"A calendar from {start:%A}, {start.day} {start:%B}: after "
+        f"{units.plural(len(crosses), 'failure')}, the run finishes on day {done}, {last:%A}, "
         f"{last.day} {last:%B}. Your last day is day {days}, and page 09 promised day {promised}."
     )
     return Drawing(svg + drawn, width, ceil(bottom + PAD), words)
@@ -335,7 +336,8 @@ def valley(interval: float, write: float, mean: float, restart: float) -> Pictur
         Dot(interval, min(total, _TOP), "white", 9, title="you", moves="minutes"),
     ]
     words = (
-        f"Time lost over the work between two writes. The least is at {units.duration(best)}; "
-        f"at {units.duration(interval)} it is {units.percent(total)} of the useful time."
+        f"Time lost over the work between two writes. The minimum is at "
+        f"{units.duration(best)}, and at {units.duration(interval)} the loss is "
+        f"{units.percent(total)} of the useful time."
     )
     return Chart(x, y, marks, words)

@@ -396,9 +396,9 @@ def test_digits_are_not_lost_where_failures_are_rare() -> None:
 
 
 CASES_OF_PAGE = {
-    "64 H100 for a month": PLAN,
-    "1,024 A100 for two": published.run_plan("BLOOM-176B", num_gpus=1024, global_batch_size=2048),
-    "16,384 H100 for eight weeks": published.run_plan("Llama 3.1 405B"),
+    "64 H100s for a month": PLAN,
+    "1,024 A100s for two": published.run_plan("BLOOM-176B", num_gpus=1024, global_batch_size=2048),
+    "16,384 H100s for eight weeks": published.run_plan("Llama 3.1 405B"),
 }
 
 

@@ -58,7 +58,10 @@ def test_a_run_ends_on_its_date_and_each_failure_has_its_cross() -> None:
     assert run.stops > 1
     assert sum(x.count("✕") for x in picture.texts if x[0].isdigit()) == run.stops
     end = date(2027, 3, 1) + timedelta(days=math.ceil(days) - 1)
-    assert f"{run.stops} failures and is done on day {math.ceil(days)}, {end:%A}" in drawing.words
+    assert (
+        f"after {run.stops} failures, the run finishes on day {math.ceil(days)}, {end:%A}"
+        in drawing.words
+    )
     for kind in ("lost", "restarting"):
         assert len(picture.titled(kind)) >= run.stops
     day = picture.between("Mon", "Tue", "left") - 5  # between a day and the next are 5 pixels

@@ -24,16 +24,16 @@ def offers(preset: str, **changes: object) -> list[str]:
 
 
 def test_what_should_have_been_seen() -> None:
-    first = "1,024 A100 for two months"
+    first = "1,024 A100s for two months"
     assert [summary(first, num_gpus=n)[:2] for n in (1024, 2048, 4096)] == [
         ("1.56 days", "96.3%"),
         ("18.8 hours", "94.1%"),
         ("9.38 hours", "90.3%"),
     ]
-    large = "16,384 H100 for eight weeks"
-    assert offers(large)[0] == "Restart in a third of the time: saves 6.78 days"
-    assert offers(large)[1] == "A third fewer failures: saves 4.44 days"
-    assert offers(large, restart=5)[0].startswith("Writes that block a tenth")
+    large = "16,384 H100s for eight weeks"
+    assert offers(large)[0] == "Restart 3× faster: saves 6.78 days"
+    assert offers(large)[1] == "33% fewer failures: saves 4.44 days"
+    assert offers(large, restart=5)[0].startswith("Writes that block 10× shorter")
     by_hand = "Restarted by hand"
     assert summary(by_hand) == ("12.9 hours", "60.0%", "56.6")
     assert "Save at the best interval: saves 4.40 days" in offers(by_hand)
@@ -49,15 +49,15 @@ def test_the_panel_has_the_pages_days_of_computing_and_says_what_it_leaves_out()
     bloom = published.run_plan("BLOOM-176B", num_gpus=1024, global_batch_size=2048)
     win = plan_run("Llama-3.1-8B", "H100", 64, 1e12, 512, recompute="none", zero_stage=3)
     for preset, plan in (
-        ("64 H100 for a month", win),
-        ("1,024 A100 for two months", bloom),
-        ("16,384 H100 for eight weeks", large),
+        ("64 H100s for a month", win),
+        ("1,024 A100s for two months", bloom),
+        ("16,384 H100s for eight weeks", large),
     ):
         days = PANELS["calendar"].presets[preset]["work_days"]
         assert days == round(calendar_days(plan).computing.likely), preset
     html = PANELS["calendar"].render()
     most = calendar.OUTAGES.greatest + calendar.EVALUATION.greatest
-    assert f"on top, up to {100 * most:.0f}% of all days in published runs" in html
+    assert f"add to that, up to {100 * most:.0f}% of all days in published runs" in html
     assert round(1 / most) == 5  # a fifth of all days
 
 

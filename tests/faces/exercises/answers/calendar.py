@@ -30,7 +30,7 @@ ANSWERS = {
             (256 * 0.006 * 52 * 50 / 60, "a whole interval per stop"),
             (256 * 0.006 * 52 * 15 / 60, "left out the restart"),
             (256 * 0.006 * 52 * 20 / 60, "left out the lost work"),
-            (8 * 256 * 0.006 * 52 * 35 / 60, "which has 8 GPUs"),
+            (8 * 256 * 0.006 * 52 * 35 / 60, "node is 8 GPUs"),
             (256 * 0.006 * 52 * 35, "Those are minutes"),
             (256 * 0.006 * 52 * 35 / 60 / 24, "Those are days"),
             (256 * 6 * 52 * 35 / 60, "0.006 per day"),
@@ -50,7 +50,7 @@ ANSWERS = {
         common_mistakes=[
             (3, "That's the average, rounded up"),
             (2.56, "That's the average. Give"),
-            (10, "what they need separately"),
+            (10, "how many the two jobs need separately"),
             (5, "enough for one of the two"),
             (32, "counted every GPU as a node"),
             (8, "one more than you need"),
@@ -59,7 +59,7 @@ ANSWERS = {
     "calendar-d": Answers(
         right=[OWN | {"promised_days": 30}],
         replies=[
-            (OWN, "Right: at the worst failure rate, it takes 19.3 days with few outages"),
+            (OWN, "Right: at the worst failure rate, the run needs 19.3 days with few outages"),
             (OWN | OFTEN, "Right: at the worst failure rate, it takes 19.2 days"),
             (OWN | OFTEN | {"save_minutes": "30 min"}, "Right"),
             (OWN | {"save_minutes": 1200}, "Right"),
@@ -74,15 +74,18 @@ ANSWERS = {
             (OWN | MANY | {"spare_nodes": 10}, "at least 23 spare nodes"),
             (OWN | MANY | {"spare_nodes": 47}, "Keep at most 46"),
             (OWN | {"write_seconds": 1e9}, "barely any time is left"),
-            (OWN | {"save_minutes": 3000}, "takes more than a day, you lose days"),
+            (OWN | {"save_minutes": 3000}, "lasts more than a day, you lose days, while published"),
             (OWN | {"gpus": 16, "spare_nodes": 0}, "you need at least 2 spare nodes"),
             (OWN | {"restart_minutes": 1}, "within three minutes"),
             (OWN | {"save_minutes": 1}, "too often: at the worst rate, your run takes"),
             (OWN | {"computing_days": 29}, "Even with few outages"),
             (OWN | {"computing_days": 31, "spare_nodes": 9}, "31.0 days of computing are already"),
             (OWN | {"measured": "yes"}, "measured='yes' is neither True nor False"),
-            (OWN | {"measured": False}, "so promise 34.9 days, but you only have 30"),
-            (OWN | {"computing_days": 24}, "up to 64% longer than their steps, so promise 39.4"),
+            (OWN | {"measured": False}, "so you have to promise 34.9 days, but your limit is 30"),
+            (
+                OWN | {"computing_days": 24},
+                "up to 64% longer than their steps, so you have to promise 39.4",
+            ),
             (OWN | {"gpus": "16k"}, "a stop comes every 45.0 minutes"),
             (
                 OWN | {"gpus": 1024, "spare_nodes": 20, "restart_minutes": 30},
@@ -94,7 +97,7 @@ ANSWERS = {
                 (OWN | {"promised_days": days}, reply)
                 for days, reply in [
                     (20, "20 days are too few to promise"),
-                    (31, "31 days end after your last one, which is day 30. It takes 19.3"),
+                    (31, "31 days end after your last one, which is day 30. The run needs 19.3"),
                     ("soon", "promised_days='soon' isn't a number"),
                 ]
             ),
