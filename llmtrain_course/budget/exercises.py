@@ -70,9 +70,9 @@ def _cheapest() -> str:
 
 _BELIEFS = {
     "quarter": "It's the cheapest to use, but its training costs more than that saves.",
-    "half": "It costs a quarter more to train, and half as much each time it answers.",
+    "half": "It costs 25% more to train, but only half per answer.",
     "best": "It's the cheapest to train, but training isn't what costs most here.",
-    "twice": "It costs more to train and twice as much to use, for the same loss.",
+    "twice": "It costs more to train and 2× as much to use, for the same loss.",
 }
 
 
@@ -137,11 +137,13 @@ class OwnRun(Exercise):
                 f"leaves {room}."
             )
         taken = days * T / float(plan.first_run_tokens(days))
-        summary = f"They take {units.digits(taken)} days at the slow end, and you have {days:g}."
+        summary = (
+            f"At the slow end they'd need {units.digits(taken)} days, and your limit is {days:g}."
+        )
         if taken > ROUNDED * days:
-            return False, f"You have too many tokens. {summary}"
+            return False, f"That's too many tokens. {summary}"
         if taken < USED_AT_LEAST * days:
-            return False, f"You have time left. {summary}"
+            return False, f"You could train longer. {summary}"
         return _compare_with_best(name, float(plan.parameters.active), T)
 
 
@@ -161,7 +163,7 @@ def _neighbour(name: str) -> str:
         near = nearest_shape(units.read(name), shelf())
     except ValueError:
         return ""
-    return f"No shape on the shelf has {name}. The nearest is {near}."
+    return f"The shelf doesn't have {name}. The nearest shape is {near}."
 
 
 def _compare_with_best(name: str, N: float, T: float) -> tuple[bool, str]:
@@ -172,18 +174,16 @@ def _compare_with_best(name: str, N: float, T: float) -> tuple[bool, str]:
     size = f"{units.digits(float(best.parameters) / 1e9, 2)}B"
     summary = f"{name} gets {units.digits(T / N, 2)} tokens per parameter and ends at {reached:.2f}"
     if share < SMALLEST or (share > LARGEST and reached - least > NEAR):
-        limit = "more than three times" if share > 1 else "less than a quarter of"
+        limit = "more than 3×" if share > 1 else "less than 25% of"
         return False, (
             f"It's too {'large' if share > 1 else 'small'}. {summary}, {reached - least:.3f} "
-            f"above what this work could reach. It has {limit} the best size for it, {size}."
+            f"above what this work could reach. The model is {limit} the best size, {size}."
         )
-    use = "near it (half of it would be cheaper to use, for a quarter more work)"
+    use = "near the best size (half of it would be cheaper to use, for 25% more work)"
     if not 0.8 <= share <= 1.6:
         use = f"{'cheaper' if share < 1 else 'more expensive'} to use than that"
     work = float(times_the_least(N, T))
-    price = (
-        f", and {units.digits(work, 2)} times the least work for its loss" if work > 1.05 else ""
-    )
+    price = f", and {units.digits(work, 2)}× the minimum work for its loss" if work > 1.05 else ""
     return True, (
         f"Right, {summary}, {reached - least:.3f} above the law's best for this work, {size}. It's "
         f"{use}{price}."
@@ -214,7 +214,7 @@ EXERCISES: dict[str, Exercise] = {
             "C is GPU-hours times 3600 times 40% of the peak, and C = 6ND.",
         ),
         common_mistakes={
-            "each * key": "Those are the tokens. The parameters are a fortieth.",
+            "each * key": "Those are the tokens. Divide by 40 to get the parameters.",
             "sqrt(C / (6 * 20))": "You've used 20 tokens per parameter, but here it's 40.",
             "sqrt(C / (6 * 80))": "You've used 80 tokens per parameter, but here it's 40.",
             "sqrt(C / each)": "You've used C = 40N², but a token costs 6 FLOPs per parameter.",
@@ -243,7 +243,7 @@ EXERCISES: dict[str, Exercise] = {
         ),
         common_mistakes={
             TIMES: "You've counted every reading as fresh text, as your colleague does.",
-            _readings() - 1: "Those are the repeats. The first reading comes on top.",
+            _readings() - 1: "Those are only the repeats. Add the first reading.",
             float(effective_tokens(1, TIMES)): "That's what ten readings are worth.",
             -REPEATS * log(1 - TIMES / REPEATS): "The first reading counts as 1, so "
             "only nine are left for the repeats.",
@@ -255,9 +255,9 @@ EXERCISES: dict[str, Exercise] = {
 PREDICTIONS: dict[str, Prediction] = {
     "budget-guess": Prediction(
         truth=lambda: float(over_training(0.5)),
-        unit=lambda times: f"{times:.2f} times the work",
+        unit=lambda times: f"{times:.2f}× the work",
         asked="times",
-        why="Near the bottom of the curve the loss barely changes, so two and a half times "
-        "the tokens make up for half the size, and that costs a quarter more.",
+        why="Near the bottom of the curve the loss barely changes, so 2.5× the tokens compensate "
+        "for half the size, and that costs 25% more.",
     )
 }

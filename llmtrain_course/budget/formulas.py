@@ -43,7 +43,7 @@ def affordable_gpus(
     days: Quantity[float | Array],
     price_per_gpu_hour: Quantity[float | Array],
 ) -> float | Array:
-    """The GPUs that so much money keeps for so many days: M / (24·days·price).
+    """Compute how many GPUs a budget pays for over some days: M / (24·days·price).
 
     >>> affordable_gpus(80_640, 21, price_per_gpu_hour=2.5)
     64.0
@@ -52,7 +52,7 @@ def affordable_gpus(
 
 
 def most_flops(outcomes: Iterable[Outcome]) -> float:
-    """The budget as 6ND, in FLOP: the largest among the outcomes.
+    """The budget as 6ND, in FLOP: the maximum over the outcomes.
 
     At one budget small shapes have a smaller 6ND: more of their FLOP is attention.
     """
@@ -60,7 +60,7 @@ def most_flops(outcomes: Iterable[Outcome]) -> float:
 
 
 def smallest_share(law: str | Law = "besiroglu") -> float:
-    """The share of the best size below which no text is enough for the same loss.
+    """The share of the best size below which no amount of text reaches the same loss.
 
     (1 + α/β)^(-1/α): there the size's own term of the loss is as large as both terms at
     the best size, and `over_training` grows beyond all bounds.
@@ -73,7 +73,7 @@ def smallest_share(law: str | Law = "besiroglu") -> float:
 
 
 def fitted_sizes(flops: float, law: str | Law = "besiroglu") -> tuple[float, float]:
-    """The least and the largest size that a law's own runs cover at this budget.
+    """Find the smallest and largest size that a law's own runs cover at this budget.
 
     Neither the size, nor its text C/(6N), nor the work lies more than a tenth beyond the
     runs behind the law; (inf, inf) where the work does, and a least size above the
@@ -98,7 +98,7 @@ def fitted_sizes(flops: float, law: str | Law = "besiroglu") -> tuple[float, flo
 def tokens_for_size(
     parameters: Quantity[float | Array], flops: Quantity[float | Array]
 ) -> float | Array:
-    """The tokens that a budget of C FLOP leaves to a model of N parameters: C/(6N).
+    """Compute the tokens that a budget of C FLOP leaves for N parameters: C/(6N).
 
     >>> tokens_for_size(70e9, 5.88e23)
     1400000000000.0
@@ -122,7 +122,7 @@ def loss_terms(
 def losses_of_sizes(
     sizes: Sequence[float], flops: Number, law: str | Law = "besiroglu"
 ) -> list[float]:
-    """The loss of each of many sizes at one budget of C FLOP: L(N, C/(6N)).
+    """Compute the loss of several sizes at one budget of C FLOP: L(N, C/(6N)).
 
     `loss` and `tokens_for_size` in one, for curves of hundreds of points.
 
@@ -143,7 +143,7 @@ NODE = 8
 
 
 def doubling_below(num_gpus: int) -> int:
-    """The largest doubling of a node that is no more than so many GPUs.
+    """Find the largest doubling of a node that doesn't exceed a number of GPUs.
 
     >>> doubling_below(632), doubling_below(8), doubling_below(5)
     (512, 8, 5)
@@ -154,7 +154,7 @@ def doubling_below(num_gpus: int) -> int:
 
 @cache_per_model
 def usual_plan(model: Transformer, accelerator: Accelerator, num_gpus: int) -> Plan:
-    """The best split of a model on so many GPUs, with the batch that is usual on them.
+    """Find the best split of a model on some GPUs, with the usual batch for them.
 
     As `best_split` finds it with `usual_batch`; what was found once is remembered.
 
@@ -167,7 +167,7 @@ def usual_plan(model: Transformer, accelerator: Accelerator, num_gpus: int) -> P
 
 
 def plan_on_nodes(model: Transformer, accelerator: Accelerator, num_gpus: int) -> Plan:
-    """The plan of a model on any number of nodes: with the split of the doubling below.
+    """Plan a model on any number of nodes, with the split of the next doubling below.
 
     With fewer sequences at once, where the batch does not come out even with them.
 
@@ -197,7 +197,7 @@ def rough_frontier(
     planned: str = "",
     promised: bool = False,
 ) -> list[Outcome]:
-    """The shapes of a shelf at a budget, from a search on a doubling of nodes alone.
+    """Compare a shelf's shapes at a budget, searching only on doublings of nodes.
 
     Each GPU is taken to be as fast as at the doubling below, where the splits are
     remembered, so that any number of nodes is answered at once; `planned` names a shape
@@ -226,7 +226,7 @@ def rough_frontier(
 
 @checked
 def parameters_for(flops: Quantity[float], tokens_per_parameter: Quantity[float]) -> float:
-    """The size of a model that takes a compute at so many tokens for each parameter.
+    """Compute the model size that uses up a compute at a ratio of tokens per parameter.
 
     √(C/6r), from C = 6ND and D = rN: FLOPs without recomputation.
 
@@ -262,7 +262,7 @@ def offload_seconds(
     host_bandwidth: Quantity[float] = OFFLOAD_BANDWIDTH,
     num_gpus: Count[float] = 1,
 ) -> float:
-    """Seconds a step to send gradients to the host and weights back: 4P/(n·b).
+    """Seconds per step to send gradients to the host and weights back: 4P/(n·b).
 
     The host keeps main weights and Adam's states and does the update; each of n GPUs
     sends its n-th of the 16-bit gradients, and gets as much of the weights. The
@@ -287,7 +287,7 @@ def fit_law(
     name: str = "fitted",
     delta: float = 1e-3,
 ) -> Law:
-    """Fit the law E + A/N^α + B/D^β that lies nearest to the losses of some runs.
+    """Fit the law E + A/N^α + B/D^β that's closest to the losses of some runs.
 
     Least sum of Huber's function of ln L (δ = 0.001, as Hoffmann et al.), by steps of
     Gauss and Newton with weights, from 45 starts. It belongs to its runs: their text,

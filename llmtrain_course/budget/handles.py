@@ -81,7 +81,7 @@ class Setting:
         n = int(affordable / NODE + 1e-9) * NODE
         if not n:
             few = units.digits(affordable, 2)
-            problem = f"keeps {few} GPUs for these days: the least is a node, {NODE}"
+            problem = f"only pays for {few} GPUs for these days, but the minimum is a node, {NODE}"
             refuse("money", self.money, problem)
         return min(n, MOST_GPUS)
 
@@ -126,9 +126,9 @@ class Setting:
 
 
 _SETTINGS = {
-    "64 H100 for three weeks": Setting(),
+    "64 H100s for three weeks": Setting(),
     "100,000 dollars in a month": Setting(30, 100_000, _STOPS["24B"]),
-    "8 A100 for a month": Setting(30, 8640, _STOPS["4.2B"], LIKELY, "A100 80GB SXM", 1.5),
+    "8 A100s for a month": Setting(30, 8640, _STOPS["4.2B"], LIKELY, "A100 80GB SXM", 1.5),
     "A large laboratory": Setting(54, 53_084_160, _STOPS["330B"]),
 }
 
@@ -143,7 +143,7 @@ _CONTROLS = {
     ),
     "days": common.Control(
         "Days",
-        "How long the GPUs are yours; fewer days, more GPUs for the same money.",
+        "How long you have the GPUs. Fewer days buy more GPUs for the same money.",
         unit="days",
         least=0.5,
         most=1000,
@@ -152,7 +152,7 @@ _CONTROLS = {
     ),
     "size": common.Control(
         "Your model",
-        "Parameters of the model you would train; the nearest shape is taken.",
+        "Parameters of the model you'd train. We use the nearest shape.",
         unit="parameters",
         least=10**6,
         most=10**13,
@@ -163,7 +163,7 @@ _CONTROLS = {
     ),
     "chip": controls.CHIP,
     "price": controls.PRICE,
-    "law": controls.choice("Law", "Whose fit tells the loss.", _LAWS, more=True),
+    "law": controls.choice("Law", "Whose fit predicts the loss.", _LAWS, more=True),
     "model": common.Control(
         "or by its name",
         "A published model, such as Llama-3.1-8B, or the path of a config.json.",
@@ -205,11 +205,11 @@ def _sentence(setting: Setting, own: Outcome, best: Outcome | None) -> str:
     result += f"Of the shapes that fit, <b>{best.name}</b> on "
     result += f"{units.count(best.tokens)} tokens ends lowest, at {best.loss:.3f}. "
     if own.name == best.name:
-        return result + "That is yours."
+        return result + "That's your model."
     if not own.fits:
-        return result + f"Yours, {own.name}, does not fit."
+        return result + f"Yours, {own.name}, doesn't fit."
     if not setting.model and abs(own.parameters / setting.size - 1) > 0.05:
-        result += f"On the shelf {own.name} comes nearest to {units.short(setting.size)}. "
+        result += f"On the shelf, {own.name} is closest to {units.short(setting.size)}. "
     more = own.loss - best.loss
     above = f"{more:.3f} above" if more >= 0.001 else "less than 0.001 above"
     return f"{result}Yours, {own.name} on {units.count(own.tokens)}, ends {above}."
@@ -221,8 +221,8 @@ def _money_left(setting: Setting) -> str:
     if left < 0.01 * setting.money:
         return ""
     most = setting.num_gpus == MOST_GPUS
-    why = "No more GPUs than these" if most else f"Whole machines of {NODE}"
-    return f"{why}; {units.dollars(left)} are left. "
+    why = "That's the most GPUs we allow" if most else f"Whole machines of {NODE}"
+    return f"{why}, so {units.dollars(left)} are left. "
 
 
 def _worth(own: Outcome, flops: float, law: str) -> str:
@@ -230,7 +230,7 @@ def _worth(own: Outcome, flops: float, law: str) -> str:
     times = units.digits(own.parameters / compute_optimal(flops, law).parameters, 2)
     cheapest = best_for_loss(own.loss, law)
     work = cheapest.parameters * cheapest.tokens / (own.parameters * own.tokens)
-    result = f"{own.name} is {times} times the law's best size for this work"
+    result = f"{own.name} is {times}× the law's best size for this work"
     if work < 0.99:
         result += f". A model of {units.count(cheapest.parameters)} would reach the same loss "
         result += f"with {units.digits(100 * (1 - work), 2)}% less work"
@@ -268,11 +268,11 @@ def _table(setting: Setting, own: Outcome) -> str:
             "tokens, slow end to fast end",
             f"{units.count(tokens.least)} to {units.count(tokens.greatest)}",
         ],
-        ["tokens for each parameter", units.digits(own.tokens / own.parameters, 2)],
+        ["tokens per parameter", units.digits(own.tokens / own.parameters, 2)],
         ["split", ways],
         ["recomputed", plan.run.recompute],
         ["batch", f"{plan.run.global_batch_size} sequences of {length:,} tokens"],
-        ["memory of a GPU", f"{units.gigabytes(plan.memory.total)}, {fit}"],
+        ["memory per GPU", f"{units.gigabytes(plan.memory.total)}, {fit}"],
         ["GPU-hours", units.count(24 * n * days)],
         ["cost", units.dollars(setting.cost)],
     ]
@@ -283,7 +283,7 @@ PANEL = common.Panel(
     "What will you train?",
     _CONTROLS,
     _SETTINGS,
-    ("100,000 dollars in a month", "8 A100 for a month"),
+    ("100,000 dollars in a month", "8 A100s for a month"),
     render,
 )
 
@@ -295,14 +295,14 @@ PANEL = common.Panel(
     "The loss of a budget, in three terms",
     size=slider(
         "Size",
-        "Parameters of the model; the tokens are what the work leaves.",
+        "Parameters of the model. The work decides the tokens.",
         (1e8, 3e8, 6e8, 1e9, 2e9, 4e9, 7e9, 1e10, 2e10, 4e10, 7e10, 1e11, 3e11, 1e12),
         unit="parameters",
         whole=True,
     ),
     flops=slider(
         "Work",
-        "FLOPs that the GPUs do in the days you have.",
+        "FLOPs that the GPUs can do in your days.",
         (10**21, 10**22, 10**23, 10**24),
         unit="FLOP",
     ),
@@ -315,12 +315,12 @@ def loss_terms(size: float = 1e9, flops: float = 1e22, previous: Any = None) -> 
     above = float(loss(size, tokens_for_size(size, flops))) - least
     picture = stacked_terms(size, flops, previous.size if previous else size)
     if above < 0.01:
-        caption = "<b>The bottom of the valley.</b> No size ends more than a hundredth lower."
+        caption = "<b>The bottom of the valley.</b> No other size ends more than 0.01 lower."
         return picture, caption
     better = "A larger model with less text"
     if size >= best.parameters:
         better = "A smaller model with more text"
-    caption = f"<b>{above:.2f} above the lowest.</b> {better} would end lower, for the same work."
+    caption = f"<b>{above:.2f} above the lowest.</b> {better} would end lower for the same work."
     return picture, caption
 
 
@@ -328,7 +328,7 @@ def loss_terms(size: float = 1e9, flops: float = 1e22, previous: Any = None) -> 
     "The price of another size",
     share=slider(
         "Size",
-        "The model's size, over the best one for the same loss.",
+        "The model's size, relative to the best one for the same loss.",
         (0.1, 0.125, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8),
         unit="of the best",
     ),
@@ -338,23 +338,23 @@ def size_price(share: float = 1.0) -> Shown:
     """How much more work a size takes to the same loss than the best one."""
     picture = price_of_size(share)
     if share < smallest_share():
-        caption = "<b>Never.</b> So small a model does not reach this loss on any amount of text."
+        caption = "<b>Never.</b> A model this small can't reach this loss on any amount of text."
         return picture, caption
     if share == 1:
-        caption = "<b>The cheapest way to this loss.</b> Every other size takes more work."
+        caption = "<b>The cheapest way to this loss.</b> Every other size needs more work."
         return picture, caption
     times = float(over_training(share))
     size, work = units.digits(share, 2), units.digits(times, 3)
     text = units.digits(times / share, 3)
-    caption = f"<b>{work} times the work.</b> At {size} times the size it has to read {text} times "
-    return picture, f"{caption}the text, to end at the same loss."
+    caption = f"<b>{work}× the work.</b> At {size}× the size, the model has to train on {text}× "
+    return picture, f"{caption}the text to reach the same loss."
 
 
 _MOST_EPOCHS = 60
 
 
 @handle(
-    "Text that is read again",
+    "Text that's read again",
     epochs=slider(
         "Readings",
         "How often the model reads the same text.",
@@ -368,6 +368,6 @@ def repeated(epochs: int = 4) -> Shown:
     worths = [float(effective_tokens(1.0, k)) for k in range(1, _MOST_EPOCHS + 1)]
     picture = epochs_worth(worths, epochs)
     if epochs == 1:
-        return picture, "The first reading is all new."
+        return picture, "In the first reading, everything is new."
     added = worths[epochs - 1] - worths[epochs - 2]
     return picture, f"The last reading taught {units.share(added)} of what the first one did."

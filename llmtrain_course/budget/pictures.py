@@ -71,7 +71,7 @@ def stacked_terms(parameters: float, flops: float, began: float) -> Picture:
     words = (
         f"{units.flops(flops)} of work, spent on {units.size(parameters)} parameters and "
         f"{units.count(tokens, 2)} tokens: floor {bottom:.3f}, too small {small:.3f}, read too "
-        f"little {little:.3f}, loss {whole:.3f}. Over all sizes the sum is a valley."
+        f"little {little:.3f}, loss {whole:.3f}. Over all sizes, the sum forms a valley."
     )
     x = Scale(1e8, 1e12, "parameters", units.size, log=True)
     y = Scale(_FLOOR, _CEILING, "loss", "{:.1f}".format, (1.8, 2.0, 2.2, 2.4, 2.6))
@@ -108,9 +108,9 @@ def loss_against_size(
     first, last = min(logs) - 0.2, max(logs) + 0.2
     bottom = floor(5 * (lowest - 0.05)) / 5  # in steps, so that a curve seems to sink
     own, tokens = next((x for x in dots if x.name == chosen), None), units.count(best.tokens)
-    x = Scale(10**first, 10**last, "parameters, and tokens for each of them", log=True)
+    x = Scale(10**first, 10**last, "parameters, and tokens per parameter", log=True)
     x = x.with_ticks({N: f"{units.size(N)}\n{_each(N, flops)}" for N in x.labels})
-    y = Scale(bottom, bottom + 0.5, "loss, nats a token", "{:.1f}".format)
+    y = Scale(bottom, bottom + 0.5, "loss, nats per token", "{:.1f}".format)
     sizes = [10 ** (first + (last - first) * i / 400) for i in range(401)]
     curve = list(zip(sizes, losses_of_sizes(sizes, flops, law), strict=True))
     near = [N for N, value in curve if value <= lowest + 0.01]
@@ -149,7 +149,7 @@ def loss_against_size(
     words = (
         f"Loss against size at one budget. The law's best: {units.size(best.parameters)} "
         f"parameters on {units.count(best.tokens)} tokens, loss {lowest:.3f}. "
-        f"{len(able)} of {len(dots)} shapes will do"
+        f"{len(able)} of {len(dots)} shapes fit"
     )
     if able:
         words += f", {able[0].name} to {able[-1].name}"
@@ -195,7 +195,7 @@ def _mark(dot: Outcome) -> Dot:
 def _own(dot: Outcome, visible: bool) -> str:
     """What the key says of the chosen shape."""
     if not dot.fits:
-        return f"yours: {dot.name}, does not fit on these GPUs"
+        return f"yours: {dot.name}, doesn't fit on these GPUs"
     off = "" if visible else ", off the top"
     return f"yours: {dot.name}{off}, {units.count(dot.tokens)} tokens, loss {dot.loss:.3f}"
 
@@ -232,17 +232,17 @@ def price_of_size(chosen: float = 1) -> Picture:
             RED,
             9,
             label=price,
-            title=f"{times:.2f} times",
+            title=f"{times:.2f}×",
             bold=True,
             letters=20,
             moves="share",
             hidden=chosen <= least,
         ),
     ]
-    ends = f"{units.digits(times, 3)} times the least work" if chosen > least else "never"
+    ends = f"{units.digits(times, 3)}× the minimum work" if chosen > least else "never"
     words = (
-        "Times the least work to the same loss, by the share of the best size. Chosen: "
-        f"{units.digits(chosen, 2)} of it, {ends}."
+        f"Work to reach the same loss, relative to the minimum, by the share of the best "
+        f"size. Selected: {units.digits(chosen, 2)} of the best size, {ends}."
     )
     shares = {2.0**k: f"{2**k}" if k >= 0 else f"1/{2**-k}" for k in range(-4, 4)}
     x = Scale(1 / 16, 8, "times the best size for that loss", ticks=shares, log=True, grid=True)
@@ -276,7 +276,8 @@ def epochs_worth(worths: Sequence[float], epochs: int) -> Picture:
     worth = units.digits(worths[epochs - 1], 2 if epochs < 7 else 3)
     readings = units.plural(epochs, "reading")
     words = (
-        f"{readings} of one text are worth {worth} fresh ones. Each adds less than the one before."
+        f"{readings} of one text are worth {worth} fresh ones. Each reading adds less than "
+        f"the previous one."
     )
     ticks = (1, *range(10, len(added) + 1, 10))
     x = Scale(0, len(added) + 1, "reading", ticks=ticks)
@@ -293,12 +294,12 @@ def tokens_each(laws: Mapping[str, float], models: Sequence[Mapping[str, Any]]) 
 
     A model is a row of `published.rows("tokens_per_parameter")`.
     """
-    x = Scale(0.1, 1e5, "tokens for each parameter", "{:,.10g}".format, log=True, grid=True)
+    x = Scale(0.1, 1e5, "tokens per parameter", "{:,.10g}".format, log=True, grid=True)
     lanes = [
         Lane(
             "",
             [Point(ratio, GREEN, f"{_brief(name)}: {units.digits(ratio, 2)}", name)],
-            group="what laws call best, at Chinchilla's work",
+            group="the laws' optimum, at Chinchilla's work",
             height=12,
         )
         for name, ratio in laws.items()
@@ -315,15 +316,13 @@ def tokens_each(laws: Mapping[str, float], models: Sequence[Mapping[str, Any]]) 
     ratios = sorted(float(row["tokens_per_parameter"]) for row in models)
     low, high = units.digits(ratios[0], 2), units.digits(ratios[-1], 2)
     best = ", ".join(f"{name} {units.digits(ratio, 2)}" for name, ratio in laws.items())
-    words = (
-        f"Tokens for each parameter. Laws: {best}. {len(models)} released models: {low} to {high}."
-    )
+    words = f"Tokens per parameter. Laws: {best}. {len(models)} released models: {low} to {high}."
     return Bars(x, lanes, words, [Limit(20, "20", "4 4", width=1.5, bold=True)])
 
 
 def _brief(law: str) -> str:
     """A law's name without what the axis says."""
-    return law.removesuffix(" tokens a parameter")
+    return law.removesuffix(" tokens per parameter")
 
 
 # --- memory of ways to train

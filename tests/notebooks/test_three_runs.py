@@ -168,7 +168,7 @@ def answers(mine: OwnRun, plan: Plan) -> dict[str, tuple[Any, list[str]]]:
         ),
         "budget-d": (
             machines | {"days": mine.days, "tokens": 2 * mine.tokens},
-            [f"They take {units.digits(2 * mine.days)} days at the slow end"],
+            [f"At the slow end they'd need {units.digits(2 * mine.days)} days"],
         ),
     }
 
@@ -209,4 +209,4 @@ def test_page_13_adapts_the_same_model_as_its_panel(mine: OwnRun) -> None:
     assert adapted["display"][0].startswith(repr(mine))
     if words := panel("finetune", mine):
         assert f"{peak} on each GPU" in words
-        assert f"It takes some {minutes}" in words
+        assert f"It will run about {minutes}" in words

@@ -16,9 +16,9 @@ def test_a_model_far_from_the_best_is_told_its_price() -> None:
     best = best_for_loss(loss(N, 118e9))
     times = N * 118e9 / (best.parameters * best.tokens)
     assert laws.times_the_least(N, 118e9) == pytest.approx(times)
-    assert f"and {times:.2g} times the least work for its loss." in far
+    assert f"and {times:.2g}× the minimum work for its loss." in far
     near = check("budget-d", run | {"model": "4.2B", "tokens": 64e9}).text
-    assert "times the least" not in near
+    assert "× the minimum" not in near
 
 
 def test_tokens_of_the_picture_and_sizes_of_the_green_strip_are_right() -> None:

@@ -74,13 +74,13 @@ def test_too_little_money_is_refused_in_words() -> None:
 
 def test_whole_machines_leave_some_of_the_money() -> None:
     answer = PANELS["budget"].answer(PANELS["budget"].presets["100,000 dollars in a month"])
-    assert "Whole machines of 8; $13.6 thousand are left." in answer.html
+    assert "Whole machines of 8, so $13.6 thousand are left." in answer.html
     assert "are left" not in panel_with().html
 
 
 def test_the_handles_say_what_the_page_says() -> None:
     price = HANDLES["size_price"]
-    for share, words in ((0.5, "1.26 times"), (0.25, "4.47 times"), (0.1, "Never."), (2, "1.15")):
+    for share, words in ((0.5, "1.26×"), (0.25, "4.47×"), (0.1, "Never."), (2, "1.15")):
         assert words in price.render(share=share)
     terms = HANDLES["loss_terms"]
     assert "0.10 above the lowest" in terms.render()

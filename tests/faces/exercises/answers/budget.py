@@ -23,7 +23,7 @@ ANSWERS = {
     "budget-a": Answers(
         right=["10.9B"],
         common_mistakes=[
-            (436e9, "Those are the tokens. The parameters are a fortieth."),
+            (436e9, "Those are the tokens. Divide by 40 to get the parameters."),
             (15.4e9, "You've used 20 tokens per parameter, but here it's 40."),
             (7.71e9, "You've used 80 tokens per parameter, but here it's 40."),
             (26.7e9, "You've used C = 40N², but a token costs 6 FLOPs per"),
@@ -43,7 +43,7 @@ ANSWERS = {
         right=[1 - 15.387756 * log(1 - 9 / 15.387756)],
         common_mistakes=[
             (10, "You've counted every reading as fresh text, as your"),
-            (13.53, "Those are the repeats. The first reading comes on top."),
+            (13.53, "Those are only the repeats. Add the first reading."),
             (7.81, "That's what ten readings are worth."),
             (16.14, "only nine are left"),
         ],
@@ -64,16 +64,16 @@ ANSWERS = {
         common_mistakes=[
             (own(model, tokens), reply)
             for model, tokens, reply in [
-                ("4.2B", 110e9, "You have too many tokens. They take 51.6 days at the slow"),
-                ("4.2B", 30e9, "You have time left. They take 14.1 days at the slow end,"),
+                ("4.2B", 110e9, "That's too many tokens. At the slow end they'd need 51.6"),
+                ("4.2B", 30e9, "You could train longer. At the slow end they'd need 14.1 days,"),
                 ("24B", 11e9, "It's too large. 24B gets 0.47 tokens per parameter and"),
                 ("310M", 580e9, "It's too small. 310M gets 1,900 tokens per parameter and"),
                 ("600M", 350e9, "It's too small. 600M gets 590 tokens per parameter and"),
                 ("14B", 19e9, "It's too large. 14B gets 1.4 tokens per parameter and"),
-                ("14B", "21.3B", "You have too many tokens. They take 30.5 days at the slow"),
-                ("7.2B", "66.8B", "You have too many tokens. They take 50.0 days at the slow"),
+                ("14B", "21.3B", "That's too many tokens. At the slow end they'd need 30.5"),
+                ("7.2B", "66.8B", "That's too many tokens. At the slow end they'd need 50.0"),
                 ("43B", 1e9, "43B doesn't fit. It needs at least 86.4 GB per GPU, and"),
-                ("8B", 1e9, "No shape on the shelf has 8B. The nearest is 7.2B."),
+                ("8B", 1e9, "The shelf doesn't have 8B. The nearest shape is 7.2B."),
                 ("Lama 8", 1e9, "model='Lama 8' is unknown"),
             ]
         ],
