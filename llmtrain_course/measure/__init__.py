@@ -45,7 +45,7 @@ PHASES = ["forward", "backward", "optimizer"]
 
 
 def torch_missing() -> str | None:
-    """How to install PyTorch, in one sentence, where it is missing; else None."""
+    """Explain how to install PyTorch, in one sentence; None if it's installed."""
     if find_spec("torch") is not None:
         return None
     return (
@@ -55,7 +55,7 @@ def torch_missing() -> str | None:
 
 
 def measure_parameters(model: Transformer) -> ParameterCount:
-    """Every parameter of the PyTorch model of this shape, part by part.
+    """Count the parameters of the PyTorch model of this shape, part by part.
 
     Takes a `Transformer`, returns a `ParameterCount` of exact ints; on the meta device,
     so that no size is too large. ImportError without PyTorch, ValueError for a shape of
@@ -81,7 +81,7 @@ def measure_flops(model: Transformer, batch_size: int, recompute: str) -> FlopCo
 
 @dataclass(frozen=True)
 class SavedTensor:
-    """A tensor that is kept for backward: where, how large, and under which part.
+    """A tensor that's stored for backward: where, how large, and under which part.
 
     `left_out` names what the formulas leave out (norm statistics, logsumexp, token ids,
     routing, the loss itself); it is empty for what they count.
@@ -122,7 +122,7 @@ def measure_activations(
     attention: str = "flash",
     dropout: bool = False,
 ) -> ActivationCount:
-    """Bytes that are kept for backward, part by part, as autograd keeps them.
+    """Measure the bytes that autograd stores for backward, part by part.
 
     The sum of `saved_tensors` but for those that it marks as left out: norm statistics
     (8sb each LayerNorm, 4sb each RMSNorm), flash attention's logsumexp (4abs a layer),
@@ -172,7 +172,7 @@ def measure_step_memory(
 
 
 def between_operators(timeline: Timeline) -> Timeline:
-    """Return what a timeline says of the moments that `measure_step_memory` marks.
+    """Reduce a timeline to the moments that `measure_step_memory` marks.
 
     They lie between operators, so what the layer in backward works on isn't there, and when
     backward has left the first layer, that layer's activations aren't either.
@@ -210,7 +210,7 @@ def training_step(
     recompute: str = "none",
     attention: str = "flash",
 ) -> Callable[[], None]:
-    """A training step on this CPU, to be called as often as you like.
+    """Return a training step on this CPU, which you can call as often as you like.
 
     A pass forward and backward, an update, and the gradients released, always with the
     same random tokens. Takes and refuses what `measure_step_memory` does.
@@ -223,7 +223,7 @@ def training_step(
 
 @dataclass(frozen=True)
 class Operator:
-    """A call of an operator: in which phase, when it began and how long it took.
+    """A call of an operator: its phase, its start and its duration.
 
     In seconds from the step's begin; `matrix_product` says whether it is one.
     """
@@ -243,12 +243,12 @@ class StepProfile:
 
     @property
     def seconds(self) -> float:
-        """What all operators take together; the time between them is not in it."""
+        """Seconds of all operators together, without the time between them."""
         return sum(operator.seconds for operator in self.operators)
 
     @property
     def matmul_share(self) -> float:
-        """The share of the operators' time that matrix products take."""
+        """The share of the operators' time spent on matrix products."""
         products = [o.seconds for o in self.operators if o.matrix_product]
         return sum(products) / self.seconds
 
@@ -260,7 +260,7 @@ def profile_step(
     recompute: str = "none",
     attention: str = "flash",
 ) -> StepProfile:
-    """List the operators that a training step on this CPU calls, and how long each takes.
+    """List the operators that a training step on this CPU calls, with their durations.
 
     The third step, after what is made only once; operators that call others are left
     out in favour of these, but a matrix product stays whole. Returns a `StepProfile`.
@@ -273,7 +273,7 @@ def profile_step(
 
 @dataclass(frozen=True)
 class DataParallel:
-    """What several processes found that shared a batch.
+    """The results of several processes that shared a batch.
 
     `largest_difference` is that between their averaged gradients and those of the whole
     batch, as a share of the largest gradient; `gradient_bytes` of one process;
@@ -288,7 +288,7 @@ class DataParallel:
 
 
 def measure_data_parallel(model: Transformer, batch_size: int, processes: int = 2) -> DataParallel:
-    """Gradients of processes that share a batch, averaged, beside the whole batch's.
+    """Compare the averaged gradients of processes sharing a batch with the whole batch's.
 
     Starts so many processes on this machine under torchrun, which talk by gloo;
     gradients in fp64. Takes a small shape, and a batch that the processes
@@ -304,7 +304,7 @@ def measure_data_parallel(model: Transformer, batch_size: int, processes: int = 
 
 
 def trace_data_parallel(model: Transformer, batch_size: int, overlap: bool = True) -> Trace:
-    """A step of one of two processes, as PyTorch's profiler saw it.
+    """Trace a step of one of two processes with PyTorch's profiler.
 
     Gradients travel beside backward, in parcels (*buckets*) that leave when they are
     full, or with `overlap=False` after it, all in one. Takes a small shape and the
@@ -381,7 +381,7 @@ class TorchMissingError(ImportError):
 
 
 def require_torch() -> None:
-    """Stop here where PyTorch is missing, with the sentence that says how to get it."""
+    """Stop if PyTorch is missing, with a sentence on how to install it."""
     missing = torch_missing()
     if missing:
         raise TorchMissingError(missing)

@@ -58,17 +58,17 @@ _MEASURED = {
 
 
 def _gain(experiment: str) -> str:
-    return f"{_MEASURED[experiment] / _MEASURED['as it is']:.2f} times"
+    return f"{_MEASURED[experiment] / _MEASURED['as it is']:.2f}×"
 
 
 _FIRST = {
     "the loader": f"No. With the same data again you get {_gain('same data')} the "
-    "throughput, so even a loader that takes no time wouldn't gain more.",
+    "throughput, so even an instant loader wouldn't gain more.",
     "the link": f"Right. Alone, the GPU processes {_gain('alone')} as many, so it waits for "
     f"others, and four passes per exchange give {_gain('four passes')} as many. "
     "You pay for the exchange once per step, so hide it or do it less often.",
-    "a neighbour": "No. A slow neighbour falls behind in every pass, so four passes "
-    f"would gain next to nothing, but they gain {_gain('four passes')}.",
+    "a neighbour": f"No. A slow neighbour falls behind in every pass, so four passes would barely "
+    f"help, but the throughput is {_gain('four passes')} as high.",
     "our GPU": "No. A faster GPU would only wait longer. Alone, the same GPU processes "
     f"{_gain('alone')} as many.",
 }
@@ -95,23 +95,28 @@ def _gain_with_step(seconds: float) -> float:
 
 
 _MISTAKEN_GAINS: Mistakes = {
-    _rate(_PASSES): "That's the sequences per second. Divide them by those with a single pass.",
-    1.0: "That's no gain. Did you count update and exchange eight times? They come once per step.",
-    _PASSES: "A step has eight times the sequences, but it also takes longer.",
-    _PASSES / _gain_of_accumulation(): "That's how much longer a step takes, but it also "
-    "has eight times the sequences.",
+    _rate(_PASSES): "That's the sequences per second. Divide it by the same number for a single "
+    "pass.",
+    1.0: "That's no gain. Did you count update and exchange eight times, although they happen "
+    "once per step?",
+    _PASSES: "A step processes eight times the sequences, but it's also longer.",
+    _PASSES / _gain_of_accumulation(): "That's how much longer the step is, but it also processes "
+    "eight times the sequences.",
     _gain_with_step(
         8 * 0.15
-    ): "You've left out update and exchange, which still come once per step.",
-    1 / _gain_of_accumulation(): "You've divided before by after. Turn it over.",
-    _gain_of_accumulation() - 1: "That's only what's added. Give how many times as many.",
+    ): "You've left out update and exchange, which still happen once per step.",
+    1 / _gain_of_accumulation(): "You've divided the old rate by the new one. Do it the other way "
+    "round.",
+    _gain_of_accumulation() - 1: "That's only the increase. Give the whole ratio, old rate "
+    "included.",
     _gain_of_accumulation()
-    / _PASSES: "You've counted one pass, but a step has the sequences of all its passes.",
+    / _PASSES: "You've counted one pass, but a step includes the sequences of all its passes.",
     _gain_of_accumulation(replace(_CLOCK, update=1e-12)): "You've left out the update.",
     _gain_with_step(8 * 0.15 + 0.35): "You've left out the update.",
-    _gain_with_step(8 * 0.15 + 8 * 0.10 + 0.35): "The update only comes once per step.",
+    _gain_with_step(8 * 0.15 + 8 * 0.10 + 0.35): "The update only happens once per step.",
     _gain_with_step(8 * 0.15 + 0.10 + 8 * 0.35): "You've sent the gradients after each pass, as "
-    "without `no_sync()`. Here they're sent once per step.",
+    "you would without `no_sync()`, but here they're "
+    "sent once per step.",
     _gain_of_accumulation(replace(_CLOCK, exchange=0)): "You've left out the exchange.",
 }
 """The gains you get if you leave out a part of the step, or count it in each pass."""
@@ -131,7 +136,7 @@ class OwnTest(Exercise):
 
     hint = (
         "What's in memory at the loss, and which entry makes it larger?",
-        "Layers and micro-batch decide: 14 bytes per parameter, the activations, the logits.",
+        "Layers and micro-batch decide it: 14 bytes per parameter, plus activations and logits.",
         "`step_timeline` from page 06 adds them up if you give it your piece. Look at its peak.",
     )
 
@@ -161,8 +166,8 @@ class OwnTest(Exercise):
         least = _peak(replace(model, layers=((2, model.layers[0][1]),)), 1)
         if least > limit:
             return False, (
-                f"Two layers of {design['model']} already need {units.gigabytes(least)}, and you "
-                f"can use {units.gigabytes(limit)}. Choose a smaller model."
+                f"Two layers of {design['model']} already need {units.gigabytes(least)}, but you "
+                f"can only use {units.gigabytes(limit)}. Select a smaller model."
             )
         cut = replace(model, layers=((layers, model.layers[0][1]),))
         right, sentence = _sentence_on_size(cut, micro, warm_up + repeats, claim)
@@ -217,13 +222,11 @@ def _problem_with_peak(claim: float, cut: Transformer, micro: int) -> str:
     if claim > 1e6:
         return "That looks like bytes. Give the peak in GB, 10⁹ bytes."
     mistakes = {
-        "You've only counted the states. Activations and logits come on top.": (14 * P, 18 * P),
-        "You've left out two tensors of logits, 4 bytes per token and word of the vocabulary "
-        "in each.": (14 * P + activations, 18 * P + activations),
+        "You've only counted the states. Add the activations and logits.": (14 * P, 18 * P),
+        "You've left out two tensors of logits, each with 4 bytes per token and word of the "
+        "vocabulary.": (14 * P + activations, 18 * P + activations),
         "You've left out one of the two tensors of logits.": (peak - logits,),
-        "That's only what a pass keeps. Weights and Adam's states are there as well.": (
-            activations,
-        ),
+        "That's only what a pass stores. Add the weights and Adam's states.": (activations,),
     }
     for cause, values in mistakes.items():
         if _is_near(claim, values, 0.02):
@@ -245,13 +248,13 @@ EXERCISES: dict[str, Exercise] = {
             "That's one over the seconds. Divide the work by the rate.": lambda: (
                 1 / recorded_step(256).ideal
             ),
-            "Work times rate isn't a time. Divide.": lambda: (
+            "Work times rate isn't a time, so divide instead.": lambda: (
                 recorded_step(256).ideal * recorded_peak() ** 2
             ),
-            "That's only the forward pass. The count includes backward already.": lambda: (
+            "That's only the forward pass, but the count already includes backward.": lambda: (
                 recorded_step(256).ideal / 3
             ),
-            "You've tripled it, but the count includes forward and backward already.": lambda: (
+            "You've tripled it, but the count already includes forward and backward.": lambda: (
                 3 * recorded_step(256).ideal
             ),
         },
@@ -262,21 +265,22 @@ EXERCISES: dict[str, Exercise] = {
         unit=units.flops,
         hint=(
             "Which products are there, and is each of them needed?",
-            "Backward has one product for each input that needs a gradient.",
-            "2·m·k·n each. In backward, what needs a gradient before W₁, and before W₂?",
+            "In backward, each input that needs a gradient costs one product.",
+            "Each one costs 2·m·k·n. In backward, what needs a gradient before W₁, and before W₂?",
         ),
         common_mistakes={
             **PREFIXES,
             **TWICE,
-            "2 * one": "You've only counted the forward pass. In backward, the weights need "
+            "2 * one": "You've only counted the forward pass, but in backward the weights need "
             "gradients.",
-            "3 * one": "Three products, forward and backward together, aren't enough. In "
-            "backward each matrix needs a gradient, and one more product passes it on.",
-            "6 * one": "In backward, which of the four gradients does nobody need?",
-            "7 * one": "You've counted the two forward products again. They're in the sum already.",
-            "4 * one": "The second matrix has two products in backward: one for itself, one to "
-            "pass on.",
-            "one": "That's a single product. Count them all.",
+            "3 * one": "Three products, forward and backward together, aren't enough. In backward "
+            "each matrix needs a gradient, and another product passes it on.",
+            "6 * one": "Which of the four gradients in backward doesn't have to be computed?",
+            "7 * one": "You've counted the two forward products again, but they're already in the "
+            "sum.",
+            "4 * one": "In backward, the second matrix needs two products: its own gradient, and "
+            "the one it passes on.",
+            "one": "That's a single product, so count the others, too.",
         },
         values={"one": 2 * TOKENS * HIDDEN * INNER},
     ),
@@ -295,7 +299,7 @@ EXERCISES: dict[str, Exercise] = {
                     common_mistakes={
                         0.52: "That's the step without the wait.",
                         0.90: "That's the whole step.",
-                        0.90 - 0.88: "That's what the loader takes.",
+                        0.90 - 0.88: "That's the loader's time.",
                     },
                 ),
             )
@@ -304,7 +308,7 @@ EXERCISES: dict[str, Exercise] = {
     "measure-c": Numeric(
         key=_gain_of_accumulation,
         asked="times",
-        unit=lambda gain: f"{units.digits(gain)} times as many",
+        unit=lambda gain: f"{units.digits(gain)}× as many",
         tolerance=0.005,
         hint=(
             "Compare the sequences per second before and after, for a whole step each time.",
@@ -325,6 +329,6 @@ PREDICTIONS: dict[str, Prediction] = {
         truth=lambda: recorded_step(256).ratio,
         unit=lambda ratio: f"{units.digits(ratio, 2)} times",
         asked="times",
-        why="Show the measured step below, and see what took the time.",
+        why="Show the measured step below, and see where the time goes.",
     )
 }

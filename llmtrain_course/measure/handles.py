@@ -58,8 +58,8 @@ _SETTINGS = {
 
 _LOADING = common.Control(
     "Loading",
-    "Time in which the loader makes one sequence ready.",
-    unit="ms a sequence",
+    "Time the loader needs to prepare one sequence.",
+    unit="ms per sequence",
     least=0.1,
     most=10_000,
     whole=False,
@@ -68,7 +68,7 @@ _LOADING = common.Control(
 
 _UPDATE = common.Control(
     "Update",
-    "Time of the optimizer, once a step.",
+    "Time of the optimizer, once per step.",
     unit="ms",
     least=0.01,
     most=10_000,
@@ -94,7 +94,7 @@ _CONTROLS = {
     "loading": _LOADING,
     "exchange": common.Control(
         "Exchange",
-        "Time that the gradients are on their way, once a step.",
+        "Time the gradients are on their way, once per step.",
         unit="ms",
         least=0.1,
         most=100_000,
@@ -105,7 +105,7 @@ _CONTROLS = {
     "overhead": replace(
         _UPDATE,
         label="Fixed part of a pass",
-        help="Time of a pass that does not grow with the micro-batch.",
+        help="Time of a pass that doesn't grow with the micro-batch.",
     ),
     "computing": replace(
         _UPDATE,
@@ -115,14 +115,14 @@ _CONTROLS = {
     ),
     "update": _UPDATE,
     "overlap": common.Control(
-        "Gradients travel beside backward",
-        "Off: they wait until the last backward has ended.",
+        "Gradients travel during backward",
+        "If off, they wait until the last backward has ended.",
         "flag",
         more=True,
     ),
     "slowest": common.Control(
         "Slowest GPU's pass",
-        "How long it takes, in percent of this GPU's; all wait for it.",
+        "Its length in percent of this GPU's. All GPUs wait for it.",
         unit="%",
         least=100,
         most=1000,
@@ -153,24 +153,24 @@ def render(setting: Setting, before: Setting | None = None, width: int = PAGE) -
 
 
 _WAITS = {
-    "data": "it waits for <b>data</b>: with the same data again it makes",
-    "other GPUs": "it waits for <b>other GPUs</b>: alone it makes",
-    "fixed costs": "it pays <b>fixed costs</b>: with twice the micro-batch it makes",
+    "data": "It waits for <b>data</b>: if you reuse the same data, it processes",
+    "other GPUs": "It waits for <b>other GPUs</b>: on its own, it processes",
+    "fixed costs": "It pays <b>fixed costs</b>: if you double the micro-batch, it processes",
 }
 
 
 def _sentence(setting: Setting, before: Setting | None) -> str:
     clock, b, k = setting.step
     experiments = clock.experiments(b, k)
-    result = f"<b>{units.digits(experiments.as_it_is)} sequences a second</b>"
+    result = f"<b>{units.digits(experiments.as_it_is)} sequences per second</b>"
     if before:
         previous = before.clock.throughput(before.micro_batch_size, before.accumulation)
         if previous != experiments.as_it_is:
             result += f" (dashed: {units.digits(previous)})"
     cause = experiments.verdict
     if cause == "computing":
-        return f"{result}: it is <b>computing</b>; no single change gains a tenth."
-    result += f": {_WAITS[cause]} {experiments.gains()[cause]:.2f} times as many."
+        return f"{result}. It's busy <b>computing</b>, so no single change gains 10%."
+    result += f". {_WAITS[cause]} {experiments.gains()[cause]:.2f}× as many."
     if cause == "other GPUs":
         return result + _link_or_neighbour(clock.waits_for_others(b, k))
     second, gain = experiments.ranked()[1]
@@ -182,8 +182,8 @@ def _link_or_neighbour(waits: dict[str, float]) -> str:
     link, passes = (f"{units.digits(1e3 * seconds)} ms" for seconds in waits.values())
     cause = max(waits, key=lambda name: waits[name])
     return (
-        f" In a step it waits {link} for the link, and {passes} because another"
-        f" GPU's passes take longer: mostly for <b>{cause}</b>."
+        f" In a step, it waits {link} for the link and {passes} for another GPU's longer passes, "
+        f"so it mostly waits for <b>{cause}</b>."
     )
 
 
@@ -201,7 +201,7 @@ def _table(setting: Setting) -> str:
         [name, f"{units.digits(seconds * 1e3)} ms", units.percent(seconds / step.total)]
         for name, seconds in parts.items()
     ]
-    note = "<p>A simulated clock: these are nobody's measured times.</p>"
+    note = "<p>This is a simulated clock, so nobody measured these times.</p>"
     return common.table(["", "time", "share"], rows) + note
 
 
@@ -234,17 +234,20 @@ def one_product(size: int = 16) -> Shown:
     best = max(rate for recorded, rate in rates.items() if recorded <= size)
     caption = f"<b>{units.flops_per_second(rates[size])}</b> at {size} × {size}"
     if size < max(rates):
-        caption += ". What do larger ones reach?"
+        caption += ". What rate do larger matrices reach?"
     else:
-        caption += f". The best of all is {units.flops_per_second(best)}: call that the peak."
+        caption += f". The best rate is {units.flops_per_second(best)}, so we call it the peak."
     return pictures.one_product(rates, size), caption
 
 
 @handle(
     "A step, predicted and measured",
-    measured=flag("Show the measured step", "How long it took, and what it was spent on."),
+    measured=flag("Show the measured step", "Its duration, and what the time was spent on."),
     hidden_size=slider(
-        "Hidden size", "How wide the small GPT is; everything else stays.", WIDTHS, between=False
+        "Hidden size",
+        "The width of the small GPT. Everything else stays the same.",
+        WIDTHS,
+        between=False,
     ),
     book=({"measured": True}, {"measured": True, "hidden_size": 64}),
 )
@@ -252,8 +255,8 @@ def predicted_step(measured: bool = False, hidden_size: int = 256) -> Shown:
     """A step at the peak rate of a product, and the recorded one in three parts."""
     step = recorded_step(hidden_size)
     caption = (
-        f"The FLOPs of this step take {units.digits(1e3 * step.ideal)} ms at the peak. How long "
-        "does the step itself take?"
+        f"At the peak rate, this step's FLOPs need {units.digits(1e3 * step.ideal)} ms. How long "
+        f"is the real step?"
     )
     if measured:
         caption = (
@@ -278,11 +281,11 @@ def recorded_series(name: str) -> list[float]:
 @handle(
     "The same step, thirty times",
     left_out=slider(
-        "Left out", "Steps at the beginning that are not timed.", tuple(range(11)), unit="steps"
+        "Left out", "Steps at the start that aren't timed.", tuple(range(11)), unit="steps"
     ),
     repeats=slider(
         "Timed",
-        "Steps behind those left out whose median is reported.",
+        "Steps after those, whose median is reported.",
         (2, 3, 5, 7, 10, 15, 20),
         unit="steps",
     ),
@@ -299,7 +302,7 @@ def timed_steps(left_out: int = 0, repeats: int = 2, series: str = "first") -> S
     )
 
 
-WAYS = {"beside backward": "beside", "after backward": "after"}
+WAYS = {"during backward": "beside", "after backward": "after"}
 """How gradients travel, and the name of the trace in which they do."""
 
 
@@ -314,11 +317,11 @@ WAYS = {"beside backward": "beside", "after backward": "after"}
         reach=lambda watched: 10 * ceil(100 * recorded_trace(WAYS[watched.way]).seconds),
     ),
     way=controls.choice(
-        "Gradients travel", "While backward still computes, or when it is over.", WAYS
+        "Gradients travel", "While backward is still computing, or once it's over.", WAYS
     ),
     book=({"moment": 220}, {"moment": 220, "way": "after backward"}),
 )
-def one_step(moment: int = 70, way: str = "beside backward") -> Shown:
+def one_step(moment: int = 70, way: str = "during backward") -> Shown:
     """What one of two processes has done, and which gradients have left, at a moment."""
     traces = {name: recorded_trace(trace) for name, trace in WAYS.items()}
     trace, longest = traces[way], max(trace.seconds for trace in traces.values())
@@ -335,13 +338,13 @@ def _moment_caption(trace: Trace, until: float) -> str:
             f"step took {units.digits(1e3 * trace.seconds)} ms."
         )
     if until <= forward:
-        return "Forward is running. It doesn't make gradients, so there's nothing to send."
+        return "Forward is running. It doesn't compute gradients, so there's nothing to send."
     if not buckets and until > backward:
         return "Backward is over, and all gradients are copied into one bucket."
     if not buckets:
         return "Backward is running, from the last layer to the first."
     if until > backward:
-        return "Backward is over. All gradients must have arrived before the update."
+        return "Backward is over. All gradients have to arrive before the update."
     number = len(buckets)
     fate = "has arrived" if until >= trace.exchange[number - 1][1] else "is on its way"
     return f"Bucket {number} {fate}, before backward has ended."

@@ -30,7 +30,7 @@ def _bare_ms(seconds: float) -> str:
 
 def format_ratio(ratio: float) -> str:
     """Format how many times as much something is, in two digits."""
-    return f"{units.digits(ratio, 2)} times"
+    return f"{units.digits(ratio, 2)}×"
 
 
 # --- the rate of one product
@@ -151,7 +151,7 @@ def timed_steps(series: Sequence[float], timing: Times) -> Picture:
             dot = Dot(number, seconds, GREY, 2, title="not timed")
         marks.append(dot)
     median = f"median {_ms(timing.median)}"
-    words = f"{len(timing.seconds)} steps timed behind {first} left out: {median}."
+    words = f"{len(timing.seconds)} steps timed after leaving out {first}: {median}."
     x = Scale(0, len(series) + 1, "step", ticks=(1, *range(5, len(series) + 1, 5)))
     y = Scale(0, 0.1, "ms", _bare_ms, grid=True)
     return Chart(x, y, marks, words, headline=[median], height=240)
@@ -176,7 +176,7 @@ def step_bytes() -> Picture:
         moment, process_bytes = recorded_memory(width)
         predicted, measured = units.gigabytes(moment.total), units.gigabytes(process_bytes)
         parts = {name: size for name, size in moment.parts().items() if size}
-        group = f"hidden size {width}: {format_ratio(process_bytes / moment.total)} as much"
+        group = f"hidden size {width}: {format_ratio(process_bytes / moment.total)} the prediction"
         lanes += [
             bar(
                 "predicted",
@@ -209,7 +209,7 @@ def step_bytes() -> Picture:
 _CHANGES = {
     "as_it_is": "as it is",
     "same_data": "the same data again",
-    "one_gpu": "this GPU alone",
+    "one_gpu": "only this GPU",
     "doubled": "micro-batch doubled",
     "four_passes": "four times the passes",
 }
@@ -240,7 +240,7 @@ def step_by_the_clock(
     )
     words = (
         f"A step of {_ms(parts.total)} with {k} × {b} sequences: {times}. "
-        f"{units.digits(experiments.as_it_is)} sequences a second; {gains}."
+        f"{units.digits(experiments.as_it_is)} sequences per second; {gains}."
     )
     steps = _two_steps(clock, b, k, was)
     changes = _changes(vars(experiments), vars(old_clock.experiments(*old_size)))
@@ -328,7 +328,7 @@ def _changes(rates: Mapping[str, float], old: Mapping[str, float]) -> Picture:
         total = units.digits(rate) + (gain if name != "as_it_is" else "")
         lanes.append(Lane(label, spans, total))
     x = Scale(0, max(*rates.values(), *old.values()))
-    heading = "sequences a second, after one change"
+    heading = "sequences per second, after one change"
     return Bars(x, lanes, heading=heading, lane=24, gap=8, axis=False)
 
 

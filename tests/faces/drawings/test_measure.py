@@ -54,7 +54,7 @@ def test_a_step_where_the_cell_ran_stands_below_the_recorded_one(seconds: float)
         (recorded.ratio, recorded.total * 1e3),
         (seconds / 0.4, seconds * 1e3),
     ):
-        written = f"{units.digits(milliseconds)} ms, {units.digits(ratio, 2)} times"
+        written = f"{units.digits(milliseconds)} ms, {units.digits(ratio, 2)}×"
         assert written in drawn(here).texts
     unit, *_, whole, beyond = [x.width for x in drawn(here).of_kind("rect") if x.height == 26]
     assert whole + beyond == pytest.approx(unit * seconds / 0.4, rel=0.005)
@@ -82,7 +82,7 @@ def test_memory_is_drawn_to_one_scale() -> None:
         assert (measured.start, measured.end) == (0, process_bytes)
         assert sum(spans[i].end - spans[i].start for spans in parts) == moment.total
         ratio = units.digits(process_bytes / moment.total, 2)
-        assert f"hidden size {width}: {ratio} times as much" in texts
+        assert f"hidden size {width}: {ratio}× the prediction" in texts
 
 
 def test_a_product_is_as_high_as_its_rate() -> None:

@@ -47,15 +47,15 @@ def test_the_panel_says_what_the_page_says_of_its_tasks() -> None:
 
 def test_the_panel_says_what_no_change_gains_and_what_was_before() -> None:
     panel = PANELS["measure"]
-    assert "no single change gains a tenth" in text_of(panel.render(**panel.presets["Busy"]))
+    assert "no single change gains 10%" in text_of(panel.render(**panel.presets["Busy"]))
     before = panel.presets["A slow link"]
     assert "(dashed: 33.3)" in panel.render(before=before)
 
 
 def named(values: dict[str, Any]) -> str:
-    """The cause behind "mostly for", or nothing where other GPUs are not it."""
+    """The cause behind "mostly waits for", or nothing where other GPUs are not it."""
     html = PANELS["measure"].render(**values)
-    match = re.search(r"mostly for <b>(.*?)</b>", html)
+    match = re.search(r"mostly waits for <b>(.*?)</b>", html)
     return match[1] if match else ""
 
 
@@ -116,7 +116,7 @@ def test_of_what_hides_the_last_parcel_stays() -> None:
 def test_the_products_are_covered_until_they_are_measured() -> None:
     [picture] = pictures(HANDLES["one_product"].render())
     assert picture.texts.count("?") == len(product_rates()) - 1  # the first one is measured
-    assert "call that the peak" in text_of(HANDLES["one_product"].render(size=1024))
+    assert "so we call it the peak" in text_of(HANDLES["one_product"].render(size=1024))
 
 
 def test_the_measured_step_is_covered_at_first() -> None:
@@ -138,7 +138,7 @@ def test_no_gradient_travels_before_it_exists() -> None:
         trace = recorded_trace(name)
         [(begin, _)] = trace.phases["backward"]
         assert trace.exchange[0][0] > begin
-    assert "doesn't make gradients" in text_of(HANDLES["one_step"].render(moment=50))
+    assert "doesn't compute gradients" in text_of(HANDLES["one_step"].render(moment=50))
     assert "one bucket" in text_of(HANDLES["one_step"].render(moment=180, way="after backward"))
     assert "66% of the sending" not in text_of(HANDLES["one_step"].render())
     assert "66% of the sending" in text_of(HANDLES["one_step"].render(moment=200))
