@@ -71,12 +71,12 @@ _ROOM = units.gigabytes(capacity_of("RTX 4090"))
 """What the reserve leaves of the card."""
 
 _CHANGES = {
-    "rank 8": f"No. It still needs {_peak(rank=8)}, and a step can fill {_ROOM}. Adapters are "
-    "less than a gigabyte of it.",
-    "no dropout": f"No. It still needs {_peak(dropout=0)}. With recomputation, only one layer "
-    "at a time keeps its copies and masks.",
+    "rank 8": f"No. It still needs {_peak(rank=8)}, and a step can fill {_ROOM}. The adapters are "
+    f"less than 1 GB of that.",
+    "no dropout": f"No. It still needs {_peak(dropout=0)}. Because of recomputation, only one "
+    f"layer at a time stores its copies and masks.",
     "4 bits": f"No. It fits, with {_peak(bits=4)}, but with 4,096 tokens at once 4 bits may "
-    "be slower. One of the other changes costs no speed.",
+    "be slower. Another change costs no speed.",
     "loss piece by piece": f"Right, {_peak(loss_kernel='fused')}, and a step can fill {_ROOM}. "
     "The peak was at the loss, and now the logits are never whole.",
 }
@@ -159,13 +159,13 @@ class OwnTuning(Exercise):
         if positions and length > positions:
             return (
                 False,
-                f"{run.model} has positions for {positions:,} tokens, so use shorter rows.",
+                f"{run.model} only has positions for {positions:,} tokens, so use shorter rows.",
             )
         rows = int(tuning_tokens(texts, OWN_EACH, OWN_EPOCHS)) // length
         if rows < OWN_ROWS * gpus:
             return False, (
-                f"{texts:,} texts fill {units.plural(rows, 'row')} of {length:,} tokens, and one "
-                f"step has {OWN_ROWS * gpus}. Use more texts, or shorter rows."
+                f"{texts:,} texts fill {units.plural(rows, 'row')} of {length:,} tokens, but one "
+                f"step needs {OWN_ROWS * gpus}. Use more texts, or shorter rows."
             )
         plan = adaptation_plan(way, gpus, length, texts)
         peak, capacity = plan.memory.total, plan.card - plan.reserve
@@ -178,11 +178,11 @@ class OwnTuning(Exercise):
             )
         slower = times_as_long_in_4_bits(length) if way == "qlora" else 1
         seconds = slower * float(plan.seconds.greatest)
-        summary = f"They may take {units.duration(seconds, 2)} of your {HOURS} hours."
+        summary = f"They may need {units.duration(seconds, 2)}, but your limit is {HOURS} hours."
         if seconds > 1.015 * HOURS * units.HOUR:
-            return False, f"You have too many texts. {summary}"
+            return False, f"That's too many texts. {summary}"
         if seconds < HOURS * units.HOUR / 2:
-            return False, f"You have time left. {summary}"
+            return False, f"You can fit more texts. {summary}"
         assert plan.cost is not None
         return True, (
             f"Right, {holds}, and {texts:,} texts in {units.duration(seconds, 2)} at the slow "
@@ -195,19 +195,20 @@ EXERCISES: dict[str, Exercise] = {
         key=_adapter_parameters,
         unit=lambda number: f"{number:,} parameters",
         tolerance=0,
-        hint="One matrix has as many rows and r columns, the other has r rows.",
+        hint="One of the thin matrices has r columns, and the other has r rows.",
         common_mistakes={
             "That's the matrix itself, which stays frozen.": lambda: ROWS * COLUMNS,
-            "You've multiplied rows and columns, as in the matrix. The two thin ones have r(m + "
-            "n).": lambda: RANK * ROWS * COLUMNS,
-            "That's one of the two matrices. Both learn.": lambda: RANK * ROWS,
-            "That's one of the two matrices. The other one learns, too.": lambda: RANK * COLUMNS,
+            "You've multiplied rows and columns, as you would for the whole matrix. Together, the "
+            "two thin matrices contain r(m + n) numbers.": lambda: RANK * ROWS * COLUMNS,
+            "That's one of the two matrices, but both learn.": lambda: RANK * ROWS,
+            "That's one of the two matrices, but the other one learns, too.": lambda: (
+                RANK * COLUMNS
+            ),
             "You've counted each of the two thin matrices twice.": lambda: (
                 2 * RANK * (ROWS + COLUMNS)
             ),
-            "You've left out the rank. Each thin matrix has r rows or columns.": lambda: (
-                ROWS + COLUMNS
-            ),
+            "You've left out the rank, which is how many rows or columns a thin matrix "
+            "has.": lambda: ROWS + COLUMNS,
         },
     ),
     "finetune-a": Numeric(
@@ -216,7 +217,7 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda hours: f"{units.digits(hours)} hours",
         hint=(
             "Compute the tokens first, then the work per token.",
-            "A frozen weight needs 4 FLOPs per token: 2 forward, and 2 to pass the gradient on.",
+            "A frozen weight needs 4 FLOPs per token: 2 in forward, and 2 to pass the gradient on.",
         ),
         common_mistakes={
             "6 * P * texts * each * epochs / X / 3600": "You've used 6 FLOPs per weight, but "
@@ -245,14 +246,13 @@ EXERCISES: dict[str, Exercise] = {
                     key=lambda: LOSS_KERNELS["transformers"] * 6144 * 128_256 / 1e9,
                     asked="GB",
                     unit=lambda size: f"{units.digits(size)} GB",
-                    hint="Each token has as many logits as the vocabulary has words, which is "
-                    "128,256.",
+                    hint="Each token needs one logit per word of the vocabulary, so 128,256.",
                     common_mistakes={
                         14 * 4096 * 128_256 / 1e9: "You've used 4,096 tokens.",
                         4
                         * 6144
                         * 128_256
-                        / 1e9: "That's one tensor in 32 bits. Together they need 14 bytes per "
+                        / 1e9: "That's one tensor in 32 bits, but together they need 14 bytes per "
                         "logit.",
                     },
                 ),
@@ -265,18 +265,18 @@ EXERCISES: dict[str, Exercise] = {
         unit=lambda size: f"{units.digits(size)} GB",
         hint=(
             "Which weights aren't in 4 bits?",
-            "Embedding and head each have V rows of h numbers, and they stay in 16 bits.",
+            "Embedding and head each contain V rows of h numbers, in 16 bits.",
         ),
         common_mistakes={
             _HALF * (_MATRICES + _ENDS): "That's your colleague's own number, but embedding and "
             "head stay in 16 bits.",
-            _HALF * _MATRICES: "You've left out embedding and head, which need memory, too.",
+            _HALF * _MATRICES: "You've left out embedding and head, which also need memory.",
             0.5 * _MATRICES + 2 * _ENDS: "You've left out the scales. A weight needs 0.516 bytes.",
-            _HALF * (_MATRICES + _ENDS / 2) + _ENDS: "Embedding and head are two tables, and both "
-            "stay in 16 bits.",
-            _HALF * _MATRICES + 4 * _ENDS: "You've put embedding and head in 32 bits, but they're "
-            "in 16 here.",
-            2 * (_MATRICES + _ENDS): "You've put all weights in 16 bits.",
+            _HALF * (_MATRICES + _ENDS / 2) + _ENDS: "Embedding and head are two separate tables, "
+            "both in 16 bits.",
+            _HALF * _MATRICES + 4 * _ENDS: "You've counted embedding and head in 32 bits, but "
+            "here they're in 16.",
+            2 * (_MATRICES + _ENDS): "You've counted all the weights in 16 bits.",
         },
     ),
     "finetune-d": OwnTuning(),
@@ -295,20 +295,21 @@ PREDICTIONS: dict[str, Prediction] = {
     "finetune-kept": Prediction(
         truth=lambda: "more" if dropout_ratio() > 1.02 else "the same",
         options={
-            "a tenth": "What learns is less than a hundredth, but the gradient still has to "
-            "pass through every layer.",
-            "half": "A frozen matrix doesn't need its input, but what lies between the matrices "
-            "stays.",
-            "the same": "Frozen matrices keep less, but their adapters keep more than that saves.",
-            "more": "Each adapter keeps a copy of its input, and a mask of the values it dropped.",
+            "a tenth": "Less than 1% of the weights learn, but the gradient still has to pass "
+            "through every layer.",
+            "half": "A frozen matrix doesn't need its input, but everything between the matrices "
+            "is still stored.",
+            "the same": "Frozen matrices store less, but their adapters store more than that "
+            "saves.",
+            "more": "Each adapter stores a copy of its input, and a mask of the values it dropped.",
         },
-        why=f"With an adapter on every matrix it's {dropout_ratio():.2f} times as much. "
-        "The picture shows where.",
+        why=f"With an adapter on every matrix, the layers store {dropout_ratio():.2f}× as much. "
+        f"The picture shows where.",
     ),
     "finetune-speed": Prediction(
         truth=lambda: median(ratio.times for ratio in speed_ratios("lora", "full")),
-        unit=lambda times: f"{units.digits(times)} times as fast",
+        unit=lambda times: f"{units.digits(times)}× as fast",
         asked="times",
-        why="That's the middle of 22 pairs of runs that differ in nothing else.",
+        why="That's the median of 22 pairs of runs that are otherwise identical.",
     ),
 }

@@ -14,7 +14,7 @@ from llmtrain_helpers.tuning import Tuning, check_tuned, own_copies, sites, tune
 
 
 def tuned_states(model: Transformer, tuning: Tuning) -> dict[str, Result]:
-    """Bytes of weights, gradients and states of a model that is tuned on one GPU.
+    """Bytes of weights, gradients and states when tuning a model on one GPU.
 
     Of adapters all three are one part; activations, and what is there for a moment, come
     on top (`tuned_memory`).
@@ -79,8 +79,8 @@ def packed_rows(lengths: Sequence[int], row_length: int) -> tuple[Placement, ...
 
 NOTHING, INPUT, SAME, COPY, MASKED = (
     "nothing",
-    "what it reads",
-    "kept already",
+    "its input",
+    "already stored",
     "a copy",
     "copy, mask",
 )
@@ -99,7 +99,7 @@ class SavedInput(NamedTuple):
 def saved_inputs(
     model: Transformer, tuning: Tuning, mask_bytes: Whole[Size] = 1
 ) -> dict[str, SavedInput]:
-    """The inputs that each matrix of a model's first kind of layer saves when it is tuned.
+    """List the inputs that each matrix of a model's first kind of layer saves during tuning.
 
     One that learns keeps its input (2m bytes), a frozen one nothing. An adapter keeps the
     same input, or a copy of its own where it is in 32 bits or drops out, then with a mask.

@@ -172,7 +172,7 @@ class Setting:
 
 
 _SETTINGS = {
-    "8B on a card of 24 GB": Setting(),
+    "8B on a 24 GB card": Setting(),
     "the same in 4 bits, longer": Setting(way=IN_4_BITS, sequence_length=8192),
     "8B, all weights, 8 × 80 GB": Setting(
         way=FULL, chip="H100 SXM", num_gpus=8, sequence_length=4096, price=2.5
@@ -185,17 +185,17 @@ _SETTINGS = {
 
 _CONTROLS = {
     "model": controls.COUNTED_MODEL,
-    "way": controls.choice("What learns", "All weights, or adapters beside them.", WAYS),
+    "way": controls.choice("What learns", "All weights, or adapters next to them.", WAYS),
     "chip": controls.choice("Card", "The chip: its memory and its peak.", _CHIPS),
     "sequence_length": common.Control(
         "Length",
-        "Tokens in a row that goes through the model.",
+        "Tokens per row that the model processes.",
         unit="tokens",
         most=131_072,
         stops=controls.doublings(256, 32_768),
     ),
     "num_gpus": common.Control(
-        "GPUs", "Cards of one machine; several share what they hold.", most=8, stops=(1, 2, 4, 8)
+        "GPUs", "Cards of one machine. Several shard what they store.", most=8, stops=(1, 2, 4, 8)
     ),
     "examples": common.Control(
         "Texts",
@@ -205,18 +205,29 @@ _CONTROLS = {
         stops=controls.steps(1000, 10**6, 1, 3),
     ),
     "rows": controls.choice(
-        "Rows", "Filled with several texts, or with one and pads.", (PACKED, PADDED)
+        "Rows", "Filled with several texts, or with one and padding.", (PACKED, PADDED)
     ),
     "tokens_each": common.Control(
-        "Tokens of a text", "The mean of an example.", unit="tokens", most=131_072, more=True
+        "Tokens of a text",
+        "The average length of an example.",
+        unit="tokens",
+        most=131_072,
+        more=True,
     ),
-    "epochs": common.Control("Epochs", "How often each text is read.", most=1000, more=True),
-    "rank": common.Control("Rank", "Of the adapters, on all matrices.", most=4096, more=True),
+    "epochs": common.Control(
+        "Epochs", "How often the model reads each text.", most=1000, more=True
+    ),
+    "rank": common.Control(
+        "Rank", "Dropout of the adapters, which are on all matrices.", most=4096, more=True
+    ),
     "recompute": controls.choice(
-        "Recomputed", "Whether layers forget, and compute again.", ("full", "none"), more=True
+        "Recomputed",
+        "Whether layers drop activations and recompute them.",
+        ("full", "none"),
+        more=True,
     ),
     "loss": controls.choice(
-        "Loss", "Computed from whole logits, or piece by piece.", _LOSSES, more=True
+        "Loss", "Computed from all logits at once, or piece by piece.", _LOSSES, more=True
     ),
     "micro_batch_size": replace(controls.MICRO_BATCH, most=1024, more=True),
     "price": controls.PRICE,
@@ -248,9 +259,9 @@ def _sentence(setting: Setting) -> str:
     if plan.fits:
         fits = "it <b>fits</b>"
     elif plan.tight:
-        fits = "it <b>just fits</b>, with less to spare than most runs needed"
+        fits = "it <b>just fits</b>, with less headroom than most runs needed"
     else:
-        fits = "it <b>does not fit</b>"
+        fits = "it <b>doesn't fit</b>"
     each = "" if setting.num_gpus == 1 else " on each GPU"
     result = f"<b>{peak}</b>{each} at the peak: {fits}. "
     if not plan.fits and not plan.tight:
@@ -259,8 +270,8 @@ def _sentence(setting: Setting) -> str:
     assert cost is not None
     time = units.duration(float(plan.seconds.likely), 2)
     money = units.dollars(float(cost.likely), 2)
-    takes = f"It takes some <b>{time}</b> ({_time_range(plan)}) and {money}"
-    return f"{result}{takes}, at ${setting.price:,.2f} an hour."
+    takes = f"It will run about <b>{time}</b> ({_time_range(plan)}) and cost {money}"
+    return f"{result}{takes}, at ${setting.price:,.2f} per GPU-hour."
 
 
 def _time_range(plan: Plan) -> str:
@@ -276,32 +287,32 @@ def _notes(setting: Setting) -> list[str]:
     if length < setting.sequence_length:
         notes.append(
             f"<b>Shortened:</b> {setting.model} has {length:,} learned positions, so its rows "
-            f"have {length:,} tokens here and not {setting.sequence_length:,}."
+            f"are {length:,} tokens long here instead of {setting.sequence_length:,}."
         )
     if setting.tokens_each > length:
         notes.append(
-            f"<b>Cut:</b> a text of {setting.tokens_each:,} tokens is longer than a row, "
-            f"so {length:,} of them are read."
+            f"<b>Cut:</b> a text of {setting.tokens_each:,} tokens is longer than a row, so the "
+            f"model only sees {length:,} of them."
         )
     timed = setting.plan.fits or setting.plan.tight
     if timed and setting.rows == PACKED and (over := setting.attention_excess) > 1.15:
         notes.append(
-            f"<b>Too slow:</b> attention is counted over whole rows. Within texts of "
-            f"{setting.tokens_each:,} tokens it is less, and the time is {over:.1f} times shorter."
+            f"<b>Too slow:</b> we count attention over whole rows. If it stays within texts of "
+            f"{setting.tokens_each:,} tokens, the run is {over:.1f}× faster."
         )
     if ratio := setting.litgpt_ratio:
         notes.append(
-            f"<b>It may not fit:</b> in one program, litgpt, such runs held {ratio:.1f} times what "
-            "is counted. Elsewhere the count was near. Try a step before you trust it."
+            f"<b>It may not fit:</b> in one program, litgpt, such runs used {ratio:.1f}× what we "
+            f"count, although elsewhere the count was close. Try a step before you trust it."
         )
     if setting.text_tokens < setting.tokens_at_once:
-        notes.append("<b>Few texts:</b> they do not fill one row on each GPU, so pads do.")
+        notes.append("<b>Few texts:</b> they don't fill one row on each GPU, so padding does.")
     tokens = setting.micro_batch_size * length
     if setting.way == IN_4_BITS and tokens < 4096:
         longer = times_as_long_in_4_bits(tokens)
         notes.append(
-            f"<b>Slower:</b> with {tokens:,} tokens at once, 4 bits took up to {longer:.1f} times "
-            "as long where it was measured. The hours are those of 16 bits."
+            f"<b>Slower:</b> with {tokens:,} tokens at once, 4 bits was up to {longer:.1f}× "
+            f"slower when it was measured. The hours above are for 16 bits."
         )
     return notes
 
@@ -314,8 +325,8 @@ def _table(setting: Setting) -> str:
         for name, size in parts_of(peak).items()
     ]
     rows = [
-        ["tokens through the model", units.count(setting.tokens)],
-        ["of a GPU's peak", units.percent(plan.shares.steps[1])],
+        ["tokens processed", units.count(setting.tokens)],
+        ["share of the peak", units.percent(plan.shares.steps[1])],
         ["time", _time_range(plan)],
         [
             "cost",
@@ -379,11 +390,14 @@ def three_ways(model: str = "Llama-3.1-8B", rank: int = 16) -> Shown:
     text += "Adam's averages for them. "
     smallest = next((way for way in WAYS if sum(states[way].values()) < _CARDS["24 GB"]), "")
     if smallest == FULL:
-        return picture, f"{text}On a card of 24 GB, even all weights would leave room for more."
+        return (
+            picture,
+            f"{text}On a 24 GB card, training all weights would still leave room for more.",
+        )
     if smallest:
         way = smallest.replace(", ", " in ")
-        return picture, f"{text}On a card of 24 GB, <b>{way}</b> leave room for more."
-    return picture, f"{text}A card of 24 GB is too small for all three."
+        return picture, f"{text}On a 24 GB card, <b>{way}</b> leave room for more."
+    return picture, f"{text}A 24 GB card is too small for all three."
 
 
 # --- what a layer keeps
@@ -414,8 +428,8 @@ def layer_activations(tuning: Tuning) -> dict[str, float]:
 
 
 @handle(
-    "What a layer keeps when it is frozen",
-    learns=controls.choice("What learns", "The matrices that have an adapter.", _LEARNING),
+    "What a frozen layer stores",
+    learns=controls.choice("What learns", "The matrices with an adapter.", _LEARNING),
     adapters=controls.choice("Adapters", "Their format, and whether they drop values.", _ADAPTERS),
     book=({}, {"learns": "all matrices", "adapters": "32 bits, dropout"}),
 )
@@ -430,7 +444,7 @@ def frozen_layer(learns: str = "queries and values", adapters: str = "16 bits") 
     kept, full = layer_activations(tuning), layer_activations(Tuning.full())
     picture = layer_kept(matrices, learning, kept, full, not tuning.is_full)
     saving = 1 - sum(kept.values()) / sum(full.values())
-    text = f"The layers keep <b>{units.gigabytes(sum(kept.values()))}</b> of a text of "
+    text = f"The layers store <b>{units.gigabytes(sum(kept.values()))}</b> for a text of "
     text += f"{_TEXT:,} tokens. "
     if tuning.is_full:
         return picture, f"{text}Every matrix needs its input for its own gradient."
@@ -458,13 +472,13 @@ def spike_phases(
     "Four moments of a step, and the spike at the loss",
     tokens=slider(
         "Tokens",
-        "Tokens that go through at once.",
+        "Tokens processed at once.",
         (512, 1024, 2048, 4096, 6144, 8192, 10_240, 12_288, 16_384),
         unit="tokens",
         least=1,
     ),
     bits=controls.choice("Frozen weights", "In 16 bits, or in 4.", ("16 bits", "4 bits")),
-    loss=controls.choice("Loss", "From whole logits, or piece by piece.", _LOSSES),
+    loss=controls.choice("Loss", "From all logits at once, or piece by piece.", _LOSSES),
 )
 def loss_spike(
     tokens: int = 4096, bits: str = "16 bits", loss: str = "whole", previous: Any = None
@@ -507,7 +521,7 @@ _LINES = (
     "The middle of the measured speeds",
     line=slider("Your line", "Where you expect the middle.", _LINES, unit="times as fast"),
     pairs=controls.choice(
-        "Pairs", "Published runs that differ in nothing else.", (NO_PAIRS, *PAIRS)
+        "Pairs", "Published runs that are otherwise identical.", (NO_PAIRS, *PAIRS)
     ),
     book=({"pairs": "adapters or all weights", "line": 1.13}, {"pairs": "4 bits or 16"}),
 )
@@ -522,8 +536,8 @@ def measured_speeds(line: float = 2.0, pairs: str = NO_PAIRS) -> Shown:
     below = len(times) - above
     if above == below:
         return picture, (
-            f"{above} pairs are above your line and {below} below, so <b>it's in the middle, "
-            f"at {line:g} times as fast</b>."
+            f"{above} pairs are above your line and {below} below, so <b>it's in the middle, at "
+            f"{line:g}×</b>."
         )
     side = "higher" if above > below else "lower"
     return picture, (
@@ -544,7 +558,7 @@ ROW = 2048
     "Short texts, padded or packed",
     packed=slider(
         "Packed",
-        "Texts that were moved into the first row with room.",
+        "Texts that have been moved into the first row with room.",
         tuple(range(len(LENGTHS) + 1)),
         unit="texts",
         play=True,
@@ -555,12 +569,15 @@ def packing(packed: int = 4) -> Shown:
     places = packed_rows(LENGTHS, ROW)[:packed]
     picture = texts_in_rows(LENGTHS, places, ROW)
     if packed == 0:
-        text = "Each text has its own row, filled up with <b>pads</b> that teach the model nothing."
+        text = (
+            "Each text has its own row, filled up with <b>padding</b>, which teaches the "
+            "model nothing."
+        )
     elif packed < len(LENGTHS):
         text = f"Text {packed} stays where it is."
         if places[-1].start > 0:
             text = f"Text {packed} moves in behind others, which <b>saves its row</b>."
     else:
         rows = len({place.row for place in places})
-        text = f"The same texts in <b>{units.digits(len(LENGTHS) / rows, 2)} times</b> fewer rows."
+        text = f"The same texts fit in <b>{units.digits(len(LENGTHS) / rows, 2)}×</b> fewer rows."
     return picture, text

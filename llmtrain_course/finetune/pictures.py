@@ -86,7 +86,9 @@ def bytes_of_ways(
         f"{way}, {_bytes(sum(each[way].values()))} and {units.gigabytes(sum(parts.values()))}"
         for way, parts in whole.items()
     )
-    words = f"One weight of {model} and the whole of it, where these learn: {summary}."
+    words = (
+        f"One weight of {model} and the whole model, depending on which weights learn: {summary}."
+    )
     return Below([weight, model_bars], words)
 
 
@@ -124,12 +126,12 @@ def layer_kept(
     each = Bars(
         Scale(0, _MOST_OF_MATRIX),
         lanes,
-        heading="what a matrix keeps of a token",
+        heading="what a matrix stores per token",
         lane=22,
         gap=7,
         axis=False,
         extra=[LEARNS, FROZEN, ADAPTED],
-        longest_total="what it reads",
+        longest_total="its input",
     )
     bars = {"all weights learn": full, "now": kept}
     layers = Bars(
@@ -142,7 +144,10 @@ def layer_kept(
     )
     listed = ", ".join(f"{name} {state.what}" for name, state in matrices.items())
     totals = " and ".join(units.gigabytes(sum(x.values())) for x in (full, kept))
-    words = f"What a layer's matrices keep: {listed}. All layers, all learning and now: {totals}."
+    words = (
+        f"What a layer's matrices store: {listed}. All layers, if everything learns and now: "
+        f"{totals}."
+    )
     return Below([each, layers], words)
 
 
@@ -263,11 +268,11 @@ def speeds_of_pairs(chosen: str, line: float) -> Picture:
             for recompute, label in _EXPECTED.items()
         ),
     ]
-    words = f"Your line is at {line:g} times. No pairs are shown yet."
+    words = f"Your line is at {line:g}×. No pairs are shown yet."
     for name, (method, other, color, shape) in PAIRS.items():
         ratios = sorted(speed_ratios(method, other), key=attrgetter("tokens", "times"))
         for i, ratio in enumerate(ratios):
-            title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f} times"
+            title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f}×"
             few = ratio.publication == _FEW and ratios[i - 1].publication != _FEW
             label = "few short texts in a step" if few else ""
             at = ratio.tokens * 2 ** ((i % 3 - 1) / 8), ratio.times
@@ -277,11 +282,11 @@ def speeds_of_pairs(chosen: str, line: float) -> Picture:
         if name == chosen:
             times = [ratio.times for ratio in ratios]
             words = (
-                f"{len(times)} pairs of {name}: {min(times):.2f} to {max(times):.2f} times as "
-                f"fast, the middle one {median(times):.2f}. Your line is at {line:g} times."
+                f"{len(times)} pairs of {name}: {min(times):.2f} to {max(times):.2f}× as fast, "
+                f"the middle one {median(times):.2f}×. Your line is at {line:g}×."
             )
     x = Scale(400, 43_000, "tokens that a GPU has at once", ticks=_LENGTHS, log=True)
-    y = Scale(0.44, 3.4, "times as fast", "{:g}".format, (0.5, 0.7, 1, 1.5, 2, 3), True, True)
+    y = Scale(0.44, 3.4, "× as fast", "{:g}".format, (0.5, 0.7, 1, 1.5, 2, 3), True, True)
     return Chart(x, y, marks, words, height=280)
 
 
@@ -313,7 +318,7 @@ def texts_in_rows(lengths: Sequence[int], places: Sequence[Placement], row_lengt
     share = f"{units.percent(texts / through)} are text"
     words = (
         f"{len(lengths)} texts in rows of {row_length:,} tokens, {len(places)} of them packed: "
-        f"{size} go through the model, of which {share}."
+        f"the model processes {size}, of which {share}."
     )
     key = [patch(COLORS["memory"], "a text"), patch(MOVED, "the text that moved last")]
     key += [

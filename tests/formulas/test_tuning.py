@@ -564,9 +564,9 @@ def layer_without_matrices(targets: Any, options: dict[str, Any]) -> float:
 
 def test_a_matrix_says_what_it_keeps() -> None:
     full = saved_inputs(LLAMA, Tuning.full())
-    assert full["query"] == ("what it reads", 2 * 4096)
-    assert full["key"] == full["output"] == ("kept already", 0)
-    assert full["down"] == ("what it reads", 2 * 14336)
+    assert full["query"] == ("its input", 2 * 4096)
+    assert full["key"] == full["output"] == ("already stored", 0)
+    assert full["down"] == ("its input", 2 * 14336)
     assert saved_inputs(LLAMA, Tuning.lora(8, "mlp"))["down"] == ("a copy", 2 * 14336)
     dropped = Tuning.lora(8, "mlp", dropout=0.1)
     assert saved_inputs(LLAMA, dropped)["up"] == ("copy, mask", 3 * 4096)

@@ -24,7 +24,7 @@ def test_what_the_page_says_of_its_panel_is_so() -> None:
     assert "<b>21.0 GB</b> at the peak: it <b>fits</b>" in panel_with().html
     assert "<b>5.2 hours</b>" in panel_with().html
     assert "<b>25.3 GB</b> at the peak: it <b>just fits</b>, with less" in longer(4096)
-    assert "<b>33.8 GB</b> at the peak: it <b>does not fit</b>" in longer(8192)
+    assert "<b>33.8 GB</b> at the peak: it <b>doesn't fit</b>" in longer(8192)
     assert "<b>21.3 GB</b> at the peak: it <b>fits</b>" in longer(8192, loss="piece by piece")
     padded = panel_with(rows="padded").html
     assert "<b>21.0 GB</b>" in padded
@@ -47,7 +47,7 @@ def test_seventy_billion_need_three_cards(gpus: int, size: str) -> None:
     big = {**PANEL.presets["70B in 4 bits on 80 GB"], "way": "adapters", "num_gpus": gpus}
     html = PANEL.answer(big).html
     assert f"<b>{size}</b> on each GPU" in html
-    assert ("does not fit" in html) == (gpus < 3)
+    assert ("doesn't fit" in html) == (gpus < 3)
 
 
 def test_the_panel_counts_as_the_formula_does() -> None:
@@ -66,7 +66,7 @@ def test_nothing_happens_in_silence() -> None:
     assert "<b>Slower:</b>" not in longer(4096, way="adapters, 4 bits")
     assert "<b>Few texts:</b>" in panel_with(examples=1).html
     assert "<b>Few texts:</b>" not in panel_with(examples=100).html
-    assert "the time is 1.4 times shorter" in longer(8192, loss="piece by piece")
+    assert "the run is 1.4× faster" in longer(8192, loss="piece by piece")
     assert "<b>Too slow:</b>" not in longer(8192, rows="padded") + longer(8192, tokens_each=8192)
     assert "<b>It may not fit:</b>" in longer(8192, way="adapters, 4 bits")
     assert "<b>It may not fit:</b>" not in panel_with(way="adapters, 4 bits").html
@@ -79,7 +79,7 @@ def test_the_handles_say_what_the_page_says() -> None:
         assert size in ways.render()
     assert "The adapters need <b>10.7 GB</b>" in ways.render(rank=256)
     assert "too small for all" in ways.render(model="Llama-3.1-70B")
-    assert "even all weights" in ways.render(model="Llama-3.2-1B")
+    assert "training all weights would still leave room" in ways.render(model="Llama-3.2-1B")
     assert sentence_of(layer.render()).endswith("That's 26.7% less than in full training.")
     worst = layer.render(learns="all matrices", adapters="32 bits, dropout")
     assert "27.2% more" in worst
@@ -124,7 +124,7 @@ def test_a_line_finds_the_middle_of_the_speeds(
     assert "the middle is higher" in answers[0]
     assert "the middle is lower" in answers[1]
     reply = handle.answer({"pairs": pairs, "line": middle}).html
-    assert f"it's in the middle, at {middle:g} times as fast" in reply.replace("&#x27;", "'")
+    assert f"it's in the middle, at {middle:g}×" in reply.replace("&#x27;", "'")
     times = [ratio.times for ratio in speed_ratios(*PAIRS[pairs][:2])]
     assert middle == pytest.approx(median(times), abs=0.01)
 

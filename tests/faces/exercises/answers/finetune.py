@@ -12,11 +12,18 @@ ANSWERS = {
         right=[16 * (4096 + 14336)],
         common_mistakes=[
             (4096 * 14336, "That's the matrix itself, which stays frozen."),
-            (16 * 4096 * 14336, "You've multiplied rows and columns, as in the matrix. The"),
-            (16 * 4096, "That's one of the two matrices. Both learn."),
-            (16 * 14336, "That's one of the two matrices. The other one learns, too."),
+            (
+                16 * 4096 * 14336,
+                "You've multiplied rows and columns, as you would for the whole matrix. "
+                "Together, the",
+            ),
+            (16 * 4096, "That's one of the two matrices, but both learn."),
+            (16 * 14336, "That's one of the two matrices, but the other one learns, too."),
             (2 * 16 * (4096 + 14336), "each of the two thin matrices twice"),
-            (4096 + 14336, "You've left out the rank. Each thin matrix has r rows or"),
+            (
+                4096 + 14336,
+                "You've left out the rank, which is how many rows or columns a thin matrix has",
+            ),
         ],
     ),
     "finetune-a": Answers(
@@ -38,11 +45,11 @@ ANSWERS = {
         right=[39.5, "39.5 GB"],
         common_mistakes=[
             (36.40, "That's your colleague's own number, but embedding and"),
-            (35.28, "You've left out embedding and head, which need memory,"),
+            (35.28, "You've left out embedding and head, which also need memory."),
             (38.43, "You've left out the scales. A weight needs 0.516 bytes."),
-            (37.96, "are two tables"),
+            (37.96, "are two separate tables"),
             (43.72, "in 32 bits"),
-            (141, "all weights in 16 bits"),
+            (141, "all the weights in 16 bits"),
         ],
     ),
     "finetune-d": Answers(
@@ -53,16 +60,19 @@ ANSWERS = {
         ],
         replies=[(own("lora", 240_000), "Right, ")],
         common_mistakes=[
-            (own("lora", 400_000), "You have too many texts. They may take"),
-            (own("qlora", 30_000, length=2048, gpus=1), "You have too many texts. They may take"),
-            (own("lora", 50_000), "You have time left. They may take 1.6 hours of your 8"),
+            (own("lora", 400_000), "That's too many texts. They may need"),
+            (own("qlora", 30_000, length=2048, gpus=1), "That's too many texts. They may need"),
+            (
+                own("lora", 50_000),
+                "You can fit more texts. They may need 1.6 hours, but your limit is 8",
+            ),
             (own("full", 20_000, gpus=1), "It doesn't fit: 137 GB at the peak, and the reserve"),
             (own("lora", 10_000, gpus=16), "You have 8 GPUs, not 16."),
             (
                 own("lora", 10_000, length=512),
                 "Rows of 512 tokens are too short. Use at least 2,048.",
             ),
-            (own("lora", 100), "100 texts fill 58 rows of 4,096 tokens, and one step has 128"),
+            (own("lora", 100), "100 texts fill 58 rows of 4,096 tokens, but one step needs 128"),
         ],
         unanswered=[own(None, None)],
     ),
