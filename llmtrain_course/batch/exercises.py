@@ -263,7 +263,7 @@ EXERCISES: dict[str, Exercise] = {
             "each one processes its micro-batch once per pass.",
             "k * d * s": "That's 4× too low, because a pass processes a whole micro-batch.",
             "b * k * s": "That's one replica's part, but there are several.",
-            "b * d * s": "That's one pass of each replica, but a step has several.",
+            "b * d * s": "That's one pass per replica, but a step runs several.",
             "b * k * d": "You've counted sequences, but each is 2,048 tokens long.",
         },
         values={"b": 4, "k": 32, "n": 96, "t": 2, "p": 4, "d": 12, "s": 2048},

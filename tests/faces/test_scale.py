@@ -172,7 +172,7 @@ def cases() -> Iterator[tuple[str, Case]]:
     speeds = finetune.speeds_of_pairs("adapters or all weights", 2)
     faster = Axis("down", {"0.5": 0.5, "3": 3}, log)
     for ratio in ratios[::7]:
-        title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f} times"
+        title = f"{ratio.model}, {ratio.tokens:,} tokens: {ratio.times:.2f}×"
         yield "13", (speeds, title, [(faster, ratio.times)])
 
 

@@ -21,7 +21,7 @@ def test_the_guess_is_told_in_its_parts() -> None:
     lost = 100 * (twice.lost - once.lost) / whole
     sentence = f"Writes cost {saving:.2f} points less and lost work {lost:.2f} more, so the sum is"
     assert (round(saving, 2), round(lost, 2)) == (0.37, 0.75)
-    assert f"{sentence} {lost - saving:.2f} together." in str(predict("calendar-guess", 3))
+    assert f"{sentence} {lost - saving:.2f}." in str(predict("calendar-guess", 3))
 
 
 def test_per_cent_may_be_written_as_such() -> None:

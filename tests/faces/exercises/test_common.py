@@ -139,7 +139,7 @@ def test_each_slip_is_named_exactly_and_in_three_digits(id: str) -> None:
     for value, mistake in exercise.wrong_answers():
         assert verdict_on(id, value).text == mistake
         verdict = verdict_on(id, float(f"{value:.2e}"))
-        assert verdict.text == mistake or verdict.ok or verdict.text.startswith("Nearly")
+        assert verdict.text == mistake or verdict.ok or verdict.text.startswith("Almost")
 
 
 @pytest.mark.parametrize("id", NUMERIC)
@@ -237,7 +237,7 @@ def test_an_exact_count_takes_what_rounds_to_it_and_a_rounding() -> None:
         assert verdict_for(rounded).ok is True
     for wrong in (18.4e9, 18.43e9, key + 1, key * 1.0005):
         assert verdict_for(wrong).ok is False
-        assert verdict_for(wrong).text.startswith("Nearly")
+        assert verdict_for(wrong).text.startswith("Almost")
     assert "You've rounded it" in verdict_for(18.4e9).text
     assert "18,437,658,624" not in verdict_for(18.4e9).text
     assert verdict_for(key + 2 * 6144).text == "this includes the last LayerNorm."
@@ -614,7 +614,7 @@ def test_a_wrong_choice_comes_back_as_another_question() -> None:
         assert verdict.text == f"{EXERCISES['start_here-b'].grade(option)[1]} {stands}"
     verdict = check("start_here-b", "B")  # the right one, but it may have been tried
     assert verdict.ok is None
-    assert verdict.text.startswith("Right this time: what is done in a day")
+    assert verdict.text.startswith("Right this time: a day's work is a number of operations")
     assert verdict.text.endswith(f"The new question still stands: {question}")
     assert check("start_here-b", "E").text.endswith(f"The new question still stands: {question}")
     assert check("start_here-b", None).text.endswith(f"The new question still stands: {question}")

@@ -45,7 +45,7 @@ def test_the_gpus_that_somebody_has_already_are_not_too_many(set_run) -> None:
     design = {name: run[name] for name in ("model", "days", "chip", "gpus")}
     verdict = check("duration-d", design)
     assert verdict.ok
-    assert "it takes 5.7 days, and you have 14. You already have these 64." in verdict.text
+    assert "you'd need 5.7 days, and your limit is 14. You already have these 64." in verdict.text
     assert (
         "32 are enough for 20 tokens per parameter, and with all of yours you reach 49"
         in verdict.text

@@ -38,7 +38,7 @@ def test_no_more_gpus_than_a_machine_has(gpus: int) -> None:
 def test_rows_longer_than_the_models_positions_are_refused_in_its_name() -> None:
     own_run(model="GPT-3 175B")
     reply = check("finetune-d", {"gpus": 8, "way": "lora", "length": 4096, "texts": 10**6}).text
-    assert reply.startswith("GPT-3 175B has positions for 2,048 tokens, so use shorter rows.")
+    assert reply.startswith("GPT-3 175B only has positions for 2,048 tokens, so use shorter rows.")
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -51,4 +51,4 @@ def test_the_plan_is_that_of_the_page(way: str) -> None:
 def test_what_a_guess_is_told() -> None:
     assert dropout_ratio() == pytest.approx(1.27, abs=0.005)
     assert "but it's 'more'" in predict("finetune-kept", "half").text
-    assert "1.13 times as fast, so you're 32% too high" in predict("finetune-speed", 1.5).text
+    assert "1.13× as fast, so you're 32% too high" in predict("finetune-speed", 1.5).text

@@ -56,7 +56,7 @@ def test_a_line_that_people_round_by_hand() -> None:
     ):
         assert check(id, number).ok, id
     reply = check("calendar-cost", 0.0444).text
-    assert reply == "You've only counted the writes. A stop also loses work."
+    assert reply == "You've only counted the writes, but a stop also loses work."
 
 
 def test_a_blank_agrees_with_the_helper_or_names_the_slip() -> None:

@@ -83,7 +83,7 @@ def test_tokens_follow_the_run_until_they_are_set(notebooks: Path) -> None:
 
 
 UNREADABLE = [
-    ("days = 7\ngpus 8", "my_run.toml, line 2, 'gpus 8': a line is a name, = and a value"),
+    ("days = 7\ngpus 8", "my_run.toml, line 2, 'gpus 8': a line needs a name, = and a value"),
     ("model = Llama-3.1-8B", 'words need straight quotes, model = "Llama-3.1-8B".'),
     ('\nchip = "H100', 'line 2, \'chip = "H100\': words need straight quotes, chip = "H100".'),
     ("model = “Llama-3.1-8B”", 'words need straight quotes, model = "Llama-3.1-8B".'),
@@ -232,7 +232,7 @@ def test_on_a_full_disk_the_old_file_stays_and_the_run_lives_in_the_kernel(noteb
         run = own_run(gpus=16, days=None)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert "can't be read or written (File too large): what you set lasts until" in repr(run)
+    assert "can't be read or written (File too large), so your settings only last" in repr(run)
     assert [one.read_bytes() for one in notebooks.glob("*run*")] == [before]
     assert (own_run().gpus, own_run().days) == (16, 30)
     own_run(price=2)  # there's space again

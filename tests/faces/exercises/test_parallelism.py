@@ -13,7 +13,7 @@ from tests.faces.exercises.answers.parallelism import MINE
 
 def test_08_a_says_why_a_small_model_wants_no_tensor_parallelism() -> None:
     times = [
-        float(re.search(r"a step takes ([\d.]+) s", EXERCISES["parallelism-a"].options[x])[1])
+        float(re.search(r"a step lasts ([\d.]+) s", EXERCISES["parallelism-a"].options[x])[1])
         for x in EXERCISES["parallelism-a"].options
     ]
     assert min(times) == times[0]

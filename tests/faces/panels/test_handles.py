@@ -161,11 +161,11 @@ def test_products_are_as_fast_as_the_sentence_says() -> None:
     ("gpus", "turn", "beginning"),
     [
         (8, 0, "Each GPU has its own gradients, cut into 8 pieces. By the end each will have"),
-        (8, 7, "Each GPU owns one finished piece: the sum over all. GPU 1 has sent 14 GB"),
+        (8, 7, "Each GPU now owns one finished piece, the sum over all GPUs. GPU 1 has sent 14 GB"),
         (
             8,
             8,
-            "The finished pieces of 2 GB go round, and nothing is added any more. GPU 1 has sent",
+            "The finished 2 GB pieces are passed round, without any more adding. GPU 1 has sent",
         ),
         (8, 14, "Every GPU has every finished piece. GPU 1 has sent 28 GB of 28 GB."),
         (2, 2, "Every GPU has every finished piece. GPU 1 has sent 16 GB of 16 GB."),
@@ -190,7 +190,7 @@ def test_the_ring_draws_all_pieces_of_eight_gpus_and_one_of_more() -> None:
     html = HANDLES["ring"].render(gpus=64, turn=turn)
     [many] = pictures(html)
     assert "drawn: the first of 64 pieces" in many.texts
-    assert sum("piece 1 just came" in box.words for box in many.boxes) == 1
+    assert sum("piece 1, just in" in box.words for box in many.boxes) == 1
     assert len(html) < 40_000
 
 
@@ -251,7 +251,7 @@ def test_twice_the_tokens_are_drawn_on_four_times_the_area() -> None:
 def test_the_same_work_takes_its_time_and_its_waiting(stages, micro, ticks, waits) -> None:
     """16 passes of (1 + 1) sequences' time on 4 stages wait for 3 turns more."""
     sentence = sentence_of(HANDLES["four_gpus"].render(stages=stages, micro_batch=micro, now=0))
-    assert f"The passes take {ticks} ticks" in sentence
+    assert f"The passes need {ticks} ticks" in sentence
     assert ("no GPU waits" if not waits else f"a GPU waits for {waits}%") in sentence
 
 
@@ -282,7 +282,7 @@ def test_a_split_that_leaves_gpus_over_is_shown() -> None:
     assert sentence_of(split.render(pipeline=3)) == (
         "1 replica of 12 GPUs. 4 GPUs of 16 have nothing to do."
     )
-    assert "A replica takes 32 GPUs, and there are 16." in sentence_of(split.render(tensor=16))
+    assert "A replica needs 32 GPUs, but there are only 16." in sentence_of(split.render(tensor=16))
     assert "so they use the network" in sentence_of(split.render(tensor=16, gpus=32))
 
 

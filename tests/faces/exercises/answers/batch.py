@@ -102,8 +102,8 @@ ANSWERS = {
             ),
             (
                 MINE | {"model": "Llama-3.1-70B", "gpus": 64, "tensor": 8},
-                "3.00 million (Chinchilla 70B) to 18.9 million (DeepSeek LLM 67B), the middle "
-                "one 4.00 million",
+                "3.00 million (Chinchilla 70B) to 18.9 million (DeepSeek LLM 67B), with "
+                "4.00 million in the middle",
             ),
         ],
         common_mistakes=[

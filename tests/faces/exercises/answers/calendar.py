@@ -60,7 +60,7 @@ ANSWERS = {
         right=[OWN | {"promised_days": 30}],
         replies=[
             (OWN, "Right: at the worst failure rate, the run needs 19.3 days with few outages"),
-            (OWN | OFTEN, "Right: at the worst failure rate, it takes 19.2 days"),
+            (OWN | OFTEN, "Right: at the worst failure rate, the run needs 19.2 days"),
             (OWN | OFTEN | {"save_minutes": "30 min"}, "Right"),
             (OWN | {"save_minutes": 1200}, "Right"),
             (OWN | {"spare_nodes": 2}, "Right"),

@@ -113,7 +113,7 @@ ANSWERS = {
             offer("H100", 64),
             offer("H100", 512),
         ],
-        replies=[(offer("H100", 64), "Right. At 25% of the peak it takes 31 days and $141")],
+        replies=[(offer("H100", 64), "Right. At 25% of the peak, you'd need 31 days and $141")],
         common_mistakes=[
             (offer("H100", 40), "Too late. At 25% of the peak, you'd need 49 days"),
             (offer("H100", 32), "At 35%, the likely share, it's 44 days and $101 thousand, but"),

@@ -121,7 +121,7 @@ ANSWERS = {
         replies=[
             (("Llama-3.1-8B", answer), reply)
             for answer, reply in [
-                (EIGHT.total + LAYERS, "Right: 15.0 billion, 1.87 times as many"),
+                (EIGHT.total + LAYERS, "Right: 15.0 billion, 1.87× as many"),
                 ("15.01B", "Right"),
                 (15e9, "Right"),
             ]
