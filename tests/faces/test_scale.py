@@ -154,7 +154,7 @@ def cases() -> Iterator[tuple[str, Case]]:
         price = float(over_training(share))
         right = Axis("across", {"1/8": 1 / 8, "8": 8}, log), share
         up = Axis("down", {"1": 1, "8": 8}, log), price
-        yield "11", (budget.price_of_size(share), f"{price:.2f} times", [right, up])
+        yield "11", (budget.price_of_size(share), f"{price:.2f}×", [right, up])
     rows = published.rows("tokens_per_parameter")
     read = budget.tokens_each({"mine": 20.0}, rows)
     each = Axis("across", {"1": 1, "1,000": 1000}, log)

@@ -103,7 +103,7 @@ def test_measured_dots_lie_on_what_is_drawn(micro: int) -> None:
 def test_bands_stand_on_each_other_and_are_as_high_as_the_peak(passes, memory) -> None:
     line = small(2, passes)
     picture = memory_of_steps(line, memory)
-    bands = [x for x in marks(picture, Area) if x.title != "above the line"]
+    bands = [x for x in marks(picture, Area) if x.title != "over the line"]
     assert all(band.color == COLORS.get(band.title, COLORS["logits"]) for band in bands)
     assert max(bands[-1].upper) == line.peak.total
     one, two = marks(picture, Area, "loss gradients")
@@ -139,9 +139,9 @@ def test_the_callout_is_above_the_peak_and_off_the_line(line, text) -> None:
 
 
 def test_what_is_over_the_line_is_paler_and_nothing_else() -> None:
-    assert not marks(memory_of_steps(small(2), 80e9), Area, "above the line")
+    assert not marks(memory_of_steps(small(2), 80e9), Area, "over the line")
     picture = memory_of_steps(small(2), 40e9)
-    [over] = marks(picture, Area, "above the line")
+    [over] = marks(picture, Area, "over the line")
     assert ({*over.lower}, max(over.upper)) == ({40e9}, small(2).peak.total)
     assert "26.8 GB above the line" in picture.words
 
@@ -241,4 +241,4 @@ def test_an_allocators_blocks_and_gaps_are_to_scale() -> None:
     assert (gap + 3) / (blocks[0].width + 3) == pytest.approx(8 / 6, rel=0.02)
     assert (request.width + 1) / (gap + 3) == pytest.approx(10 / 8, rel=0.02)
     assert "It doesn't fit, because the widest gap is 8 MiB." in picture.texts
-    assert "Yes: the widest gap has 8 MiB." in drawn(segments([[12, -8]], 8)).texts
+    assert "It fits, because the widest gap is 8 MiB." in drawn(segments([[12, -8]], 8)).texts

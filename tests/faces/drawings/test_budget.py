@@ -48,7 +48,7 @@ def test_a_price_is_on_its_curve_and_drawn_only_as_far_as_it_was_asked(share: fl
 
 def test_the_key_names_crosses_only_where_one_stands() -> None:
     def crosses(drawing) -> bool:
-        return any("doesn't" in text for text in drawn(drawing).texts)
+        return any("does not" in text for text in drawn(drawing).texts)
 
     assert crosses(drawings.frontier_picture(frontier(A100, 8, 30, shelf())))
     high = Outcome("high", 1e11, 1e9, 9.0, False)

@@ -76,7 +76,7 @@ def test_every_measured_pair_is_a_mark_and_the_lines_are_what_flops_let_one_expe
     method, other, *_ = drawings.PAIRS[name]
     dots = [(dot.y, dot.title) for dot in marks(picture, Dot) if not dot.hidden]
     assert sorted(dots) == sorted(
-        (x.times, f"{x.model}, {x.tokens:,} tokens: {x.times:.2f} times")
+        (x.times, f"{x.model}, {x.tokens:,} tokens: {x.times:.2f}×")
         for x in speed_ratios(method, other)
     )
     assert all(dot.hidden for dot in marks(covered, Dot))

@@ -124,8 +124,8 @@ def test_the_bars_of_a_step_are_to_one_scale(recompute: str, model: Transformer)
     mlp = [sum(x.width for x in picture.titled("MLP: ")) for picture in (half, whole)]
     assert mlp[1] == pytest.approx(2 * mlp[0], abs=1)
     assert ("recomputed nothing" in whole.words) == (recompute == "none")
-    assert f"backward {units.flops(2 * counted.model / 3)};" in whole.words
-    assert f"together {units.flops(counted.total)}" in whole.words
+    assert f"backward {units.flops(2 * counted.model / 3)}." in whole.words
+    assert f"That's {units.flops(counted.total)} in all" in whole.words
 
 
 def test_a_bar_is_as_long_as_the_peak_and_filled_to_mfu_the_other_to_hfu() -> None:
@@ -143,7 +143,7 @@ def test_a_bar_is_as_long_as_the_peak_and_filled_to_mfu_the_other_to_hfu() -> No
     [mark] = [x for x in picture.of_kind("line") if x.thick == 3]
     assert mark.left == pytest.approx(mfu.right, abs=0.2)
     assert {"MFU 39.0%", "HFU 51.9%", "peak 312 TFLOP/s", "not used"} <= {*picture.texts}
-    assert "to 39.0% (MFU)" in picture.words
+    assert "fills 39.0% of it (MFU)" in picture.words
     assert "Before: 30.0% and 40.0%." in picture.words
 
 

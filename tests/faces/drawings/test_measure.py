@@ -49,7 +49,7 @@ def test_a_prediction_is_one_unit_long_whatever_the_width(width: int) -> None:
 def test_a_step_where_the_cell_ran_stands_below_the_recorded_one(seconds: float) -> None:
     recorded, here = recorded_step(256), step_here(0.4, times([seconds, seconds * 1.1]))
     assert here.words == step_here(0.5, times([1.0, 2.0])).words
-    assert f"{units.digits(recorded.ratio, 2)} times as long" in here.words
+    assert f"{units.digits(recorded.ratio, 2)}× as long" in here.words
     for ratio, milliseconds in (
         (recorded.ratio, recorded.total * 1e3),
         (seconds / 0.4, seconds * 1e3),

@@ -108,7 +108,7 @@ def test_experts_and_attention_are_drawn_as_large_as_they_are() -> None:
 def test_the_bars_of_experts_are_to_scale() -> None:
     model = published.architecture("Mixtral-8x7B")
     picture, counted = drawn(drawings.experts(model, 0)), count_parameters(model)
-    rest, full = (picture.titled(x) for x in ("attention and tables", "experts that a token meets"))
+    rest, full = (picture.titled(x) for x in ("attention and tables", "experts that it meets"))
     [idle] = picture.titled("experts that it doesn't meet")
     for bars in (rest, full):
         assert bars[0].width == bars[1].width

@@ -172,7 +172,7 @@ def test_the_sum_ends_at_the_number_of_ones_or_where_it_stalls(name, ones, total
     number_format = FORMATS[name]
     assert sum_of_ones(number_format, ones) == total
     described = sum_line(number_format, ones, total)
-    assert f"make {total:,}." in described.words
+    assert f"give {total:,}." in described.words
     assert f"adding another 1 gives {after:,}." in described.words
     assert f"{total:,} + 1 → {after:,}" in drawn(described).texts
     [dot], [one] = marks(described, Point, "after one more"), marks(described, Span, "+ 1")

@@ -23,7 +23,7 @@ from tests.faces.svg import pictures
         ("tensor_parallel", 2, "from 4 replicas"),
         ("pipeline_parallel", 1, "from 4 replicas"),
         ("context_parallel", 2, "from one replica"),
-        ("accumulation", "8", "(at the start 65.5 thousand): 32 sequences"),
+        ("accumulation", "8", "(at the start: 65.5 thousand): 32 sequences"),
         ("micro_batch_size", "1", "32.8 thousand tokens"),
         ("sequence_length", "8k", "128 thousand tokens"),
         ("tokens", 0, "Tokens: 0 is outside"),

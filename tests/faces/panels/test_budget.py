@@ -23,7 +23,7 @@ def panel_with(**changes: Any) -> Any:
 def test_what_the_page_says_of_its_panel_is_so() -> None:
     small = panel_with(size=1_500_000_000).html
     assert "1.5B on 3.74 trillion, ends 0.114 above" in small
-    assert "1.5B is 0.077 times the law's best size" in small
+    assert "1.5B is 0.077× the law's best size" in small
     assert round(1 / 0.077) == 13
     assert "<b>24B</b> on 309 billion tokens ends lowest, at 2.067" in small
     rich = panel_with(money=800_000).html
@@ -68,7 +68,7 @@ EIGHT = {"money": 8640, "chip": "A100 80GB SXM", "price": 1.5, "size": 4_200_000
 
 def test_too_little_money_is_refused_in_words() -> None:
     answer = panel_with(money=2000)
-    assert answer.problem.startswith("Money 2000 keeps 1.6 GPUs for these days")
+    assert answer.problem.startswith("Money 2000 only pays for 1.6 GPUs for these days")
     assert answer.offers
 
 

@@ -158,7 +158,7 @@ SHOWN: dict[str, Callable[[Any], list[str]]] = {
         f"<b>{units.gigabytes(plan.memory.total)}</b>",
         f">{units.duration(plan.seconds.likely)}<",
     ],
-    "measure": lambda rate: [f"<b>{units.digits(rate)} sequences a second</b>"],
+    "measure": lambda rate: [f"<b>{units.digits(rate)} sequences per second</b>"],
 }
 """How an answer writes what its code gives; the other chapters' tests compare more."""
 
@@ -378,7 +378,7 @@ def test_what_cannot_be_read_is_told_and_stays_as_it_was() -> None:
     before = panel.html
     panel.act("write", "num_gpus", "a lot")
     assert "GPUs: &#x27;a lot&#x27; isn&#x27;t a number" in panel.answer["status"]
-    assert "It's still 8." in panel.answer["status"]
+    assert "It&#x27;s still 8." in panel.answer["status"]
     assert panel.html == before
     assert not panel.state.old
     assert panel.values() == {"num_gpus": 8}

@@ -18,7 +18,7 @@ from llmtrain_helpers import plan_run, published, units
     ("control", "value", "text"),
     [
         ("tokens", 2048, "<b>1.8 ms of that are exposed</b>, 1% of the step"),
-        ("tokens", 2112, "and <b>all of it hides</b>, as it does from 2,112 tokens on."),
+        ("tokens", 2112, "and <b>all of it is hidden</b>, as it is from 2,112 tokens on."),
         ("passes", 8, "Each GPU sends <b>379 GB</b> in 1.2 s"),
         ("num_gpus", 8, "Each GPU sends <b>42.2 GB</b> in 0.13 s"),
         ("num_gpus", 1, "A single GPU doesn't have to send anything."),

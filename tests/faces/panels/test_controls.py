@@ -35,7 +35,7 @@ FIELDS = {
         more: Positions: 1 to 10M
     """,
     "flops": """
-        Seconds a step: 0.001 to 1M s, and between; 21 stops, 1 1.25 1.6 to 100
+        Seconds per step: 0.001 to 1M s, and between; 21 stops, 1 1.25 1.6 to 100
         GPUs: 1 to 10M; 15 stops, 1 2 4 to 16,384
         more: Sequence: 1 to 10M tokens
         more: Batch: 1 to 10M sequences

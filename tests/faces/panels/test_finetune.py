@@ -61,8 +61,8 @@ def test_the_panel_counts_as_the_formula_does() -> None:
 def test_nothing_happens_in_silence() -> None:
     assert "<b>Shortened:</b> gpt2 has 1,024" in panel_with(model="gpt2").html
     assert "<b>Cut:</b> a text of 4,000" in panel_with(tokens_each=4000).html
-    assert "up to 1.2 times as long" in panel_with(way="adapters, 4 bits").html
-    assert "up to 2.1 times as long" in longer(512, way="adapters, 4 bits")
+    assert "up to 1.2× slower" in panel_with(way="adapters, 4 bits").html
+    assert "up to 2.1× slower" in longer(512, way="adapters, 4 bits")
     assert "<b>Slower:</b>" not in longer(4096, way="adapters, 4 bits")
     assert "<b>Few texts:</b>" in panel_with(examples=1).html
     assert "<b>Few texts:</b>" not in panel_with(examples=100).html
@@ -105,7 +105,7 @@ def test_packing_leaves_every_text_and_saves_rows() -> None:
     packing = HANDLES["packing"]
     assert "12 rows, 24,576 tokens" in packing.render(packed=0)
     assert "5 rows, 10,240 tokens" in packing.render(packed=12)
-    assert "<b>2.4 times</b>" in packing.render(packed=12)
+    assert "<b>2.4×</b>" in packing.render(packed=12)
     assert "Text 5 stays where it is." in packing.render(packed=5)
     for k in packing.controls["packed"].stops:
         [picture] = pictures(packing.render(packed=int(k)))

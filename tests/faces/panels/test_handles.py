@@ -160,7 +160,7 @@ def test_products_are_as_fast_as_the_sentence_says() -> None:
 @pytest.mark.parametrize(
     ("gpus", "turn", "beginning"),
     [
-        (8, 0, "Each GPU has its own gradients, cut into 8 pieces. By the end each will have"),
+        (8, 0, "Each GPU has its own gradients, cut into 8 pieces. By the end, each GPU will have"),
         (8, 7, "Each GPU now owns one finished piece, the sum over all GPUs. GPU 1 has sent 14 GB"),
         (
             8,

@@ -120,7 +120,7 @@ def test_the_products_are_covered_until_they_are_measured() -> None:
 
 
 def test_the_measured_step_is_covered_at_first() -> None:
-    ratio = f"{units.digits(recorded_step(256).ratio, 2)} times the prediction"
+    ratio = f"{units.digits(recorded_step(256).ratio, 2)}× the prediction"
     assert ratio not in text_of(HANDLES["predicted_step"].render())
     assert ratio in text_of(HANDLES["predicted_step"].render(measured=True))
 

@@ -21,7 +21,7 @@ PLAN = plan_run(LLAMA, published.accelerator("H100"), 64, 1e12, 256, **SPLIT)
         ("tensor_parallel", 16, "8 key-value heads aren&#x27;t divisible"),
         ("pipeline_parallel", 2, "waiting"),
         ("num_gpus", 128, "DP 16"),
-        ("num_gpus", 100, "GPUs 100 don't form whole replicas, because each one needs Tensor"),
+        ("num_gpus", 100, "GPUs 100 don&#x27;t form whole replicas, because each one needs Tensor"),
         ("model", "Llama-3.1-8B", "A step takes"),
         ("zero_stage", 3, "data: 1"),
         ("recompute", "none", "3.01 TB"),
@@ -86,7 +86,7 @@ def test_the_step_is_told_as_others_software_would_take_it() -> None:
 
 def test_sums_that_cross_the_network_are_told_beside_those_that_do_not() -> None:
     near = HANDLES["neighbours"]
-    sentence = "They take 92 s, instead of 14 s inside a node."
+    sentence = "They need 92 s, instead of 14 s inside a node."
     assert sentence in near.render(node="are replicas")
     assert "Over 99% of its bytes" in near.render(pipeline_parallel=8)
 

@@ -194,7 +194,7 @@ def test_counted_and_estimated_stand_apart() -> None:
     assert ">at best<" in estimated
     html = PANELS["plan"].render(flops_per_gpu=420e12)
     assert ">at best<" in html  # the stops of others lie apart
-    assert "The step is yours; the overhead is that of seven published runs." in html
+    assert "The step is yours, and the overhead comes from seven published runs." in html
     assert "Expected MFU" not in html
     for stops in STOPS:
         assert f">{24.936 * stops:.1f} days<" in html

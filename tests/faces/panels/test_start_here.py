@@ -28,7 +28,7 @@ def test_the_panel_says_what_the_formula_says(name: str) -> None:
 
 
 def _rate(html: str) -> float:
-    match = re.search(r"each GPU does</td><td[^>]*>([\d.]+) TFLOP/s", html)
+    match = re.search(r"each GPU computes</td><td[^>]*>([\d.]+) TFLOP/s", html)
     assert match
     return float(match[1]) * 1e12
 
