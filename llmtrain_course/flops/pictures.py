@@ -140,7 +140,7 @@ def three_products(step: int, flops_each: float, width: int) -> Drawing:
     words = (
         "Two tokens of 3 numbers pass a matrix of 3 × 4 weights three times: forward, backward "
         "to pass on, and backward to learn. Each weight multiplies once and adds once per token, "
-        "{flops_each:g} FLOP each time. Done so far: "
+        f"{flops_each:g} FLOP each time. Done so far: "
         f"{step * flops_each:g} FLOP of {6 * flops_each:g}."
     )
     return Drawing(svg, width, y + 42, words)
