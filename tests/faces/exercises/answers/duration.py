@@ -78,7 +78,7 @@ ANSWERS = {
             ((800e9, X_B, DAYS_B / 10), "tenfold mistakes: that's 10× too low"),
             ((800e9, X_B, DAYS_B * 4 / 3), "8TP"),
             (17.75, "Give three values"),
-            ((800e9, "416 TFLOP", 17.75), "these are TFLOP; FLOP/s are asked"),
+            ((800e9, "416 TFLOP", 17.75), "these are TFLOP; we asked for FLOP/s"),
             ((8e12, X_B, 17.75), "The days are right, but the tokens are 8.00 tri"),
             ((80e9, X_B, 17.75), "too few"),
             ((800e9, 10 * X_B, 17.75), "4.16 PFLOP/s: it's 10× too high"),
