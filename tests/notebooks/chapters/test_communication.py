@@ -68,10 +68,10 @@ def test_what_the_page_says_of_measurements() -> None:
     def took(machine: str, size: int) -> float:
         return float(all_reduce_seconds(size, MACHINES[machine][1], series[machine][size]))
 
-    one, two = took("8 H100", 2**27), took("16 H100", 2**27)
+    one, two = took("8 H100s", 2**27), took("16 H100s", 2**27)
     seconds = f"{1000 * two:.2f} ms instead of {1000 * one:.2f}, about {100 * two / one - 100:.0f}%"
     assert f"a message of 128 MiB needs {seconds} more" in text
-    larger = [took("16 H100", 2**k) / took("8 H100", 2**k) for k in range(30, 34)]
+    larger = [took("16 H100s", 2**k) / took("8 H100s", 2**k) for k in range(30, 34)]
     assert larger == pytest.approx([1.1] * 4, abs=0.025)
     assert "from 1 GiB on it needs about 10% more" in text
     assert rate("nebius", 16, 2**30) / rate("Azure.*H100", 8, 2**30) > 0.95
