@@ -90,11 +90,11 @@ def fewest_gpus(plan: Plan) -> Plan:
     check_one(plan)
     fewest = _fewest(plan.run)
     if fewest.num_gpus is None:
-        over = fewest.memory + plan.reserve - plan.card
+        over = fewest.memory + fewest.reserve - plan.card
         raise ValueError(
             f"the model doesn't fit on any number of GPUs with this split: on {fewest.smallest} to "
             f"{fewest.largest:,} each needs at least {units.gigabytes(fewest.memory)} and a "
-            f"reserve of {units.gigabytes(plan.reserve)}, {units.gigabytes(over)} more "
+            f"reserve of {units.gigabytes(fewest.reserve)}, {units.gigabytes(over)} more "
             "than it has"
         )
     return plan.replace(num_gpus=fewest.num_gpus)
@@ -105,6 +105,7 @@ class Fewest(NamedTuple):
 
     num_gpus: int | None
     memory: float
+    reserve: float
     smallest: int
     largest: int
 
@@ -136,8 +137,8 @@ def _fewest(run: Run) -> Fewest:
     alike = [[*group] for _, group in groupby(sorted(numbers, key=ways), ways)]
     fitting = (x[bisect_left(x, True, key=fits)] for x in alike if fits(x[-1]))
     most = {whole(n): run.replace(num_gpus=n) for n in numbers}.values()
-    least = min(float(memory_per_gpu(each).total) for each in most)
-    return Fewest(min(fitting, default=None), least, numbers[0], numbers[-1])
+    least = min((float(memory_per_gpu(each).total), reserve_bytes(each)) for each in most)
+    return Fewest(min(fitting, default=None), *least, numbers[0], numbers[-1])
 
 
 def _fewest_replicas(run: Run) -> int:

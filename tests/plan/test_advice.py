@@ -208,6 +208,16 @@ def test_a_model_that_fits_on_no_number_of_gpus_says_so_and_by_how_much() -> Non
     assert not advise(hopeless)[-1].plan.fits
 
 
+def test_the_missing_bytes_are_those_beyond_the_reserve_of_as_many_gpus() -> None:
+    """One GPU's reserve is smaller than that of several, so it isn't the one that's missing."""
+    plan = plan_of(num_gpus=1, zero_stage=3, recompute="full")
+    least = plan.replace(num_gpus=512)
+    chip = replace(VENDORS, memory=least.memory.total + 4e9)
+    assert plan.reserve < 4e9 < least.reserve
+    with pytest.raises(ValueError, match=r"reserve of 5\.1\d* GB, 1\.1\d* GB more than"):
+        fewest_gpus(plan.replace(accelerator=chip))
+
+
 def test_where_nothing_is_left_to_change_the_advice_says_so() -> None:
     """No advice at all means that a plan fits."""
     small = Accelerator("small", 8e9, peaks={"bf16": 312e12})
