@@ -562,7 +562,7 @@ def segments(blocks: Sequence[Sequence[int]], request: int) -> Drawing:
     y = 56 + len(blocks) * 46 + 12
     widest = -min(x for one in blocks for x in one)
     fits = "It fits" if request <= widest else "It doesn't fit"
-    verdict = f"{fits}, because the widest gap is {widest} MiB."
+    verdict = f"{fits}: the widest gap is {widest} MiB."
     svg += [
         text(20, y + 23, "a request", 15),
         ghost(_FROM, y, request * _MIB, _SEGMENT, "the request"),

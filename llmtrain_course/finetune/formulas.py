@@ -109,7 +109,7 @@ def saved_inputs(
     >>> llama = Transformer.llama(32, 4096, 32, 8, 14336, 128256, sequence_length=4096)
     >>> saved = saved_inputs(llama, Tuning.lora(16, "attention", adapter_bytes=2))
     >>> saved["query"], saved["down"]
-    (SavedInput(what='what it reads', size=8192), SavedInput(what='nothing', size=0))
+    (SavedInput(what='its input', size=8192), SavedInput(what='nothing', size=0))
     """
     check_tuned(model)
     mask = mask_bytes

@@ -463,10 +463,10 @@ def wider_or_deeper(hidden_size: int = 768, num_layers: int = 12, previous: Any 
 
 
 def _times(ratio: float) -> str:
-    """How many times as many, in two digits.
+    """Write the ratio in two digits.
 
     >>> _times(3.998), _times(1)
-    ('4 times as many', 'as many as before')
+    ('4× as many', 'as many as before')
     """
     rounded = float(units.digits(ratio, 2))
     if rounded == 1:

@@ -112,7 +112,7 @@ def test_an_own_run_is_what_the_command_makes_of_it(question: str, capsys) -> No
 def test_page_and_picture_have_the_number_of_the_plan() -> None:
     """Page 09's promise is the slow end of its plan, and page 10 draws the same line."""
     latest = round(in_python("the page's 8B").days.greatest)
-    assert f"three would have been slower than {latest} days" in pages.words("09_plan")
+    assert f"three would have taken longer than {latest} days" in pages.words("09_plan")
     assert "promise the slow end" in pages.words("09_plan")
     assert f"promised={latest})" in pages.cell("10_calendar", "win-days")
 

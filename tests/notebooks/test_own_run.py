@@ -28,7 +28,7 @@ def test_what_03_promises_and_what_the_plan_does() -> None:
     numbers = tuple(map(billions, (USUAL, rough, promised)))
     assert numbers == ("47 billion", "34 billion", "38 billion")
     share = 6 * SIZE * promised / (GPUS * A100.peak("bf16") * DAYS * units.DAY)
-    assert f"the slow end of that plan is {100 * share:.0f}%" in pages.cell("03_duration", "own")
+    assert f"the slow end for that plan is {100 * share:.0f}%" in pages.cell("03_duration", "own")
     sentence = f"which in the example means {billions(promised)}, at {100 * share:.0f}% of the peak"
     assert sentence in pages.words("00_start_here")
 

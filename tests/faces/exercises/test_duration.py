@@ -23,7 +23,7 @@ def test_the_offers_are_the_pages_and_one_chip_alone_will_do() -> None:
     assert of_offer("A100 80GB SXM", 64, 0.35)[1] <= BUDGET
     assert min(PRICES, key=lambda chip: PRICES[chip]) == max(bills, key=lambda chip: bills[chip])
     assert f"up to {AT_HAND} GPUs of one kind" in page
-    assert f"within {MOST_DAYS} days and {BUDGET:,} dollars" in page
+    assert f"in {MOST_DAYS} days on a budget of {BUDGET:,} dollars" in page
 
 
 @pytest.mark.parametrize("chip", PRICES)

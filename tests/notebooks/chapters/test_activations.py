@@ -60,7 +60,7 @@ def test_the_numbers_of_the_page() -> None:
     assert small(1, 256).peak.total == small(1, 2).peak.total
     halves = step_timeline(one, 4, "bf16", "full", accumulation_steps=2).peak
     assert 3 * 4 * 4 * 8192 * one.vocab_size > 2 / 3 * halves.total  # three tensors, 4 bytes
-    assert "are then more than two thirds of the peak" in cell("06_activations", "panel")
+    assert "then make up more than two thirds of the peak" in cell("06_activations", "panel")
     assert units.gigabytes(states) == "128 GB"
     small_8b = step_timeline(LLAMA, 1, "pure_bf16", "full").peak
     assert (units.gigabytes(small_8b.total), small_8b.mark) == ("66.1 GB", "first layer")

@@ -48,7 +48,7 @@ def test_the_last_answer_of_the_page() -> None:
     low, high = _strip(2 / 3 * C)
     assert (round(low, 1), round(high)) == (7.4, 34)
     assert low < 24 < high
-    assert "(now 7.4 to 34 billion)" in words("11_budget")
+    assert "(which now runs from 7.4 to 34 billion)" in words("11_budget")
 
 
 H100 = published.accelerator("H100 SXM")

@@ -40,7 +40,7 @@ def test_the_promise_is_later_than_all_that_the_calendar_adds() -> None:
         f"Both start from {made.computing.likely:.0f} days of steps. Page 09 multiplies them by 1.3"
         in text
     )
-    assert "1.3, the overhead of seven whole runs" in text
+    assert "1.3, the overhead seen in seven whole runs" in text
     assert f"promise page 09's {latest} days" in text
     assert len(stops()) == 7
 
@@ -54,8 +54,8 @@ def test_what_runs_lost_at_a_stop_differs_more_than_their_rates() -> None:
     lost = [(1 - runs[x]["useful_share"]) * m for x, m in zip(four, M, strict=True)]
     assert round(max(rates) / min(rates)) == 7
     text = cell(PAGE, "confront-reading")
-    assert f"the time lost per stop by {max(lost) / min(lost):.0f}." in text
-    assert f"Llama lost {lost[0] / HOUR:.2f} hours per stop" in text
+    assert f"the time lost per stop by a factor of {max(lost) / min(lost):.0f}." in text
+    assert f"Llama only lost {lost[0] / HOUR:.2f} hours per stop" in text
     [table] = [x for x in cells(PAGE) if x["id"] == "confront-runs"]
     printed = "".join(table["outputs"][0]["data"]["text/plain"])
     hours = [float(line.split()[-1]) for line in printed.splitlines()[1:]]
@@ -72,7 +72,7 @@ def test_half_or_double_the_best_interval_costs_less_than_three_points() -> None
     best = calendar.best_checkpoint_interval(40, M)
     half, least, double = (calendar.losses(k * best, 40, M, 1800).total for k in (0.5, 1, 2))
     assert [round(100 * (x - least), 1) for x in (half, double)] == [2.8, 2.9]
-    assert "you lose less than three points" in words("10_calendar")
+    assert "you lose less than three percentage points" in words("10_calendar")
 
 
 def test_what_the_first_panel_assumes() -> None:
@@ -99,8 +99,8 @@ def test_how_often_what_fails() -> None:
     text = cell(PAGE, "twice-reading")
     assert f"For {gpus} of these, or one every five hours, the cause was a GPU" in text
     whole = published.hours_of(published.run("Llama 3.1 405B")) / llama["num_gpus"] / 24
-    assert f"(Page 03 has {whole:.0f} days, which are the GPU-hours of the whole run" in text
-    assert f"Its team counted for {llama['days']} days" in text
+    assert f"(The {whole:.0f} days on page 03 are the GPU-hours of the whole run" in text
+    assert f"Its team kept count for {llama['days']} days" in text
     assert f"the run stopped {llama['stops']} times" in text
     names = ("Llama 3.1 405B", "OPT-175B", "BLOOM-176B", "GLM-130B")
     each = [round(1000 * rows()[name]["failures_per_node_day"]) for name in names]
@@ -110,4 +110,4 @@ def test_how_often_what_fails() -> None:
     assert span in text
     assert 1000 * calendar.FAILURES_PER_NODE_DAY.greatest == round(most)
     cluster = rows()["Meta RSC-1, 1,024 GPUs"]["failures_per_node_day"]
-    assert f"In jobs of 1,024 GPUs on a shared cluster, it was {1000 * cluster:.0f}" in text
+    assert f"In jobs of 1,024 GPUs on a shared cluster, the figure was {1000 * cluster:.0f}" in text

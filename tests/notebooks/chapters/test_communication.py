@@ -30,7 +30,9 @@ def test_the_best_number_of_messages_is_among_those_of_the_handle() -> None:
     waits = {n: last_backward(2560, n).visible for n in stops}
     assert min(waits, key=lambda n: waits[n]) == 64
     assert waits[64] == pytest.approx(0.001, abs=5e-4)
-    assert "Here, 64 messages work best, and the step only waits one" in words("07_communication")
+    assert "Here, 64 messages work best, and the step only waits for one" in words(
+        "07_communication"
+    )
 
 
 def test_what_the_page_says_of_measurements() -> None:
@@ -70,10 +72,10 @@ def test_what_the_page_says_of_measurements() -> None:
 
     one, two = took("8 H100s", 2**27), took("16 H100s", 2**27)
     seconds = f"{1000 * two:.2f} ms instead of {1000 * one:.2f}, about {100 * two / one - 100:.0f}%"
-    assert f"a message of 128 MiB needs {seconds} more" in text
+    assert f"a 128 MiB message takes {seconds} longer" in text
     larger = [took("16 H100s", 2**k) / took("8 H100s", 2**k) for k in range(30, 34)]
     assert larger == pytest.approx([1.1] * 4, abs=0.025)
-    assert "from 1 GiB on it needs about 10% more" in text
+    assert "while messages of 1 GiB or more take about 10% longer" in text
     assert rate("nebius", 16, 2**30) / rate("Azure.*H100", 8, 2**30) > 0.95
     assert rate("nebius", 16, 8.6e9) / rate("Azure.*H100", 8, 8.6e9) > 0.95
     assert all(took("32 B200s", 2**k) > 2 * took("8 B200s", 2**k) for k in range(27, 35))
@@ -92,11 +94,11 @@ def test_what_the_panel_shows_on_the_page() -> None:
     steps = [units.seconds(setting.plan.step.total) for setting in (first, more)]
     assert steps == ["0.18 s", "0.18 s"]
     assert f"The step is still {steps[0]} long" in text
-    assert f"From {enough_tokens(first.plan):,} tokens on all of it hides" in text
+    assert f"From {enough_tokens(first.plan):,} tokens on, everything that's sent is hidden" in text
     sharded = replace(first, passes=8).plan
     kept = Setting(passes=8, sharded="the optimizer (ZeRO 1)").plan
     sent = [units.gigabytes(plan.traffic) for plan in (sharded, kept)]
-    assert f"FSDP sends {sent[0]} in a step and ZeRO 1 only {sent[1]}" in text
+    assert f"FSDP sends {sent[0]} per step and ZeRO 1 only sends {sent[1]}" in text
     stored = [plan.memory.weights + plan.memory.gradients for plan in (kept, sharded)]
     large, small = stored[0] / 1e9, stored[1] / 1e9
     assert f"stores {large:.1f} GB of weights and gradients instead of {small:.1f} GB" in text

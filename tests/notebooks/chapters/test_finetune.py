@@ -57,7 +57,7 @@ def test_with_nine_thousand_tokens_the_logits_are_the_model() -> None:
 def test_measured_speeds_are_those_of_the_page() -> None:
     ratios = speed_ratios("lora", "full")
     assert len(ratios) == 22
-    assert "There are 22 pairs" in cell(PAGE, "speed")
+    assert "We found 22 pairs" in cell(PAGE, "speed")
     assert median(ratio.times for ratio in ratios) == pytest.approx(1.13, abs=0.005)
     usual = [ratio for ratio in ratios if ratio.times < 2]
     assert (len(usual), min(r.times for r in usual)) == (19, pytest.approx(1.05, abs=0.005))
@@ -77,7 +77,7 @@ def test_how_much_less_work_adapters_do() -> None:
     assert 1 - 1 / flops_ratio("full") == pytest.approx(1 / 5, abs=0.005)
     reading = cell(PAGE, "speed")
     assert "## A third less work, or a fifth: how much faster?" in reading
-    assert "adapters only save a fifth, and their lead shrinks to 1.25" in reading
+    assert "adapters only save a fifth, and their speedup shrinks to 1.25" in reading
 
 
 def test_why_a_step_below_the_bytes_of_the_card_still_fails() -> None:
@@ -105,7 +105,7 @@ def test_what_share_of_a_step_is_writing() -> None:
     assert (long["longest_answer"], "up to 8,192 tokens" in long["note"]) == (1024, True)
     reading = cell(PAGE, "own-seen")
     assert "Most published runs spent 30 to 80% of each step on writing" in reading
-    sentence = "up to 8,192 tokens and answers of at most 1,024 didn't need more than a tenth"
+    sentence = "up to 8,192 tokens and answers of at most 1,024 spent no more than a tenth"
     assert sentence in reading
 
 

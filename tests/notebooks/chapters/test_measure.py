@@ -9,7 +9,7 @@ from tools.notebooks import chapters
 def test_the_share_of_the_peak_that_the_recorded_step_reached() -> None:
     step = recorded_step(256)
     share = units.share(step.ideal / step.total)
-    text = f"{1000 * step.ideal:.0f} ms of {1000 * step.total:.0f} is {share}"
+    text = f"{1000 * step.ideal:.0f} ms out of {1000 * step.total:.0f} is {share}"
     assert text in cell("12_measure", "step-seen")
 
 

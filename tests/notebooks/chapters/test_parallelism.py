@@ -45,8 +45,8 @@ def test_a_border_is_cheap_and_shared_layers_are_dear() -> None:
     assert f"{sentence}, and all 80 together send {layers / stage:,.0f}× as many" in evidence
     assert 1000 < layers / stage < 10_000  # thousands of times
     near, far = sending(PLAN)["tensor"], spread_over_nodes(PLAN)["tensor"]
-    step = f"need {near.visible:.0f} seconds of a {PLAN.step.total:.0f}-second step"
-    assert f"{step}, but if you fill the nodes with replicas, they need {far.seconds:.0f}" in page
+    step = f"take up {near.visible:.0f} seconds of a {PLAN.step.total:.0f}-second step"
+    assert f"{step}, but if you fill the nodes with replicas, they take {far.seconds:.0f}" in page
 
 
 def test_small_matrices_leave_a_chip_idle() -> None:

@@ -28,11 +28,11 @@ from tests.plan.cases import H100, plan_of
 def test_the_decision_of_the_page() -> None:
     plan = plan_of(accelerator=H100, zero_stage=3)
     tokens = rounded_down(plan.first_run_tokens(30))
-    assert f"{units.count(tokens, 2)} tokens, and a step measured" in words("09_plan")
+    assert f"{units.count(tokens, 2)} tokens, and we'll measure a step" in words("09_plan")
     most = 30 * units.DAY / STOPS[2] / plan.replace(tokens=tokens).iterations
     assert f"slower than {most:.1f} seconds" in words("09_plan")
     worst, steps = units.share(STOPS[2] - 1), 30 / STOPS[2]
-    sentence = f"the overhead is {worst} again, thirty days only have room for {steps:.0f} days of"
+    sentence = f"the overhead is {worst} again, thirty days only leave room for {steps:.0f} days of"
     assert sentence in words("09_plan")
 
 
@@ -43,7 +43,7 @@ def test_the_numbers_that_the_page_reads_off_its_map() -> None:
         for name, plan in plans.items()
     }
     small, guess = units.digits(each["Llama 3.1 8B"], 2), cell("09_plan", "decide")
-    assert f"promise the 8B {small} tokens per parameter" in guess
+    assert f"promise {small} tokens per parameter for the 8B" in guess
     assert f"so the 8B with its {small} tokens per parameter is in good" in text
     below, above = each["14B"], each["24B"]
     sizes = [log(plans[name].parameters.total) for name in ("14B", "24B")]
@@ -53,10 +53,10 @@ def test_the_numbers_that_the_page_reads_off_its_map() -> None:
     fitting = [name for name, plan in plans.items() if plan.fits]
     assert fitting[-1] == "220B"
     assert round(1 / each["220B"]) == 9
-    assert "also fits, but it would get one token per nine parameters." in text
+    assert "also fits, but it would only get one token per nine parameters." in text
     split = plans["Llama 3.1 70B"].split.tensor_parallel, plans["Llama 3.1 70B"].run.recompute
     assert split == (2, "alternate")
-    assert "even the 70B fits now: its matrices are split, and half of it is recomputed." in text
+    assert "so now even the 70B fits, with its matrices split and half of it recomputed." in text
     dots = pictures(HANDLES["decision"].render())[0].of_kind("circle")
     released = [dot.words.partition(":")[0] for dot in dots if " tokens" in dot.words]
     rows = published.rows("tokens_per_parameter")
@@ -78,7 +78,7 @@ def test_the_page_tells_what_a_plan_does_not_foresee() -> None:
         zero_stage=3,
     )
     assert made.days.greatest < 74 / 2
-    assert "[needed just as many days](evidence/09_plan.ipynb) on double the" in words("09_plan")
+    assert "[needed just as many days](evidence/09_plan.ipynb) on twice as many" in words("09_plan")
     rows = published.megatron_training_days().set_index("name")["days"]
     for n in (768, 1536):
         assert rows[f"ZeRO-3 174.6B on {n} GPUs"] == 74
@@ -90,8 +90,8 @@ def test_which_runs_the_page_says_were_slower_than_the_promise() -> None:
     assert sorted(late) == ["Llama 3.1 8B", "Llama 3.2 1B", "Pythia 70M"]
     uncertain = [run.name for run in others_days(plan) if not run.whole]
     assert (len(uncertain), set(late) - set(uncertain)) == (7, set())
-    assert "All the slow ones are in the other colour" in words("09_plan")
-    assert "three would have been slower than 39 days" in words("09_plan")
+    assert "All the slow runs are in the other colour" in words("09_plan")
+    assert "three would have taken longer than 39 days" in words("09_plan")
     assert len(others_days(plan)) == 17
     teaching = (ROOT / "TEACHING.md").read_text("utf-8")
     assert "Only three of seventeen published runs would have broken it." in teaching
@@ -99,7 +99,7 @@ def test_which_runs_the_page_says_were_slower_than_the_promise() -> None:
     days = (plan.days.likely, plan.days.greatest)
     shares = [f"{round(x)} days {100 * share_of_peak(plan, x):.0f}%" for x in days]
     assert shares == ["26 days 33%", "39 days 22%"]
-    assert "These 39 days are 22%, because the plan doesn't know your" in words("09_plan")
+    assert "The 39 days correspond to 22%, because the plan doesn't know your" in words("09_plan")
 
 
 def test_which_runs_the_dots_are() -> None:
@@ -125,7 +125,7 @@ def test_what_making_the_70b_fit_costs() -> None:
     start, text = planned(LARGE), cell("09_plan", "panel-answers")
     assert start.memory.total > 1.4 * (start.card - start.reserve)
     assert "on 32 GPUs with TP 8, ZeRO 1 and a micro-batch of two" in text
-    assert "it needs far more memory than a plan may fill" in text
+    assert "it needs far more memory than a plan may use" in text
     plans = {
         (zero, micro, again): start.replace(
             zero_stage=zero, micro_batch_size=micro, recompute=again
@@ -142,10 +142,10 @@ def test_what_making_the_70b_fit_costs() -> None:
     assert changed == {"zero_stage": 2, "micro_batch_size": 1}
     assert hours[2, 2, "none"] == pytest.approx(1, abs=0.0005)
     assert plans[2, 2, "none"].traffic > 1.3 * start.traffic
-    assert "ZeRO 2 doesn't cost any time, although much more is sent, because" in text
+    assert "switching to ZeRO 2 costs no time, although much more is sent, because" in text
     extra = [round(100 * hours[x] - 100) for x in ((2, 1, "none"), (2, 2, "alternate"))]
     assert fitting.keys() >= {(2, 2, "alternate"), (2, 2, "full")}
-    assert f"With one sequence at a time it fits, for {extra[0]}% more GPU-hours." in text
+    assert f"With one sequence at a time, the plan fits, at the cost of {extra[0]}% more" in text
     full = round(100 * hours[2, 2, "full"] - 100)
     assert f'(`"alternate"`) would cost {extra[1]}%, and' in text
     assert f'all of them (`"full"`) {full}%.' in text
@@ -157,11 +157,11 @@ def test_what_the_page_says_of_overhead() -> None:
     assert (len(each), each[3]) == (7, pytest.approx(STOPS[1], rel=0.01))
     assert (each[0], each[-1]) == pytest.approx((STOPS[0], STOPS[2]), rel=0.01)
     text = words("09_plan")
-    assert f"between {low} and {high}%, with a median of {middle}%" in text
+    assert f"between {low}% and {high}%, with a median of {middle}%" in text
     steps = plan_of(accelerator=H100, zero_stage=3).days_of_steps
     assert f"So you should expect {steps.likely:.0f} × {STOPS[1]} = " in text
-    sentence = f"most likely take {steps.likely:.0f} days, but anywhere from {steps.least:.0f} to"
-    assert f"{sentence} {steps.greatest:.0f}." in text
+    sentence = f"most likely take {steps.likely:.0f} days, but it could be anywhere from"
+    assert f"{sentence} {steps.least:.0f} to {steps.greatest:.0f}." in text
     assert f"times {STOPS[0]} to {STOPS[2]}, likely {STOPS[1]}; promise the slow end" in text
 
 
@@ -172,10 +172,10 @@ def test_the_slow_end_is_less_than_the_slowest_step_with_the_worst_overhead() ->
     assert (round(days.greatest), round(STOPS[2] * steps.greatest)) == (39, 46)
     combined = "[combines the two ranges](evidence/09_plan.ipynb) into a slow end of 39 days"
     assert combined in words("09_plan")
-    assert "the worst overhead together would make 46 days" in words("09_plan")
+    assert "the worst overhead together would mean 46 days" in words("09_plan")
     assert f"20 × {STOPS[1]} = {days.likely:.0f} days" in words("09_plan")
     assert round(plan.calibrated(7.5).days.greatest) == 34
-    assert "with 7.5 seconds you'd promise 34 days." in words("09_plan")
+    assert "so if it took 7.5 seconds, you'd promise 34 days." in words("09_plan")
     sides = [log(x.greatest / x.likely) for x in (days, steps, Interval(*STOPS))]
     assert sides[0] == pytest.approx(hypot(*sides[1:]))
     sentence = "We take their logarithms and combine them like the sides of a right triangle"
@@ -188,7 +188,7 @@ def test_what_the_page_says_of_03s_promise() -> None:
     size = plan.run.tokens, plan.parameters.active, plan.split.num_gpus, plan.run.peak
     rough = training_interval(*size).times(1 / units.DAY)
     assert UTILIZATIONS[0] == 0.25
-    sentence = f"25% of the peak, which would be {rough.greatest:.0f} days."
+    sentence = f"25% of the peak, which would mean {rough.greatest:.0f} days."
     assert sentence in words("09_plan")
     named = plan_of(accelerator=H100, zero_stage=3, software="megatron-core")
     assert f"(If you name Megatron-Core, it's {named.days.greatest:.0f} days.)" in words("09_plan")
@@ -200,7 +200,7 @@ def test_the_reserve_that_the_page_tells() -> None:
     assert plan.reserve == RESERVES["several"] == 5.1e9
     assert "those 5.1 GB are the bare minimum (less on a single GPU)" in text
     assert RESERVES["one GPU"] < plan.reserve
-    assert f"may fill {units.gigabytes(plan.card - plan.reserve)[:4]} of the 85.5" in text
+    assert f"may take up {units.gigabytes(plan.card - plan.reserve)[:4]} of the 85.5" in text
     few = {n: plan_of(accelerator=H100, zero_stage=3, num_gpus=n).fits for n in (4, 8, 16)}
     assert few == {4: False, 8: True, 16: True}  # even eight
     several = memory.reserves(attrgetter("ways"))["several"]
@@ -212,7 +212,7 @@ def test_the_bytes_that_the_page_types() -> None:
     card, holds = units.gigabytes(plan.card), units.gigabytes(plan.memory.total)
     first = cell("09_plan", "predict")
     assert f"An H100 has {card} of memory" in first
-    assert f"each needs {holds}" in first
+    assert f"each one needs {holds}" in first
     assert plan.card / 2**30 < 80
 
 

@@ -31,7 +31,7 @@ def test_what_is_said_of_the_edges_of_formats() -> None:
     assert 1 - bf16.max / fp32.max == pytest.approx(1 / 256, rel=1e-4)
     assert "bf16 ends a 256th below fp32's largest number" in EVIDENCE
     assert fp16.round(2.0**-25) == 0 < fp16.round(2.0**-25 * 1.001)
-    assert "$2^{-25}$, is already rounded to 0" in PAGE
+    assert "$2^{-25}$, is rounded to 0" in PAGE
     assert "about 14 bits" in EVIDENCE
     assert "H800" in EVIDENCE
 
@@ -51,7 +51,9 @@ def test_a_thousand_updates_end_where_the_page_says() -> None:
     weight = update_weight(bf16, 1, 0.004, 1)
     assert f"moves the weight by {weight.direct - 1:.4f}" in PAGE
     assert update_weight(bf16, 1, 0.004, 1000).direct == 2
-    assert "from 2 on, the spacing doubles, so the weight gets stuck there" in PAGE
+    assert (
+        "From 2 on, though, the spacing is twice as large, so the weight gets stuck there" in PAGE
+    )
 
 
 def test_the_sum_stalls_where_the_page_says() -> None:
@@ -77,7 +79,7 @@ def test_who_fits_at_which_stage() -> None:
     assert [fits(stage, 2) for stage in range(3)] == [False, False, True]
     bf16_bytes = model_state_bytes(1, "bf16")
     assert (bf16_bytes.main_weights + bf16_bytes.optimizer) / bf16_bytes.total == 0.75
-    assert "three quarters of everything" in PAGE
+    assert "three quarters of the total" in PAGE
 
 
 @pytest.mark.parametrize("page", [path.stem for path in chapters()[6:]])
