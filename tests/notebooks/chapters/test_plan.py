@@ -125,7 +125,7 @@ def test_what_making_the_70b_fit_costs() -> None:
     start, text = planned(LARGE), cell("09_plan", "panel-answers")
     assert start.memory.total > 1.4 * (start.card - start.reserve)
     assert "on 32 GPUs with TP 8, ZeRO 1 and a micro-batch of two" in text
-    assert "it needs far more memory than a plan may use" in text
+    assert "it needs far more memory than a plan allows" in text
     plans = {
         (zero, micro, again): start.replace(
             zero_stage=zero, micro_batch_size=micro, recompute=again
@@ -198,7 +198,7 @@ def test_the_reserve_that_the_page_tells() -> None:
     text = cell("09_plan", "memory-seen")
     plan = plan_of(accelerator=H100, zero_stage=3)
     assert plan.reserve == RESERVES["several"] == 5.1e9
-    assert "those 5.1 GB are the bare minimum (less on a single GPU)" in text
+    assert "treat 5.1 GB as the bare minimum (less on a single GPU)" in text
     assert RESERVES["one GPU"] < plan.reserve
     assert f"may take up {units.gigabytes(plan.card - plan.reserve)[:4]} of the 85.5" in text
     few = {n: plan_of(accelerator=H100, zero_stage=3, num_gpus=n).fits for n in (4, 8, 16)}
