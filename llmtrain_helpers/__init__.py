@@ -8,6 +8,8 @@ exercises of the notebooks are in `llmtrain_course`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:
     from llmtrain_helpers import (
         activations as activations,

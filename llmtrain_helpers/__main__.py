@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
 
+from llmtrain_helpers import __version__
+
 USAGE = """python -m llmtrain_helpers COMMAND
 
   plan MODEL …               what a run needs, and whether it fits
@@ -49,9 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments and arguments[0] in MOVED:
         return refused(f"Write: python -m {MOVED[arguments[0]]} {' '.join(arguments)}")
     if [*arguments] == ["--version"]:
-        from importlib.metadata import version  # slow to import
-
-        print(f"llmtrain-helpers {version('llmtrain-helpers')}")
+        print(f"llmtrain-helpers {__version__}")
         return 0
     return run(COMMANDS, USAGE, arguments)
 

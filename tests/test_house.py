@@ -398,10 +398,19 @@ def test_the_sites_locks_name_no_registry_and_fit_the_courses(name: str) -> None
         assert not pins or pin.specifier in [other.specifier for other in pins], line
 
 
-def test_the_citation_has_the_projects_version() -> None:
+def test_the_version_is_the_same_everywhere() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
-    assert citation["version"] == PROJECT["version"]
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert citation["version"] == package.__version__ == PROJECT["version"]
+    assert re.findall(r"(?m)^## (\S+)", changes)[0] == PROJECT["version"]
     assert citation["authors"] == PROJECT["authors"]
+
+
+def test_the_classifiers_name_the_pythons_that_are_tested() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))
+    pythons = workflow["jobs"]["linux"]["strategy"]["matrix"]["python"]
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert named == pythons
 
 
 # --- the wheel
