@@ -62,12 +62,12 @@ reset: ## a notebook as it was, yours kept beside it: NOTEBOOK=03_duration
 lock: $(READY) ## pin the dependencies again, after a change of pyproject.toml
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --universal --python-version 3.11 --no-annotate --no-header \
-	    --extra notebooks --extra dev pyproject.toml -o requirements.lock
+	    --extra notebooks --group dev pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --universal --python-version 3.11 --no-annotate --no-header \
-	    --constraint requirements.lock --extra site pyproject.toml -o site/requirements.lock
+	    --constraint requirements.lock --group site -o site/requirements.lock
 	$(BIN)/uv pip compile --universal --python-version 3.11 --no-annotate --no-header \
 	    --constraint requirements.lock --constraint site/requirements.lock \
-	    --extra lite pyproject.toml -o site/lite-requirements.lock
+	    --group lite -o site/lite-requirements.lock
 
 site: $(PAGES) ## the pages, into build/site; needs npm
 	$(BIN)/python site/build.py

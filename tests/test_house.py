@@ -34,7 +34,8 @@ from tools import test as everything
 from tools.notebooks import all_notebooks
 
 PACKAGE, COURSE = ROOT / "llmtrain_helpers", ROOT / "llmtrain_course"
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT, GROUPS = SETTINGS["project"], SETTINGS["dependency-groups"]
 
 GROUND = ["checks", "deprecated", "results", "units"]
 ABOVE = ["plan", "calendar", "budget", "published", "command", "__main__"]
@@ -284,14 +285,15 @@ def lock() -> dict[str, list[Requirement]]:
 
 
 def wanted() -> list[Requirement]:
-    extras = PROJECT["optional-dependencies"]
-    return [Requirement(line) for line in extras["notebooks"] + extras["dev"]]
+    lines = PROJECT["optional-dependencies"]["notebooks"] + GROUPS["dev"]
+    return [Requirement(line) for line in lines]
 
 
 def test_the_formulas_alone_depend_on_nothing() -> None:
     assert PROJECT["dependencies"] == []
+    assert {*PROJECT["optional-dependencies"]} == {"notebooks", "torch"}  # what users need
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    assert "--extra notebooks --extra dev pyproject.toml -o requirements.lock" in makefile
+    assert "--extra notebooks --group dev pyproject.toml -o requirements.lock" in makefile
 
 
 def test_help_lists_every_target() -> None:
