@@ -79,10 +79,12 @@ def _gathered(plan: Plan) -> Result:
     return plan.memory.transient - plan.memory.logits
 
 
-def _memory(shared: float = 16, others: float = 1, gathered: float = 1) -> Result:
+def _memory(
+    shared: float = 16, others: float = 1, gathered: float = 1, logits: float = 1
+) -> Result:
     """The bytes on a GPU if so many share the states, so many the rest, and so much is gathered."""
     plan = _page_plan()
-    of_sequence = plan.memory.activations + plan.memory.logits
+    of_sequence = plan.memory.activations + logits * plan.memory.logits
     return 16 * plan.parameters.total / shared + (of_sequence + gathered * _gathered(plan)) / others
 
 
@@ -408,6 +410,8 @@ EXERCISES: dict[str, Exercise] = {
             "You've sharded embedding and head as well, but at the loss they're gathered whole.": (
                 lambda: _memory(gathered=1 / 16)
             ),
+            "You've left out the logits: at the loss, each GPU stores two tables of them for its "
+            "own sequence.": lambda: _memory(logits=0),
         },
     ),
     "plan-a": Numeric(

@@ -31,6 +31,7 @@ ANSWERS = {
             (STATES / 16, "only the states"),
             (STATES / 16 + KEPT + LOGITS, "left out what's gathered"),
             ((STATES + GATHERED) / 16 + KEPT + LOGITS, "they're gathered whole"),
+            (STATES / 16 + KEPT + GATHERED, "left out the logits"),
             (63.0, "× too little"),
         ],
     ),
