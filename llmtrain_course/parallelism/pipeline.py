@@ -51,10 +51,11 @@ def pipeline_step(schedule: Schedule, before: Schedule | None = None) -> Picture
     lanes.append(Lane("", [*_mean(schedule, before)], group="on average", height=32))
     first, last = schedule.in_flight(0), schedule.in_flight(stages - 1)
     cut = f", {pieces} pieces each" if pieces > 1 else ""
+    passes = "micro-batch" if first == 1 else "micro-batches"
     words = (
         f"A step of a pipeline: {sizes}{cut}, one forward and one backward by turns. "
         f"{idle.capitalize()}. "
-        f"The first stage stores {first:.3g} micro-batches at once, and the last one {last:.3g}."
+        f"The first stage stores {first:.3g} {passes} at once, and the last one {last:.3g}."
     )
     return Timeline(
         Scale(0, 3 * (ROOM - 1)),
