@@ -240,5 +240,5 @@ def test_an_allocators_blocks_and_gaps_are_to_scale() -> None:
     [request] = picture.titled("the request")
     assert (gap + 3) / (blocks[0].width + 3) == pytest.approx(8 / 6, rel=0.02)
     assert (request.width + 1) / (gap + 3) == pytest.approx(10 / 8, rel=0.02)
-    assert "It doesn't fit, because the widest gap is 8 MiB." in picture.texts
-    assert "It fits, because the widest gap is 8 MiB." in drawn(segments([[12, -8]], 8)).texts
+    assert "It doesn't fit: the widest gap is 8 MiB." in picture.texts
+    assert "It fits: the widest gap is 8 MiB." in drawn(segments([[12, -8]], 8)).texts

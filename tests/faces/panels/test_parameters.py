@@ -114,7 +114,7 @@ def test_what_the_page_says_of_the_panel_is_what_it_shows() -> None:
     )
     totals = [f"{x.total / 1e9:.1f}" for x in (few, many)]
     assert f"from {totals[0]} to {totals[1]} billion" in page
-    assert f"still meets {units.count(few.active)}" in page
+    assert f"still uses {units.count(few.active)}" in page
     assert units.count(few.active) == units.count(many.active)
     oss, gemma = (published.config_model(name) for name in ("gpt-oss-20b", "Gemma-3-1B"))
     assert [kind.layer.mixer.window for kind in stack.kinds(oss)] == [128, 0]
