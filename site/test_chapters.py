@@ -319,7 +319,7 @@ def test_exercises_and_guesses_are_judged(live: Live) -> None:
             expected = "yet"  # no answer, or nothing in a line to write
         else:
             form.locator("button").first.click()
-            assert form.locator(".live-verdict").inner_text() == "Nothing is chosen yet."
+            assert form.locator(".live-verdict").inner_text() == "You haven't chosen anything yet."
             form.locator("input[type=radio]").last.check()
             form.locator("button").first.click()
             expected = form.get_attribute("data-id") or ""

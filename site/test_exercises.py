@@ -156,7 +156,7 @@ def test_a_changed_cell_is_what_later_ones_rest_on(page: Page, address: str) -> 
         form.locator("textarea").press("Shift+Enter")
 
     run(first, "weeks = 6")
-    expect(first.locator(".live-verdict")).to_have_text("It ran, and showed nothing.")
+    expect(first.locator(".live-verdict")).to_have_text("It ran without printing anything.")
     run(later, "weeks * 7")
     expect(later.locator(".live-verdict")).to_have_text("42")
     run(first, "weeks = 7")

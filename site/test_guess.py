@@ -97,7 +97,7 @@ def test_a_guess_is_answered_at_once_and_counts_when_python_comes(page: Page, ad
     form = page.locator('form[data-id="start_here-guess"]')
     verdict = form.locator(".live-verdict")
     for written, answer in (
-        ("", "Nothing is written yet."),
+        ("", "You haven't written anything yet."),
         ("soon", "Your guess has to be a number"),
         ("-3", "Your guess has to be more than 0, and this is -3."),
         ("3.5", "You said 3.5. It's 26 years, so you're 7.5× too low."),

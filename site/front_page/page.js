@@ -280,10 +280,10 @@ function drawYears() {
   $("bars").setAttribute("viewBox", `0 0 ${wide} ${rows.length * 60}`);
   $("bars").setAttribute("height", rows.length * 60);
   $("bars").innerHTML = rows.map(bar).join("");
-  const scale = years === null ? "Not to scale yet: your guess draws it."
+  const scale = years === null ? "Not to scale yet. Your guess will draw it."
     : `All to one scale${years > most ? "; the bar of your guess is cut" : ""}.`;
   const words = rows.map(([label, amount]) => `${label}: ${amount}. `).join("");
-  $("bars").setAttribute("aria-label", words + (years === null ? "" : "The first is a sliver beside the last."));
+  $("bars").setAttribute("aria-label", words + (years === null ? "" : "Next to the last bar, the first is only a sliver."));
   $("scale").textContent = scale;
 }
 new ResizeObserver(drawYears).observe($("bars").parentElement);

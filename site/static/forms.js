@@ -83,7 +83,7 @@ export class AnswerForm {
   #choose() {
     const chosen = this.asked.querySelector(":checked, [type=text]")?.value.trim();
     if (chosen) this.cell.value = this.cell.defaultValue.replace("answer = None", answer(chosen));
-    else this.verdict.textContent = `Nothing is ${this.asked.localName === "p" ? "written" : "chosen"} yet.`;
+    else this.verdict.textContent = `You haven't ${this.asked.localName === "p" ? "written" : "chosen"} anything yet.`;
     return Boolean(chosen);
   }
 
@@ -131,8 +131,8 @@ export class AnswerForm {
     const written = this.#written();
     if (!written?.trim()) {
       this.verdict.textContent = this.form.querySelector("input[type=radio]")
-        ? "Nothing is chosen yet."
-        : "Nothing is written yet.";
+        ? "You haven't chosen anything yet."
+        : "You haven't written anything yet.";
       return;
     }
     if (this.kind === "guess" && this.#guess(written.trim())) return;
@@ -145,7 +145,7 @@ export class AnswerForm {
       const { html, ...kept } = await python.call(...this.#ask(written));
       const refused = this.kind === "guess" && !html.includes(">→<"); // it doesn't count
       if (refused) this.#say(html);
-      else this.#tell(html || "It ran, and showed nothing.", written, kept);
+      else this.#tell(html || "It ran without printing anything.", written, kept);
     } catch (error) {
       this.verdict.textContent = error.message;
     }
@@ -195,7 +195,7 @@ export class AnswerForm {
   }
 
   #offerStop() {
-    this.verdict.textContent = "It is still running. ";
+    this.verdict.textContent = "It's still running. ";
     this.verdict.append(button("Stop it", () => python.stop()));
   }
 }

@@ -30,7 +30,7 @@ class Kernel {
       await navigator.clipboard.writeText(location.href);
       this.copy.textContent = "Copied";
     } catch {
-      this.copy.textContent = "It stands in the address above";
+      this.copy.textContent = "The link is in the address bar";
     }
     setTimeout(() => (this.copy.textContent = "Copy a link"), 2500);
   }
@@ -52,7 +52,7 @@ export async function openPanel(section, address = "") {
     (room ? face.answer : face.preset).focus({ preventScroll: true });
     section.scrollIntoView({ block: "start" });
   } catch (error) {
-    first.textContent = `It did not start: ${error.message} `;
+    first.textContent = `The panel didn't start: ${error.message} `;
     first.append(button("Try again", () => openPanel(section, address), false));
   }
 }

@@ -24,7 +24,7 @@ class Python {
   #fetched() {
     this.#worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
     this.#worker.onmessage = ({ data }) => this.#answered(data);
-    this.#worker.onerror = () => this.stop(new Error("Python could not be loaded."));
+    this.#worker.onerror = () => this.stop(new Error("Python couldn't be loaded."));
     return this.#ask("start", [Progress.stored()]);
   }
 
@@ -59,8 +59,8 @@ export const python = new Python();
 
 /** How far Python is, in words and as a bar, until the element says something else. */
 export function waiting(element) {
-  const bar = create("progress", { max: 1, "aria-label": "Python is being fetched" });
-  const words = create("span", { textContent: "Python is being started …" });
+  const bar = create("progress", { max: 1, "aria-label": "Downloading Python" });
+  const words = create("span", { textContent: "Starting Python …" });
   element.replaceChildren(words, " ", bar);
   document.addEventListener("python", ({ detail }) => {
     words.textContent = detail.words;

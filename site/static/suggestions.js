@@ -30,7 +30,7 @@ export function suggestPlaces() {
   const input = dialog?.querySelector("input[type=search]");
   if (!input) return;
   const list = create("nav", { className: "live-places" });
-  list.setAttribute("aria-label", "Places that are called so");
+  list.setAttribute("aria-label", "Places with that name");
   list.setAttribute("aria-live", "polite");
   dialog.append(list);
   let fetched;

@@ -14,7 +14,7 @@ self.fetch = async (...about) => {
   const counted = new TransformStream({
     transform(piece, next) {
       fetched += piece.byteLength;
-      tell("Python is being fetched, some 7 MB …");
+      tell("Downloading Python, about 7 MB …");
       next.enqueue(piece);
     },
   });
@@ -32,7 +32,7 @@ const calls = {
       fetch(here("../course.zip")).then((answer) => answer.arrayBuffer()),
     ]);
     pyodide.unpackArchive(wheel, "zip");
-    tell("The course is being read …");
+    tell("Loading the course …");
     python = {
       panels: pyodide.pyimport("llmtrain_course.page"),
       exercises: pyodide.pyimport("llmtrain_course.cells"),
