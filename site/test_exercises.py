@@ -140,7 +140,8 @@ def test_no_script_of_anybody_elses_runs_in_a_page(page: Page, address: str) -> 
                     document.querySelector(".live-note").{put};
                 }}"""
             )
-    page.wait_for_load_state("networkidle")  # the picture that isn't there is asked for, too
+    missing = "() => performance.getEntriesByName(new URL('x', location)).length"
+    page.wait_for_function(missing)  # the picture that isn't there was asked for, too
     assert page.title() != "1"
     page.wrong.clear()
 
