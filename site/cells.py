@@ -293,8 +293,8 @@ def mark_panel(cell: Tag, word: str) -> None:
         parse(
             f'<section class="live-panel" id="panel" data-word="{word}"><p>'
             '<button type="button" class="live-button live-start">Start the panel'
-            '</button> <span class="live-note">It runs in your browser, which has to '
-            "download about 7 MB the first time.</span></p></section>"
+            '</button> <span class="live-note">It runs in your browser and first '
+            "downloads about 7 MB.</span></p></section>"
         )
     )
     advice = saved.find(string=re.compile("Run the cell above"))
