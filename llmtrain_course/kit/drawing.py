@@ -233,6 +233,17 @@ _LIVE = re.compile(
 )
 
 
+def keep_dollars(html: str) -> str:
+    """Put each dollar sign of a text into its own element.
+
+    JupyterLab typesets what's between two of them in one paragraph as a formula.
+
+    >>> keep_dollars('<p title="$1">$2 to $3</p>')
+    '<p title="$1"><span>$</span>2 to <span>$</span>3</p>'
+    """
+    return re.sub(r"\$(?![^<>]*>)", "<span>$</span>", html)
+
+
 def as_images(html: str) -> str:
     """HTML with its live drawings as saved images, which a page's sanitizer keeps."""
 

@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 from termcolor import colored
 
 from llmtrain_course.kit import ids
+from llmtrain_course.kit.drawing import keep_dollars
 from llmtrain_course.kit.formula import Mistakes, wrong_answers
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import Number, Result, is_array, quantity, refuse, show
@@ -123,7 +124,7 @@ class Verdict:
         return f"{colored(f'{sign} {self.id}', color, force_color=True)}: {self.text}"
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        return {"text/html": self.html(_from_here()), "text/plain": repr(self)}
+        return {"text/html": keep_dollars(self.html(_from_here())), "text/plain": repr(self)}
 
     def html(self, solution: Callable[[str], str]) -> str:
         """The paragraph of a page; `solution` makes a link's address of an exercise."""

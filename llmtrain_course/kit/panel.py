@@ -15,7 +15,7 @@ from html import escape, unescape
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
 import llmtrain_helpers
-from llmtrain_course.kit.drawing import Drawing, as_images
+from llmtrain_course.kit.drawing import Drawing, as_images, keep_dollars
 from llmtrain_course.kit.layout import PAGE, PHONE
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import show
@@ -377,7 +377,8 @@ class Panel:
         first, *others = (f"<h3>{escape(name)}</h3>{self._saved(name)}" for name in names)
         note = "As saved. Run the cell above to change it."
         more = f"<summary>Two more settings</summary>{''.join(others)}"
-        return f"<p><b>{escape(self.title)}</b> {note}</p>{first}<details>{more}</details>"
+        page = f"<p><b>{escape(self.title)}</b> {note}</p>{first}<details>{more}</details>"
+        return keep_dollars(page)
 
     def _saved(self, preset: str) -> str:
         """A preset's picture as images, which a page's sanitizer keeps, and its caption."""
@@ -416,7 +417,7 @@ class Handle(Panel):
 
     def static_html(self) -> str:
         """Return the first picture, as images, and the sentence below it."""
-        return as_images(self.render())
+        return keep_dollars(as_images(self.render()))
 
 
 NAMES = {

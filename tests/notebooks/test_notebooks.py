@@ -160,6 +160,17 @@ def test_pictures_have_words(path: Path) -> None:
         assert path not in [*CHAPTERS, *EVIDENCE] or "image/png" not in kinds, cell.id
 
 
+PARAGRAPH = re.compile(r"</?(?:p|t[dhr]|li|h\d|pre|span|div|summary)\b[^>]*>")
+
+
+@every_notebook
+def test_jupyterlab_takes_no_two_prices_for_a_formula(path: Path) -> None:
+    for output in outputs(path):
+        text = re.sub(r'"data:[^"]*"', "", output.get("data", {}).get("text/html", ""))
+        for paragraph in PARAGRAPH.split(text):
+            assert re.sub("<[^>]*>", "", paragraph).count("$") < 2, paragraph
+
+
 @every_notebook
 def test_is_small_and_has_the_standard_kernel(path: Path) -> None:
     assert path.stat().st_size < 600_000
