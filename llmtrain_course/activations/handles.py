@@ -221,7 +221,7 @@ _CAPTIONS = {
 
 
 @handle(
-    "Memory over two steps",
+    "What's in one GPU's memory at each moment of two training steps.",
     moment=slider(
         "Moment",
         "Five moments of the first step, and five of the second.",
@@ -261,7 +261,7 @@ _STEPS = (
 
 
 @handle(
-    "Why x has to stay",
+    "Forward and backward of one product, and the input that backward needs again.",
     step=slider("Step", "Forward, then backward's products.", (0, 1, 2, 3, 4), play=True),
     x=controls.choice("x after forward", "Whether x stays in memory.", ("kept", "dropped")),
     book=({"step": 3}, {"step": 3, "x": "dropped"}),
@@ -297,7 +297,7 @@ _GPT3 = (12288, 96, 2048)
 
 
 @handle(
-    "What a layer stores",
+    "What one layer stores for backward, tensor by tensor.",
     attention=controls.choice(
         "Attention", "Whether the scores are stored.", ("scores stored", "flash")
     ),
@@ -330,7 +330,7 @@ def _timeline_of(passes: int, recompute: EveryRecompute = "none") -> Timeline:
 
 
 @handle(
-    "Eight sequences, in one pass or in several",
+    "Memory at the peak when eight sequences go through in one pass or in several.",
     passes=slider(
         "Passes", "How many passes the step's eight sequences are split into.", (1, 2, 4, _BATCH)
     ),
@@ -359,7 +359,7 @@ def passes(passes: int = 1, recompute: EveryRecompute = "none", previous: Any = 
 
 
 @handle(
-    "Store, or recompute",
+    "Memory through forward and backward, with activations stored or recomputed.",
     moment=slider("Time", "Six layers forward, then six backward.", tuple(range(1, 13)), play=True),
 )
 def recomputation(moment: int = 1) -> Shown:

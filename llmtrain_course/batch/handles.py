@@ -194,7 +194,7 @@ SAMPLES = 1000
 
 
 @handle(
-    "Passes and updates of an epoch",
+    "The passes and the updates of one epoch of 1,000 samples.",
     micro_batch=replace(
         controls.MICRO_BATCH,
         help="Samples in a pass.",
@@ -238,7 +238,7 @@ def bloom_steps() -> tuple[Step, ...]:
 
 
 @handle(
-    "Micro-batches that BLOOM's engineers tried",
+    "BLOOM's measured steps: seconds and memory by micro-batch.",
     micro_batch=replace(
         controls.MICRO_BATCH, help="Sequences in a pass.", most=8, stops=(1, 2, 4, 8), between=False
     ),
@@ -258,7 +258,7 @@ def micro_batches(micro_batch: int = 1) -> Shown:
 
 
 @handle(
-    "Forty batches, forty gradients",
+    "Forty gradients, each from its own batch, around the true one.",
     batch=slider(
         "Sequences",
         "Sequences in a batch, whose gradients are averaged before an update.",
@@ -281,7 +281,7 @@ def gradient_noise(batch: int = 1, previous: Any = None) -> Shown:
 
 
 @handle(
-    "What a batch costs",
+    "Updates against tokens for the same loss, with your batch as the dot.",
     batch=replace(
         controls.TOKENS,
         label="Batch",

@@ -292,7 +292,7 @@ PANEL = common.Panel(
 
 
 @handle(
-    "The loss of a budget, in three terms",
+    "The loss of one compute budget in three terms, by model size.",
     size=slider(
         "Size",
         "Parameters of the model. The work decides the tokens.",
@@ -325,7 +325,7 @@ def loss_terms(size: float = 1e9, flops: float = 1e22, previous: Any = None) -> 
 
 
 @handle(
-    "The price of another size",
+    "The work that another model size needs for the same loss.",
     share=slider(
         "Size",
         "The model's size, relative to the best one for the same loss.",
@@ -354,7 +354,7 @@ _MOST_EPOCHS = 60
 
 
 @handle(
-    "Text that's read again",
+    "What each further reading of the same text is worth.",
     epochs=slider(
         "Readings",
         "How often the model reads the same text.",

@@ -253,7 +253,7 @@ PANEL = common.Panel(
 
 
 @handle(
-    "Move a failure along the line",
+    "One failure on the run's time axis, and the time it costs.",
     lost=slider(
         "It fails after",
         "Minutes since the last write.",
@@ -272,7 +272,7 @@ def failure(lost: float = 30, restart: float = 30) -> Shown:
 
 
 @handle(
-    "The checkpoint interval as a dot in its valley",
+    "Time lost by the interval between two checkpoints.",
     minutes=slider(
         "Save every",
         "Minutes of work between two writes.",
@@ -329,7 +329,7 @@ def _planned() -> Plan:
 
 
 @handle(
-    "A run on the days of a calendar",
+    "The run on the days of a calendar, with stops and outages.",
     step=controls.choice("Step", "How fast your step is, which nobody has timed yet.", _STEPS),
     failures=replace(_CONTROLS["failures"], most=_MOST_FAILURES, stops=(2, 5, 10, 16, 24, 50)),
     outages=slider(

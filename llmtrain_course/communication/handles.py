@@ -46,7 +46,7 @@ _SIZES = tuple(2.0**k for k in range(-3, 14))
 
 
 @handle(
-    "Small messages and large ones",
+    "The measured seconds of one all-reduce on four machines, by its size.",
     size=slider("Message", "Bytes per GPU that are added up.", _SIZES, unit="MiB", between=False),
     book=({"size": 1.0}, {"size": 8192.0}),
 )
@@ -87,7 +87,7 @@ def last_backward(tokens: int, messages: int) -> BackwardOverlap:
 
 
 @handle(
-    "Sending under computing",
+    "One step's timeline: backward on one lane, the messages with its gradients on the other.",
     tokens=slider(
         "Tokens",
         "Tokens per GPU in its last backward pass.",
@@ -139,7 +139,7 @@ def _turns(gpus: int) -> int:
 
 
 @handle(
-    "A ring of GPUs",
+    "A ring all-reduce, turn by turn: each GPU sends only to the next one.",
     gpus=slider("GPUs", "How many GPUs are in the ring.", (2, 3, 4, 8, 16, 64)),
     turn=slider(
         "Turn",
@@ -194,7 +194,7 @@ def four_layers(tokens: int) -> ShardedStep:
 
 
 @handle(
-    "A layer arrives, works and leaves",
+    "FSDP at work: each layer's weights arrive, compute and leave again.",
     tokens=slider(
         "Tokens",
         "Tokens that each GPU trains on per step.",

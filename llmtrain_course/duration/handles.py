@@ -229,7 +229,7 @@ _GPUS = tuple(sorted((*controls.doublings(32, 16384), 2400)))
 
 
 @handle(
-    "Days against GPUs",
+    "Days against GPUs, with the published runs that needed them.",
     num_gpus=replace(controls.GPUS, most=100_000, stops=_GPUS),
     run=controls.choice(
         "Run",
@@ -257,7 +257,7 @@ RATES: dict[str, Recompute] = {"HFU": "full", "MFU": "none"}
 
 
 @handle(
-    "Eight or six?",
+    "The days you get if you pair 8TP or 6TP with either kind of rate.",
     work=controls.choice(
         "The work counts", "Six operations per parameter and token, or eight.", WORKS
     ),
@@ -295,7 +295,7 @@ def eight_or_six(work: str = "6TP", rate: str = "HFU") -> Shown:
 
 
 @handle(
-    "Twice the GPUs, half the days?",
+    "The same model on more GPUs, with its weights in place or fetched for each layer.",
     num_gpus=slider(
         "GPUs",
         "The most A100s that the model was timed on.",
@@ -341,7 +341,7 @@ def shares_of_runs() -> dict[str, float]:
 
 
 @handle(
-    "Who would have kept this promise?",
+    "Published runs by utilization: those below your line would've been late.",
     percent=slider(
         "You promise",
         "The share of its peak that you promise for each GPU, over the whole run.",
@@ -385,7 +385,7 @@ def _planned(size: str) -> Plan:
 
 
 @handle(
-    "One second of a GPU",
+    "One second of a GPU in a long run, split into useful work and everything else.",
     model=controls.choice("Model", "Which of three Llamas trains on 64 H100s.", MODELS),
     book=({}, {"model": "70B"}),
 )

@@ -370,7 +370,7 @@ _CARDS = {"24 GB": memory_of("RTX 4090"), "80 GB": memory_of("H100")}
 
 
 @handle(
-    "One weight, and all of them, in three ways",
+    "The bytes of one weight and of the model with all weights, adapters, or adapters in 4 bits.",
     model=controls.choice(
         "Model", "Three sizes.", ("Llama-3.2-1B", "Llama-3.1-8B", "Llama-3.1-70B")
     ),
@@ -428,7 +428,7 @@ def layer_activations(tuning: Tuning) -> dict[str, float]:
 
 
 @handle(
-    "What a frozen layer stores",
+    "What a layer stores for backward when only some of its weights learn.",
     learns=controls.choice("What learns", "The matrices with an adapter.", _LEARNING),
     adapters=controls.choice("Adapters", "Their format, and whether they drop values.", _ADAPTERS),
     book=({}, {"learns": "all matrices", "adapters": "32 bits, dropout"}),
@@ -469,7 +469,7 @@ def spike_phases(
 
 
 @handle(
-    "Four moments of a step, and the spike at the loss",
+    "Memory at four moments of a fine-tuning step.",
     tokens=slider(
         "Tokens",
         "Tokens processed at once.",
@@ -518,7 +518,7 @@ _LINES = (
 
 
 @handle(
-    "The middle of the measured speeds",
+    "Published pairs of runs: how much faster adapters were than full fine-tuning.",
     line=slider("Your line", "Where you expect the middle.", _LINES, unit="times as fast"),
     pairs=controls.choice(
         "Pairs", "Published runs that are otherwise identical.", (NO_PAIRS, *PAIRS)
@@ -555,7 +555,7 @@ ROW = 2048
 
 
 @handle(
-    "Short texts, padded or packed",
+    "Twelve texts in rows of one length, padded or packed.",
     packed=slider(
         "Packed",
         "Texts that have been moved into the first row with room.",

@@ -311,7 +311,7 @@ def _text(step: int) -> str:
 
 
 @handle(
-    "Two tokens meet a matrix",
+    "Two tokens pass through one matrix, number by number.",
     step=slider(
         "Products",
         "How many of the products are done: two tokens, three times.",
@@ -335,7 +335,7 @@ _ROW = (
 
 
 @handle(
-    "One row of attention",
+    "One row of attention: one token's query meets the keys of the tokens it may look at.",
     step=slider("Step", "Scores, then shares, then the mix.", (0, 1, 2, 3), play=True),
     looks=controls.choice("Looks back", "The token that this row belongs to.", tuple(QUERIES)),
     book=({"step": 1}, {"step": 3}),
@@ -352,7 +352,7 @@ _TOKENS = (4, 6, 8, 12, 16, 20, 24, 28, 32)
 
 
 @handle(
-    "Which pairs attention counts",
+    "The pairs of tokens that attention counts, with a causal mask or a window.",
     causal=flag(
         "Causal: no token looks ahead", "Whether a token only sees itself and earlier tokens."
     ),
@@ -397,7 +397,7 @@ def gpt3_step(sequence_length: int, recompute: EveryRecompute) -> FlopCount:
 
 
 @handle(
-    "The work of a step of GPT-3",
+    "The FLOPs of one GPT-3 step, by sequence length and recomputation.",
     sequence_length=slider(
         "Sequence",
         "Tokens per sequence. The step always has the same number in all.",
@@ -427,7 +427,7 @@ def step_work(
 
 
 @handle(
-    "A share of the peak",
+    "The rate that each GPU reached, from the seconds of one step.",
     seconds=slider(
         "Seconds per step",
         "Measured time from one update to the next.",

@@ -219,7 +219,7 @@ PANEL = common.Panel(
 
 
 @handle(
-    "The rate of one product",
+    "The measured rate of one matrix product, by its size.",
     size=slider(
         "Rows and columns",
         "The size of both matrices that are multiplied.",
@@ -241,7 +241,7 @@ def one_product(size: int = 16) -> Shown:
 
 
 @handle(
-    "A step, predicted and measured",
+    "One step's seconds: predicted from its FLOPs, and measured.",
     measured=flag("Show the measured step", "Its duration, and what the time was spent on."),
     hidden_size=slider(
         "Hidden size",
@@ -279,7 +279,7 @@ def recorded_series(name: str) -> list[float]:
 
 
 @handle(
-    "The same step, thirty times",
+    "The same step timed thirty times, and the median you'd report.",
     left_out=slider(
         "Left out", "Steps at the start that aren't timed.", tuple(range(11)), unit="steps"
     ),
@@ -307,7 +307,7 @@ WAYS = {"during backward": "beside", "after backward": "after"}
 
 
 @handle(
-    "One step, operator by operator",
+    "One measured step, operator by operator.",
     moment=slider(
         "Time",
         "How much of the step is over.",

@@ -271,7 +271,7 @@ PANEL = common.Panel(
 
 
 @handle(
-    "GPUs and their replicas",
+    "GPUs drawn as replicas, each split by tensor and pipeline parallelism.",
     tensor=replace(
         controls.TENSOR_PARALLEL, kind="number", options=(), most=16, stops=(1, 2, 4, 8, 16)
     ),
@@ -305,7 +305,7 @@ def gpu_split(tensor: int = 4, pipeline: int = 2, gpus: int = 16) -> Shown:
 
 
 @handle(
-    "Two matrices on several GPUs",
+    "The two matrices of an MLP, split over several GPUs.",
     step=slider(
         "Step", "Where you are: three steps forward, then three back.", (*range(7),), play=True
     ),
@@ -372,7 +372,7 @@ _ENDS = {
 
 
 @handle(
-    "A step on four GPUs",
+    "One step on four GPUs: who computes, who sends and who waits.",
     now=slider(
         "Time",
         "How far the step has progressed.",
@@ -429,7 +429,7 @@ def _drawn_schedule(setting: Any) -> Schedule:
 
 
 @handle(
-    "A step of a pipeline, turn by turn",
+    "One step of a pipeline, turn by turn: which stages work and which wait.",
     stages=slider("Stages", controls.PIPELINE_PARALLEL.help, (1, 2, 3, 4, 6, STAGES)),
     micro_batches=slider(
         "Micro-batches",
@@ -501,7 +501,7 @@ def _by_sharers(model: str) -> tuple[StepSeconds, ...]:
 
 
 @handle(
-    "The fastest step, by the GPUs that share each matrix",
+    "The fastest step that fits when one, two, four or eight GPUs share each matrix.",
     model=controls.choice(
         "Model",
         "The model that 64 H100s train on 256 sequences of 8,192 tokens per step.",
@@ -529,7 +529,7 @@ def _of_64(tensor_parallel: int, pipeline_parallel: int) -> Plan:
 
 
 @handle(
-    "Who GPU 1 talks to",
+    "The GPUs that GPU 1 exchanges data with, inside its node and outside it.",
     tensor_parallel=replace(_CONTROLS["tensor_parallel"], most=8, stops=(1, 2, 4, 8)),
     pipeline_parallel=replace(_CONTROLS["pipeline_parallel"], most=8, stops=(1, 2, 4, 8)),
     node=controls.choice(

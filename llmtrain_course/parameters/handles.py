@@ -418,7 +418,7 @@ _ON_THE_WAY = (
 
 
 @handle(
-    "A token goes up the stream, past attention and MLP",
+    "One token's vector on its way past attention and MLP, and the parameters it meets there.",
     step=slider(
         "Step",
         "Where the token is, from its look-up to the scores.",
@@ -438,7 +438,7 @@ def gpt2(hidden_size: int, num_layers: int) -> ParameterCount:
 
 
 @handle(
-    "A wider GPT, or a deeper one",
+    "The parameters of a GPT that you make wider or deeper, part by part.",
     hidden_size=slider(
         "Hidden size",
         "How many numbers represent a token: the side of each square.",
@@ -475,7 +475,7 @@ def _times(ratio: float) -> str:
 
 
 @handle(
-    "Which experts a token meets",
+    "A router sends each token to a few experts: parameters in memory, and those a token meets.",
     num_experts=slider("Experts", "Number of MLPs per layer.", (2, 4, 6, 8, 12, 16)),
     experts_per_token=slider(
         "Met by a token",

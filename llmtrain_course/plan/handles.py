@@ -466,7 +466,7 @@ def plan_of_month(model: str, tokens: int, num_gpus: int) -> Plan:
 
 
 @handle(
-    "A model, tokens and GPUs: is it in time, does it fit?",
+    "A model, its tokens and its GPUs: is the run done in time, and does it fit?",
     model=controls.choice(
         "Model", "One of three model sizes.", ("Llama-3.2-1B", "Llama-3.1-8B", "Llama-3.1-70B")
     ),
@@ -492,7 +492,7 @@ def _others() -> tuple[OtherRun, ...]:
 
 
 @handle(
-    "How long others needed, and what your own step shows",
+    "The days that other teams' utilization would mean for this plan.",
     software=controls.choice(
         "Software", "Whose software trains: NVIDIA's, someone else's, or any.", SOFTWARE
     ),
@@ -545,7 +545,7 @@ def _releases() -> tuple[Release, ...]:
 
 
 @handle(
-    "Your decision: which model, how many tokens",
+    "Model sizes against tokens, and what your GPUs can do in your days.",
     size=slider("Model", "Parameters of the model. We use the nearest of twelve shapes.", _SIZES),
     tokens=replace(controls.TOKENS, least=10**10, most=5 * 10**13, stops=_TOKENS),
     num_gpus=replace(controls.GPUS, least=8, most=MOST_GPUS, stops=(8, 64, 512)),

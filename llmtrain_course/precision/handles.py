@@ -167,7 +167,7 @@ _E4M3 = FORMATS["fp8_e4m3"]
 
 
 @handle(
-    "A number in eight bits",
+    "A number in the eight bits of E4M3: sign, exponent and fraction.",
     value=slider(
         "Number",
         "Any number. It becomes the nearest one that eight bits can represent.",
@@ -202,7 +202,7 @@ def _fits(format: str) -> dict[str, list[float]]:
 
 
 @handle(
-    "A thousand updates",
+    "One weight and a thousand small updates, with an fp32 main weight and without one.",
     updates=slider(
         "Updates so far",
         "Updates applied so far.",
@@ -248,7 +248,7 @@ class _PowerOfTwo(common.Control):
 
 
 @handle(
-    "Which gradients a format keeps",
+    "Gradients by size, and the range that a number format can represent.",
     scale=_PowerOfTwo(
         "Loss scale S",
         "The loss, and so every gradient, is multiplied by it.",
@@ -278,7 +278,7 @@ def gradients(scale: int = 1, format: str = "fp16") -> Shown:
 
 
 @handle(
-    "Ones, added one by one",
+    "Ones added one by one in a format with few bits.",
     ones=slider(
         "Ones added",
         "How many ones have been added so far.",
@@ -336,7 +336,7 @@ _RECIPES: dict[str, tuple[RecipeName, str]] = {
 
 
 @handle(
-    "What a parameter weighs",
+    "The bytes of one parameter in each recipe, part by part.",
     recipe=controls.choice("Recipe", "Which copies are stored in how many bits.", tuple(_RECIPES)),
     book=({}, {"recipe": "all in bf16"}),
 )
@@ -361,7 +361,7 @@ _LEFT = (
 
 
 @handle(
-    "ZeRO, stage by stage",
+    "The model states of each GPU, and which of them each ZeRO stage shards.",
     stage=slider(
         "ZeRO stage",
         "What's sharded: nothing, then the optimizer, gradients, weights.",

@@ -153,7 +153,7 @@ _STOPS: dict[str, tuple[float, ...]] = {
 
 
 @handle(
-    "GPUs, days and a model: how many tokens?",
+    "GPUs times days is work, and divided by the FLOPs per token it's a number of tokens.",
     **{name: replace(_CONTROLS[name], stops=stops) for name, stops in _STOPS.items()},
     book=({}, {"num_gpus": 512}),
 )
@@ -172,7 +172,7 @@ def machine(
 
 
 @handle(
-    "A token goes up through the layers, and its error comes down",
+    "One token's way up through the layers, its error's way down, and the FLOPs per weight.",
     step=slider(
         "Layers passed",
         "How many layers the token, and then its error, have passed.",
@@ -203,7 +203,7 @@ def one_token(step: int = 0) -> Shown:
 
 
 @handle(
-    "What five real runs reached",
+    "The utilization of five published runs, next to the one that you promised.",
     percent=slider(
         "You promise",
         "The share of its peak that you promise for each GPU, over the whole run.",
