@@ -243,6 +243,29 @@ def test_a_record_that_is_damaged_is_refused_too(damaged) -> None:
         machine_records()
 
 
+def licences() -> dict[str, str]:
+    """The licence of each table, as the README's list has it; a table may be listed once."""
+    readme = (published.data_folder() / "README.md").read_text("utf-8")
+    section = readme.partition("## Licences")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
+    listed = [(table, licence) for licence, tables, _ in rows[2:] for table in tables.split(", ")]
+    assert len(listed) == len(dict(listed))
+    return dict(listed)
+
+
+def test_every_table_has_a_licence() -> None:
+    assert sorted(licences()) == sorted(path.stem for path in published.data_folder().glob("*.csv"))
+
+
+def test_collections_that_are_shared_alike_stay_so() -> None:
+    alike = re.compile("stas00/ml-engineering|aws-neuron/aws-neuron-sdk")
+    for path in published.data_folder().glob("*.csv"):
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = [row for row in csv.DictReader(file) if alike.search(row.get("source") or "")]
+        # a single figure in a table of single figures is cited, not collected
+        assert (licences()[path.stem] == "CC BY-SA 4.0") == (len(rows) > 1), path.stem
+
+
 @every_table
 def test_every_column_is_explained(path: Path) -> None:
     readme = (published.data_folder() / "README.md").read_text("utf-8")
