@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import date
+from html import escape
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from bs4 import NavigableString, Tag
 from cells import IMPORTS
+from figures import PICTURES, caption_of, word_of
 from frames import frames
 from front_page import citation
 from markup import parse, read
@@ -39,8 +41,8 @@ GLYPHS = "svg.glyphs"
 """Where a page keeps the glyphs of its formulas."""
 
 NOT_ON_PAPER = (
-    f".headerlink, .live-form, .live-panel, .live-note, .live-file, script, svg.narrow, "
-    f".sign, {DARK}, {GLYPHS}, .cell_output details, .live-call > .cell_input"
+    f".headerlink, .live-form, .live-panel, .live-note, .live-caption, .live-margin, .live-file, "
+    f"script, svg.narrow, .sign, {DARK}, {GLYPHS}, .cell_output details, .live-call > .cell_input"
 )
 """Links, forms and what starts them; a panel's tables and code; pictures for a telephone and
 of a chapter's head."""
@@ -77,7 +79,7 @@ def article(path: Path) -> Tag:
     for form in text.select(".live-form"):
         leave_room(form)
     if path.parent.name == "notebooks" and path.stem in ids.CHAPTERS:
-        number_figures(text, ids.CHAPTERS.index(path.stem))
+        frame_figures(text)
     for tag in text.select(NOT_ON_PAPER):
         tag.decompose()
     for folded in text.select("details:has(> summary)"):
@@ -152,30 +154,25 @@ def _plain(html: str) -> str:
 # --- figures
 
 
-def number_figures(text: Tag, chapter: int) -> None:
-    """Make a numbered figure of each picture of a chapter."""
-    pictures = text.select(".live-saved, .cell_output:has(img, svg.wt):not(.live-saved)")
-    for at, output in enumerate(pictures, start=1):
+def frame_figures(text: Tag) -> None:
+    """Put a figure, with its number, in place of each picture of a chapter."""
+    for output, caption in zip(text.select(PICTURES), text.select(".live-caption"), strict=True):
+        word = word_of(output)
         handle = output.find_parent("section", "live-handle")
-        live = handle or output.parent.select_one(".live-panel")
-        html, title = figure_of(output, str(live["data-word"]) if live else "")
-        caption = f"<figcaption><b>Figure {chapter}.{at}</b> {title}</figcaption>"
+        number = str(caption.b)
+        html, title = figure_of(output, word)
         call = output.parent.select_one(".cell_input pre")
-        if not live and call and "\n" not in call.get_text().strip():
+        if not word and call and "\n" not in call.get_text().strip():
             call.find_parent(class_="cell_input").decompose()  # nothing but the picture's name
-        figure = parse(f"<figure>{html}{caption}</figure>")
+        figure = parse(f"<figure>{html}<figcaption>{number} {title}</figcaption></figure>")
         (handle or output).replace_with(figure)
 
 
 def figure_of(output: Tag, word: str) -> tuple[str, str]:
-    """Return what stands in place of a saved picture, and its title."""
-    if word.startswith("handle:"):
-        name = word.removeprefix("handle:")
-        return frames(name), HANDLES[name].title
-    if not word:
-        picture = output.select_one("img, svg.wt")
-        description = str(picture.get("aria-label") or picture.get("alt"))
-        return output.decode_contents(), re.split(r"[.:] ", description)[0]
+    """Return what stands in place of a saved picture, and its caption."""
+    if not word or word.startswith("handle:"):
+        caption = escape(caption_of(output), quote=False)
+        return (frames(word.removeprefix("handle:")) if word else output.decode_contents()), caption
     for folded in output.select("details"):
         folded.decompose()
     title, setting = output.select_one("p b").extract(), output.h3.extract()

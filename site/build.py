@@ -18,6 +18,7 @@ from importlib.metadata import files
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
+import figure_pages
 import fonts
 import front_page
 import metadata
@@ -68,6 +69,7 @@ def main() -> int:
         prerender.prerender(SITE)
         search_index.write(SITE)
         static_controls.add_controls(SITE)
+        figure_pages.write(SITE)
         policy.add_policies(SITE)
         pdf.print_all(SITE)
         add_service_worker(SITE)

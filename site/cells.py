@@ -20,7 +20,9 @@ import front_page
 import pictures
 from bs4 import BeautifulSoup, Tag
 from docutils.nodes import SkipNode
+from figures import number_figures
 from guesses import guess_data
+from margin import add_notes
 from markup import as_json, parse
 from reference import PAGE, reference
 
@@ -63,6 +65,7 @@ OF_NOTEBOOKS = (
     " Replace `None` with a number.",
     " (To update the map, save a page with Ctrl+S and run this cell again.)",
     " Hover over one to see its meaning.",
+    '# "No module named …"? Run make lab in the course\'s folder first: it installs everything.\n',
 )
 """Sentences that are true of notebooks only; a page leaves them out."""
 
@@ -76,7 +79,7 @@ MORE = {
 
 
 PARTS = [
-    *("contents", "drag", "elements", "face", "former", "forms", "guess", "handle"),
+    *("contents", "drag", "elements", "face", "figure", "former", "forms", "guess", "handle"),
     *("page_data", "panel", "progress", "python", "suggestions", "tooltips"),
 ]
 """What `live.js` is made of; a page asks for all at once, and not for one after the other."""
@@ -195,6 +198,8 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
         if isinstance(form, Tag) and "data-closed" in form.attrs and of_own_run(sources, at):
             form["data-example"] = ""
     order(page, cells[0])
+    number_figures(page, [*CHAPTERS].index(name))
+    add_notes(page)
     page.h1.insert_before(parse(front_page.sign(CHAPTERS[name])))
     guesses = {
         id: guess_data(id)

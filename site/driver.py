@@ -90,14 +90,14 @@ def middle(place: Locator) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-def same(page: Page, html: str) -> bool:
-    """Tell whether the panel's answer is this HTML, as a browser reads it."""
-    compare = """html => {
+def same(page: Page, html: str, place: str = "#panel") -> bool:
+    """Tell whether the answer of a panel or handle is this HTML, as a browser reads it."""
+    compare = """([html, place]) => {
         const answer = document.createElement("div");
         answer.innerHTML = html;
-        const here = document.querySelector("#panel .live-answer").cloneNode(true);
+        const here = document.querySelector(`${place} .live-answer`).cloneNode(true);
         for (const one of here.querySelectorAll("[tabindex]"))
             one.removeAttribute("tabindex");  // the theme's, where something scrolls
         return answer.innerHTML === here.innerHTML;
     }"""
-    return bool(page.evaluate(compare, html))
+    return bool(page.evaluate(compare, [html, place]))

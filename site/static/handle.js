@@ -1,6 +1,7 @@
 /* A handle's pictures that were drawn when the site was built: it moves at once. What none of
    them shows, Python draws. */
 import { HandleFace } from "./face.js";
+import { addLinks } from "./figure.js";
 import { python, waiting } from "./python.js";
 
 const NONE = { pieces: [], pictures: {} };
@@ -108,5 +109,6 @@ export function openHandle(section, place) {
     source.fetch().then(({ longest }) => face.keepRoom(longest));
   });
   near.observe(section);
+  addLinks(face, start.fields);
   return source;
 }

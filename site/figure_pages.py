@@ -1,0 +1,76 @@
+"""A page for each figure that moves, for a post or a slide to link to or embed.
+
+`figures/ring.html` has the picture, its caption, its source and its licence, and nothing
+else; next to it is its preview, `figures/ring.png`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Thread
+
+import fonts
+import metadata
+from figures import FOLDER
+from front_page import citation
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markup import read
+from markupsafe import Markup
+from pdf import CHROMIUM
+from playwright.sync_api import sync_playwright
+from serve import make_server
+
+from llmtrain_course.kit import ids
+from llmtrain_course.panels import HANDLES
+
+PREVIEW = {"width": 900, "height": 900}
+"""The window in which a preview is drawn, at twice its pixels."""
+
+
+def write(site: Path) -> None:
+    """Write a page and a preview for each handle of the finished chapters."""
+    (site / FOLDER).mkdir()
+    jinja = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+    )
+    template, names = jinja.get_template("figure.html"), []
+    for word in ids.CHAPTERS:
+        page = read(site / "notebooks" / f"{word}.html")
+        chapter = page.h1.get_text().rstrip("#").partition(":")[0]
+        for handle in page.select(".live-handle"):
+            name = str(handle["data-word"]).removeprefix("handle:")
+            number = handle.find_next_sibling("p", "live-caption").b.get_text()
+            html = template.render(
+                name=name,
+                caption=HANDLES[name].title,
+                number=number,
+                handle=Markup(handle),
+                chapter=chapter,
+                page=f"notebooks/{word}.html",
+                look=Markup(fonts.head("../")),
+                address=metadata.ADDRESS,
+                **citation(),
+            )
+            described = metadata.head(html, f"{FOLDER}/{name}.html", HANDLES[name].title)
+            preview = described.replace(metadata.PICTURE, f"{FOLDER}/{name}.png")
+            text = html.replace("</head>", f"{preview}</head>", 1)
+            (site / FOLDER / f"{name}.html").write_text(text, "utf-8")
+            names.append(name)
+    preview_all(site, names)
+
+
+def preview_all(site: Path, names: list[str]) -> None:
+    """Take a picture of each figure as it begins."""
+    server = make_server("127.0.0.1", 0, site)
+    Thread(target=server.serve_forever, daemon=True).start()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport=PREVIEW, device_scale_factor=2, java_script_enabled=False)
+        for name in names:
+            page.goto(f"http://127.0.0.1:{server.server_port}/{FOLDER}/{name}.html")
+            picture = page.locator("svg.wt.wide")
+            picture.screenshot(path=site / FOLDER / f"{name}.png")
+        browser.close()
+    server.shutdown()
