@@ -22,7 +22,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from llmtrain_course.exercises import EXERCISES
+from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.kit.ids import chapter_of, page_of
 from tests.notebooks.scripts import load
 from tests.paths import ROOT
@@ -30,10 +30,12 @@ from tools.notebooks import all_notebooks, chapters
 
 TEACHING = ROOT / "teaching"
 GUIDE = (ROOT / "TEACHING.md").read_text("utf-8")
+POLLS = (TEACHING / "polls.md").read_text("utf-8")
 minutes = load("minutes")
 KNOWN = minutes.chapters()
 PATHS = {path.name[:2]: path for path in chapters()}
 PARTS = dict(re.findall(r"^### (\d\d) · .*\n((?:(?!^### ).*\n?)*)", GUIDE, re.MULTILINE))
+CARDS = dict(re.findall(r"^### ([\w-]+)\n((?:(?!^##+ ).*\n?)*)", POLLS, re.MULTILINE))
 
 every_chapter = pytest.mark.parametrize("chapter", sorted(KNOWN))
 
@@ -184,6 +186,40 @@ def test_exercises_that_a_part_speaks_of_exist(chapter: str) -> None:
     named = set(re.findall(r"\b([a-z_]+-[a-z])\b", PARTS[chapter]))
     assert named <= {id for id in EXERCISES if page_of(chapter_of(id))[:2] == chapter}
     assert len(named) >= 3
+
+
+def test_each_guess_has_a_card() -> None:
+    assert re.findall(r"^## (\d\d) · ", POLLS, re.MULTILINE) == sorted(KNOWN)
+    asked = re.findall(r'\bpredict\("([\w-]+)"', "".join(map(text_of, sorted(KNOWN))))
+    assert list(CARDS) == asked
+    assert set(asked) == set(PREDICTIONS)
+
+
+def text_of(chapter: str) -> str:
+    cells = json.loads(PATHS[chapter].read_text("utf-8"))["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells)
+
+
+@pytest.mark.parametrize("id", CARDS)
+def test_the_right_option_of_a_poll_is_the_courses_answer(id: str) -> None:
+    card, prediction = CARDS[id], PREDICTIONS[id]
+    [line] = re.findall(r"^\*\*A\*\* .+$", card, re.MULTILINE)
+    options = dict(re.findall(r"\*\*([A-D])\*\* ([^·]+?)(?: ·|$)", line))
+    [right] = re.findall(r"^\*\*Right: ([A-D])\.\*\* .+\.$", card, re.MULTILINE)
+    wrong = re.findall(r"^\* ([A-D]): .+\.$", card, re.MULTILINE)
+    assert sorted([*wrong, right]) == list(options) == list("ABCD")[: len(options)]
+    truth = prediction.truth()
+    if prediction.options:
+        assert set(options.values()) == set(prediction.options)
+        assert options[right] == truth
+        return
+    assert len(options) == 4
+    numbers = {letter: float(text.rstrip("%")) for letter, text in options.items()}
+    places = len(options[right].rstrip("%").partition(".")[2])
+    assert numbers[right] == pytest.approx(truth, abs=0.5 * 10.0**-places)
+    others = (numbers[letter] for letter in wrong)
+    assert all(abs(other / truth - 1) > 0.09 for other in others)
+    assert list(numbers.values()) == sorted(numbers.values())
 
 
 def test_files_that_the_page_names_are_there() -> None:
