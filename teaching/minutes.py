@@ -5,13 +5,13 @@ code, four minutes for an exercise, one for a prediction (hands up, then the ans
 three for a panel and its tasks, two for a handle. Sections are what stands between two headings;
 each is rounded to whole minutes, and a chapter's sum is the sum of these.
 
-Those are minutes in a room. If you're alone and do everything, you need what `alone`
-counts: 2 minutes for a handle, 4 for a blank or a number, 8 for a design. Neither was
-ever timed with people.
+With a class, everything lasts longer than the count, so `TEACHING.md` uses 1.5 times
+as many minutes for its chapters, short cuts and routes. If you're alone and do everything,
+you need what `alone` counts: 2 minutes for a handle, 4 for a blank or a number, 8 for a
+design. Nobody has timed either of them with people.
 
-`TEACHING.md` repeats what this prints, and adds up its short cuts and routes from the
-same minutes. The pages, the map in `README.md` and the cards of the site have those of
-`alone`. Tests compare all of them, and `--write` brings them up to date.
+The pages, the map in `README.md` and the cards of the site show the minutes of `alone`.
+Tests compare all of them, and `--write` brings them up to date.
 """
 
 from __future__ import annotations
@@ -35,6 +35,12 @@ GUIDE, MAP = COURSE / "TEACHING.md", COURSE / "README.md"
 WORDS_A_MINUTE = 150
 CODE, EXERCISE, PREDICTION, PANEL, HANDLE = 0.5, 4, 1, 3, 2
 """Minutes for a cell of code, an exercise, a prediction, a panel with its tasks, a handle."""
+
+CLASS = 1.5
+"""How much longer a class needs than the count."""
+
+PAIR_TASK, IN_PAIRS = 8, " · in pairs"
+"""Minutes for a chapter's pair task, and the words that add it to a row of a route."""
 
 OPENING = "Opening"
 """What stands above the first heading: title, goals, imports."""
@@ -125,13 +131,32 @@ def alone_by_number() -> dict[str, int]:
 def line(chapter: list[Section], single: int) -> str:
     """A chapter's sections with their minutes, their sum, and the minutes of one person."""
     listed = " · ".join(f"{section.title} ({section.minutes})" for section in chapter)
-    total = together(sum(section.minutes for section in chapter))
-    return f"{listed} · {total}, alone {single}"
+    return f"{listed} · {totals(chapter, single)}"
 
 
-def together(minutes: int) -> str:
-    """A sum, as it stands at the end of a list."""
-    return f"**together {minutes}**"
+def totals(chapter: list[Section], single: int) -> str:
+    """A chapter's minutes, with a class and for one person."""
+    counted = sum(section.minutes for section in chapter)
+    return f"With a class **{with_class(counted)}**, alone {single}"
+
+
+def with_class(counted: int) -> int:
+    """Whole minutes that a class needs for what counts as so many.
+
+    >>> [with_class(minutes) for minutes in (4, 9)]
+    [6, 14]
+    """
+    return int(CLASS * counted + 0.5)
+
+
+def class_minutes(items: str, chapter: list[Section]) -> int:
+    """Minutes that a class needs for sections and exercises, and for "in pairs" after them.
+
+    >>> class_minutes("A win · duration-a · in pairs", [Section("A win", 300, 2, 0, 0, 0)])
+    19
+    """
+    counted = items.removesuffix(IN_PAIRS)
+    return with_class(of_items(counted, chapter)) + PAIR_TASK * (counted != items)
 
 
 def of_items(items: str, chapter: list[Section]) -> int:
@@ -172,14 +197,14 @@ def written(guide: str) -> str:
 def _part(part: str, by_chapter: dict[str, list[Section]], single: dict[str, int]) -> str:
     """A chapter or a route with its minutes; anything else as it is."""
     if heading := CHAPTER.match(part):
-        listed = line(by_chapter[heading[1]], single[heading[1]])
         chapter = by_chapter[heading[1]]
+        total = totals(chapter, single[heading[1]])
         part = re.sub(
-            r"^\*\*Minutes\.\*\*.*$", lambda _: f"**Minutes.** {listed}", part, flags=re.MULTILINE
+            r"^\*\*Minutes\.\*\*.*$", lambda _: f"**Minutes.** {total}", part, flags=re.MULTILINE
         )
         return re.sub(
-            r"^(\*\*In half the time\.\*\*) (.+?)(?: · \*\*together \d+\*\*)?$",
-            lambda m: f"{m[1]} {m[2]} · {together(of_items(m[2], chapter))}",
+            r"^(\*\*In half the time\.\*\*) (.+?)(?: · \*\*\d+\*\*)?$",
+            lambda m: f"{m[1]} {m[2]} · **{class_minutes(m[2], chapter)}**",
             part,
             flags=re.MULTILINE,
         )
@@ -192,13 +217,13 @@ def _route(part: str, time: int, by_chapter: dict[str, list[Section]]) -> str:
     """A route's rows with their minutes; what is left goes to the questions."""
 
     def minutes(row: re.Match[str]) -> int:
-        return of_items(row[3], by_chapter[row[2]]) if row[2] else int(row[1])
+        return class_minutes(row[3], by_chapter[row[2]]) if row[2] else int(row[1])
 
     total = sum(minutes(m) for m in ROW.finditer(part) if m[3] != REST)
 
     def updated(row: re.Match[str]) -> str:
         number = time - total if row[3] == REST else minutes(row)
-        return f"| {number:>3} | {row[2]:2} | {row[3]} |"
+        return f"| {number} | {row[2]} | {row[3]} |".replace("|  |", "| |")
 
     return ROW.sub(updated, part)
 

@@ -31,7 +31,7 @@ from tools import lab
 from tools.notebooks import all_notebooks
 
 TEXTS = ["README.md", "TEACHING.md", "CONTRIBUTING.md", "data/README.md"]
-TEXTS += ["teaching/polls.md"]
+TEXTS += ["teaching/HUB.md", "teaching/mistakes.md", "teaching/polls.md"]
 PAGES = [*TEXTS, *(path.relative_to(ROOT).as_posix() for path in all_notebooks())]
 
 
