@@ -77,6 +77,8 @@ MORE = {
 }
 """Pages beside the chapters, and what the contents call them."""
 
+HANDOUTS = {"teaching/mistakes": "Mistakes", "teaching/polls": "Polls", "teaching/HUB": "The hub"}
+"""Pages under the one for teachers."""
 
 PARTS = [
     *("contents", "drag", "elements", "face", "figure", "former", "forms", "guess", "handle"),
@@ -121,6 +123,9 @@ def prepare(app: Any, name: str, source: list[str]) -> None:
     """Leave out what is said of notebooks only; contents end the first page."""
     if name == PAGE:
         source[0] += reference()
+    if name == "TEACHING":
+        pages = [f"{title} </{page}>" for page, title in HANDOUTS.items()]
+        source[0] += "\n\n" + _tree("Handouts", pages)
     if name not in CHAPTERS:
         return
     notebook = json.loads(source[0])

@@ -17,7 +17,7 @@ copyright = "The llmtrain_helpers authors. Text CC BY 4.0, code MIT"
 extensions = ["myst_nb"]
 root_doc = "notebooks/00_start_here"
 include_patterns = [path.relative_to(NOTEBOOKS.parent).as_posix() for path in all_notebooks()]
-include_patterns += ["data/README.md", "TEACHING.md", "site/helpers.md"]
+include_patterns += ["data/README.md", "TEACHING.md", "teaching/*.md", "site/helpers.md"]
 exclude_patterns = [".*", "**/.*", "build"]
 
 nb_execution_mode = "off"  # outputs are committed, and tested by nbval

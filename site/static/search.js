@@ -60,7 +60,7 @@ async function lead(item) {
   const name = plain(page.querySelector("article h1"));
   link.textContent = name === title(section) ? name : `${name} › ${title(section)}`;
   item.append(excerpt(section));
-  const beside = /solutions|evidence|TEACHING|data|helpers/.test(link.pathname) ? 500 : 0;
+  const beside = /solutions|evidence|teaching|data|helpers/i.test(link.pathname) ? 500 : 0;
   item.weight = Math.min(score(section), 1000) - beside;
   const others = [...item.parentElement.children].filter((one) => one !== item);
   const later = others.find((one) => (one.weight ?? -1000) < item.weight
