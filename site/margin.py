@@ -15,7 +15,9 @@ from markup import parse
 TERM = 'a[title][href*="glossary.html#"]'
 LINE, LETTERS, GAP = 30, 66, 20
 """Pixels of a line of text, its letters, and pixels between two paragraphs."""
-NOTE_LINE, NOTE_LETTERS = 21, 34
+NOTE_LINE, NOTE_LETTERS = 21, 30
+SIGN = 90
+"""Pixels by which the chapter's sign reaches below its title."""
 
 
 def add_notes(page: BeautifulSoup) -> None:
@@ -26,7 +28,8 @@ def add_notes(page: BeautifulSoup) -> None:
         for block in reversed(section.find_all(recursive=False)):
             room = room + height(block, LINE, LETTERS) + GAP if block.name in ("p", "ul") else 0
             block["data-room"] = str(room)
-        taken = 0  # pixels of notes that reach below the block before
+        # pixels in the margin that are taken below the block before
+        taken = SIGN if section.find("h1", recursive=False) else 0
         for block in section.find_all(recursive=False):
             room = int(block.attrs.pop("data-room"))
             for term in block.select(TERM) if block.name == "p" else []:
