@@ -78,5 +78,5 @@ def test_a_figure_moves_inside_another_page(page: Page, address: str) -> None:
     first = frame.locator("input[type=text]").first
     expect(first).to_have_value("64")
     frame.locator("input[type=range]").first.press("ArrowLeft")
-    expect(first).to_have_value("32")
+    expect(first).to_have_value("16")
     assert frame.locator("body").evaluate("one => one.scrollWidth <= innerWidth")

@@ -141,6 +141,23 @@ def test_the_contents_say_where_each_part_begins(browser: Browser) -> None:
     page.close()
 
 
+def test_a_page_that_is_printed_is_light_and_has_nothing_to_press(
+    browser: Browser, address: str
+) -> None:
+    page = browser.new_page(color_scheme="dark")
+    page.goto(f"{address}/notebooks/communication.html")
+    expect(page.locator(".live-handle .live-play").first).to_be_visible()
+    page.emulate_media(media="print", color_scheme="dark")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    assert page.locator(":is(button, input[type=range], .headerlink, nav):visible").all() == []
+    assert page.locator("h1:visible").count() == 1
+    assert page.locator(".live-handle svg.wt:visible").count() == 4
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.close()
+
+
 def test_a_search_leads_to_the_section(browser: Browser, address: str) -> None:
     page = browser.new_page()
     page.goto(f"{address}/search.html?q=ring+latency")

@@ -32,6 +32,11 @@ contents();
 document.getElementById("theme").addEventListener("click", ({ currentTarget: button }) => {
   button.dataset.mode = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
 }, { capture: true });
+/* Paper is white. */
+const page = document.documentElement.dataset;
+let theme;
+addEventListener("beforeprint", () => ([theme, page.theme] = [page.theme, "light"]));
+addEventListener("afterprint", () => (page.theme = theme));
 if (new URLSearchParams(location.search).has("present")) import("./present.js");
 if (document.getElementById("search-results")) import("./search.js");
 
