@@ -72,7 +72,7 @@ def test_half_or_double_the_best_interval_costs_less_than_three_points() -> None
     best = calendar.best_checkpoint_interval(40, M)
     half, least, double = (calendar.losses(k * best, 40, M, 1800).total for k in (0.5, 1, 2))
     assert [round(100 * (x - least), 1) for x in (half, double)] == [2.8, 2.9]
-    assert "you lose less than three percentage points" in words("10_calendar")
+    assert "add less than three more percentage points" in words("10_calendar")
 
 
 def test_what_the_first_panel_assumes() -> None:
