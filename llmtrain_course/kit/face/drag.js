@@ -1,7 +1,8 @@
 /* What one clicks in a handle's picture: a shape that names a control and the value it sets.
    What one drags: a mark that names the control which moves it. It goes to
    that stop at which it lies nearest to the pointer, above all to the side: marks lie on curves.
-   A mark that names two controls goes to the side with the first, and up and down with the second. */
+   A mark that names two controls goes to the side with the first, and up and down with the second,
+   from where the first has put it: that may be along a slope. */
 const REACH = 24; // px about a mark
 const ALONG = [1, 0.1]; // what a px to the side counts, and one up or down
 const EACH = [[1, 0], [0, 1]]; // the same for each of two controls
@@ -56,7 +57,7 @@ export function makeDraggable(handle) {
     const names = moves.split(" ");
     const order = marks().filter((one) => one.dataset.moves === moves).indexOf(mark);
     const [x, y] = middle(mark);
-    const now = { names, aside: [event.clientX - x, event.clientY - y], toScreen: mark.getScreenCTM() };
+    const now = { names, aside: [event.clientX - x, event.clientY - y], toScreen: mark.getScreenCTM(), y: mark.cy.baseVal.value };
     drag = now;
     answer.setPointerCapture(event.pointerId);
     answer.classList.add("live-dragging");
@@ -74,7 +75,11 @@ export function makeDraggable(handle) {
     const [x, y] = [event.clientX - drag.aside[0], event.clientY - drag.aside[1]];
     const to = new DOMPoint(x, y).matrixTransform(drag.toScreen.inverse());
     const counts = drag.names.length > 1 ? EACH : [ALONG];
-    const places = drag.stops.map((spots, at) => nearest(spots, to, counts[at]));
+    const places = drag.stops.map((spots, at) => {
+      const place = nearest(spots, to, counts[at]);
+      if (place >= 0) to.y -= spots[place][1] - drag.y;
+      return place;
+    });
     if (places.includes(-1) || `${places}` === drag.places) return;
     drag.places = `${places}`;
     handle.slide(drag.names, places);
