@@ -16,14 +16,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import front_page
 import pictures
 from bs4 import BeautifulSoup, Tag
 from docutils.nodes import SkipNode
 from figures import number_figures
 from guesses import guess_data
 from margin import add_notes
-from markup import as_json, parse
+from markup import as_json, parse, sign
 from reference import PAGE, reference
 
 from llmtrain_course.cells import needed
@@ -205,16 +204,14 @@ def mark(app: Any, name: str, template: str, context: dict[str, Any], tree: Any)
     order(page, cells[0])
     number_figures(page, [*CHAPTERS].index(name))
     add_notes(page)
-    page.h1.insert_before(parse(front_page.sign(CHAPTERS[name])))
+    page.h1.insert_before(parse(sign(CHAPTERS[name])))
     guesses = {
         id: guess_data(id)
         for form in page.select("form[data-kind=guess]")
         if (id := str(form["data-id"]))
     }
-    course = [*EXERCISES, *PREDICTIONS]
-    data = {"course": course, "cells": sources, "guesses": guesses}
-    data |= {"numbered": ids.NUMBERED, "renamed": ids.RENAMED}
-    context["body"] = str(page) + "".join(_data(*one) for one in data.items())
+    data = data_of_course() | {"cells": sources, "guesses": guesses}
+    context["body"] = str(page) + "".join(data_script(*one) for one in data.items())
 
 
 def name_answers(page: BeautifulSoup) -> None:
@@ -430,6 +427,12 @@ def _form(
     )
 
 
-def _data(name: str, value: Any) -> str:
+def data_of_course() -> dict[str, Any]:
+    """The ids of exercises and guesses, of today and of earlier editions."""
+    course = [*EXERCISES, *PREDICTIONS]
+    return {"course": course, "numbered": ids.NUMBERED, "renamed": ids.RENAMED}
+
+
+def data_script(name: str, value: Any) -> str:
     """Data for the page's script."""
     return f'<script type="application/json" id="live-{name}">{as_json(value)}</script>'

@@ -22,3 +22,10 @@ def read(path: Path) -> BeautifulSoup:
 def as_json(value: Any) -> str:
     """Write data as JSON that cannot end the script element in which it stands."""
     return json.dumps(value).replace("</", "<\\/")
+
+
+def sign(chapter: Path) -> str:
+    """A chapter's small picture, on its card and at its head; its words are the title's."""
+    word = chapter.stem.partition("_")[2]
+    path = Path(__file__).parent / "front_page" / "pictures" / f"{word}.svg"
+    return path.read_text("utf-8").replace("<svg", '<svg class="sign"', 1)

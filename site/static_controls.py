@@ -37,7 +37,7 @@ def add_controls(site: Path) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         asked = browser.new_page(service_workers="block")
-        for path in sorted(site.glob("notebooks/*.html")):
+        for path in sorted([*site.glob("notebooks/*.html"), site / "index.html"]):
             page = read(path)
             if handles := page.select(".live-handle"):
                 asked.goto(f"{here}/{path.relative_to(site).as_posix()}")

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from time import sleep
 
-import front_page
+import markup
 import pytest
 from driver import CHAPTERS, MOVED, SITE, painted
 from fontTools.ttLib import TTFont
-from markup import parse
 from playwright.sync_api import Browser, Page, Route
 
 from tools.notebooks import chapters
@@ -29,7 +28,7 @@ SEEN = """() => {
         title: look(".says h1, article h1", "color", "fontFamily", "fontWeight"),
         blue: [...look(".go, .live-button", "backgroundColor"),
             document.querySelector("article") ? look("article p a", "color")[0]
-                : getComputedStyle(document.querySelector(".answer b")).color],
+                : getComputedStyle(document.querySelector(".live-answer b")).color],
         brand: look(".brand", "fontFamily", "fontSize", "color"),
         doors: [...document.querySelectorAll(".masthead nav a:not(.go)")]
             .map(one => one.textContent),
@@ -109,7 +108,7 @@ def test_nothing_moves_when_the_typefaces_come(
 def test_a_chapters_head_has_the_picture_of_its_card() -> None:
     index = (SITE / "index.html").read_text("utf-8")
     for path in chapters():
-        sign = str(parse(front_page.sign(path)))
+        sign = str(markup.parse(markup.sign(path)))
         assert sign in index
         assert sign in (SITE / "notebooks" / f"{path.stem[3:]}.html").read_text("utf-8")
 

@@ -1,4 +1,4 @@
-"""The front page in a browser: its numbers are the package's, and it needs no Python.
+"""The front page in a browser: its handle moves, its guess is answered, and it needs no Python.
 
 make site-test
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from math import log10
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -17,6 +16,7 @@ import fonts
 import front_page
 import lite
 import nbformat
+import pictures
 import pytest
 from driver import AXE, SITE, middle, painted
 from nbclient import NotebookClient
@@ -24,26 +24,18 @@ from playwright.sync_api import Browser, Page, expect
 
 from llmtrain_course.exercises import PREDICTIONS
 from llmtrain_course.kit.ids import CHAPTERS
-from llmtrain_course.start_here.handles import Setting
-from llmtrain_helpers import published, units
+from llmtrain_course.panels import HANDLES
 from teaching import class_report
 from tools.notebooks import NOTEBOOKS, all_notebooks, chapters
 
-MOST_INLINE, MOST_FACES = 80_000, 40_000
-"""Bytes of the page itself, gzipped, and of its typefaces."""
-
-SLIDES = front_page.slides(Setting())
-MOVES = [(0, 0, 0), (3, 8, 9), (3, 8, 20), (10, 4, 13), (16, 14, 0), (14, 10, 17), (16, 14, 20)]
-"""Places of the three sliders: the ends, the start, and some between."""
-
-USUAL = [(3, 8, 2), (3, 8, 5), (3, 8, 8)]
-"""Small, middling and large models at the start's GPUs and days."""
+MOST, MOST_FACES = 100_000, 40_000
+"""Bytes of all that the page asks for at first, gzipped, and of its typefaces."""
 
 
 @pytest.fixture
 def page(browser: Browser, address: str) -> Any:
-    """The front page, its picture at rest; what it asks for is kept in `page.asked`."""
-    page = browser.new_page(viewport={"width": 1366, "height": 768}, reduced_motion="reduce")
+    """The front page; what it asks for is kept in `page.asked`."""
+    page = browser.new_page(viewport={"width": 1366, "height": 768})
     page.asked = []
     page.on("request", lambda request: page.asked.append(request.url))
     page.on("pageerror", lambda error: pytest.fail(str(error)))
@@ -53,59 +45,55 @@ def page(browser: Browser, address: str) -> Any:
     page.close()
 
 
-def put(page: Page, places: tuple[int, int, int]) -> Setting:
-    """Move the sliders, and say what stands there."""
-    for name, place in zip(SLIDES, places, strict=True):
-        page.locator(f"#{name}").fill(str(place))
-    gpus, days, size = (s.stops[p] for s, p in zip(SLIDES.values(), places, strict=True))
-    return Setting(int(gpus), days, int(size))
+def test_its_picture_moves_and_says_what_the_handle_says(page: Page) -> None:
+    values = dict(HANDLES["reach"].default)
+    for name, control in HANDLES["reach"].controls.items():
+        for place in (0, len(control.stops) - 1, 3):
+            page.locator(f"#handle-0-{name} ~ input[type=range]").fill(str(place))
+            values[name] = control.stops[place]
+            sentence = pictures.sentence(HANDLES["reach"].render(**values))
+            expect(page.locator(".live-answer > p")).to_have_text(sentence)
+    assert not [url for url in page.asked if "pyodide" in url or "worker" in url]
 
 
-def test_its_script_writes_what_the_package_counts(page: Page) -> None:
-    runs = published.rows("tokens_per_parameter")
-    for places in MOVES:
-        setting = put(page, places)
-        assert page.inner_text("#tokens") == f"{units.count(setting.tokens, 2)} tokens"
-        work = 6 * setting.parameters * setting.tokens
-        inside = sum(6 * run["active_parameters"] * run["tokens"] <= work for run in runs)
-        assert page.inner_text("#inside") == str(inside)
-        assert page.locator(".run.in").count() == inside
-        for name, place in zip(SLIDES, places, strict=True):
-            assert page.inner_text(f"#{name}-value") == SLIDES[name].labels[place]
-
-
-def test_the_line_lies_where_its_tokens_are(page: Page) -> None:
-    """At the model's size the dot lies on the line, and each ten times fewer tokens as deep."""
-    setting = put(page, (8, 5, 4))
-    line = page.locator("#line")
-    y1, y2 = (float(line.get_attribute(name)) for name in ("y1", "y2"))
-    left, right = front_page.ACROSS
-    part = log10(setting.parameters / left) / log10(right / left)
-    height = 100 - (y1 + part * (y2 - y1))
-    assert height == pytest.approx(20 * log10(setting.tokens / 1e9), abs=0.01)
-    style = page.locator("#you").get_attribute("style")
-    assert float(re.search(r"bottom: ([\d.]+)%", style)[1]) == pytest.approx(height, abs=0.01)
+@pytest.mark.parametrize("width", [390, 1366])
+def test_nothing_below_it_moves_while_its_sliders_do(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    page.reload(wait_until="networkidle")
+    guess, heights = page.locator(".guess"), set[float]()
+    sliders = page.locator(".hero input[type=range]")
+    for at, slider in enumerate(sliders.all()):
+        for place in (0, 3, 7 if at != 1 else 4):
+            slider.fill(str(place))
+            expect(page.locator(".live-handle")).not_to_have_class(re.compile("live-busy"))
+            heights.add(guess.evaluate("one => one.getBoundingClientRect().top + scrollY"))
+    assert max(heights) - min(heights) < 1
 
 
 def test_it_stands_before_its_script_as_it_does_after(browser: Browser, address: str) -> None:
     still = browser.new_context(java_script_enabled=False).new_page()
-    live = browser.new_page(reduced_motion="reduce")
+    live = browser.new_page()
     for page in (still, live):
         page.goto(f"{address}/index.html")
-    for place in ("#tokens", "#inside", "#gpus-value", "#days-value", "#size-value"):
-        assert still.locator(place).inner_text() == live.locator(place).inner_text()
-    assert still.locator(".run.in").count() == live.locator(".run.in").count()
+    for place in (".live-controls", ".live-answer > svg:visible", ".live-answer > p", ".guess"):
+        before, after = (page.locator(f".hero ~ {place}, .hero {place}") for page in (still, live))
+        assert before.bounding_box() == pytest.approx(after.bounding_box(), abs=1), place
     still.context.close()
     live.close()
 
 
-def test_it_is_small_and_asks_for_its_typefaces_and_mark_alone(page: Page, address: str) -> None:
+def test_it_asks_for_its_typefaces_mark_scripts_and_pictures_and_is_light(
+    page: Page, address: str
+) -> None:
     page.wait_for_load_state("networkidle")
     names = {url.removeprefix(address).lstrip("/") for url in page.asked}
     faces = {f"_static/{name}.woff2" for name in fonts.FIRST}
-    assert names == {"index.html", "_static/mark.svg"} | faces
-    assert len(gzip.compress((SITE / "index.html").read_bytes())) < MOST_INLINE
-    assert sum((SITE / name).stat().st_size for name in faces) < MOST_FACES
+    parts = {f"_static/{name}.js" for name in front_page.PARTS}
+    others = {"index.html", "_static/mark.svg", "handles/reach.json"}
+    assert names - {"offline.js"} == others | faces | parts
+    sizes = {name: (SITE / name).read_bytes() for name in names}
+    assert sum(len(gzip.compress(content)) for content in sizes.values()) < MOST
+    assert sum(len(sizes[name]) for name in faces) < MOST_FACES
 
 
 def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: str) -> None:
@@ -146,171 +134,62 @@ def test_a_guess_is_there_after_a_reload(page: Page) -> None:
     expect(page.locator("#verdict")).to_contain_text("You said 3.")
 
 
-def test_a_guess_names_the_model_it_asks_about_and_moves_no_slider(page: Page) -> None:
-    here = put(page, (6, 0, 0))
-    page.locator("#years").fill("3")
-    page.keyboard.press("Enter")
-    expect(page.locator("#name")).to_contain_text("Llama 3.1 8B: 8.03 billion parameters")
-    expect(page.locator("#tokens")).to_have_text(f"{units.count(here.tokens, 2)} tokens")
-
-
-def test_the_line_rises_once_and_a_hand_stops_it(browser: Browser, address: str) -> None:
-    page = browser.new_page(viewport={"width": 1366, "height": 768})
-    page.clock.install(time=0)
-    page.clock.pause_at(1000)  # however slow the machine, it stands until the first look
-    page.goto(f"{address}/index.html")
-    tokens, line = page.locator("#tokens"), page.locator("#line")
-    first = float(line.get_attribute("y1"))
-    page.clock.run_for(3000)
-    expect(tokens).to_have_text(f"{units.count(Setting().tokens, 2)} tokens")
-    assert float(line.get_attribute("y1")) < first - 10  # it came from below
-    page.reload()
-    page.clock.run_for(100)
-    here = put(page, (16, 14, 0))
-    page.clock.run_for(3000)
-    expect(tokens).to_have_text(f"{units.count(here.tokens, 2)} tokens")
-    page.close()
-
-
 def test_a_guess_is_answered_by_bars_to_one_scale(page: Page) -> None:
     bars = page.locator("#bars")
     assert "26" not in bars.text_content()  # nothing gives it away
     page.locator("#years").fill("3")
     page.keyboard.press("Enter")
-    expect(bars.locator("rect")).to_have_count(3)
-    widths = "all => all.map(one => one.getBoundingClientRect().width)"  # they may be drawn anew
+    expect(bars.locator("i:visible")).to_have_count(3)
+    widths = "all => all.map(one => one.getBoundingClientRect().width)"
     for width in (390, 1366):
         page.set_viewport_size({"width": width, "height": 844})
         painted(page)
-        days, guess, truth = bars.locator("rect").evaluate_all(widths)
-        assert guess / truth == pytest.approx(3 / 26, rel=0.01)
+        days, guess, truth = bars.locator("i").evaluate_all(widths)
+        assert guess / truth == pytest.approx(3 / 26, rel=0.02)
         assert days < 3
         form = page.locator(".guess form").bounding_box()
         assert (bars.bounding_box()["x"] > form["x"] + 300) == (width > 860)
-    description = "What you have: 30 days. Your guess: 3 years. What it takes: 26 years."
-    assert bars.get_attribute("aria-label").startswith(description)
+    lines = ["What you have: 30 days", "Your guess: 3 years", "What it takes: 26 years"]
+    assert bars.locator("p").all_inner_texts() == lines
 
 
 def test_the_bar_of_a_guess_that_is_much_too_long_is_cut(page: Page) -> None:
     page.locator("#years").fill("4000")
     page.keyboard.press("Enter")
-    expect(page.locator("#scale")).to_contain_text("cut")
+    expect(page.locator("#bars small")).to_contain_text("cut")
     assert page.locator("#bars .cut").count() == 1
 
 
-def test_the_dot_can_be_dragged_and_the_sliders_keep_step(page: Page) -> None:
-    x, y = middle(page.locator("#you"))
-    page.mouse.move(x, y)
+def test_the_dot_is_dragged_along_the_line_and_off_it(page: Page) -> None:
+    """The size follows to the side, and the GPUs up and down from where that has put it."""
+    sliders = page.locator(".hero input[type=range]")
+    dot = page.locator(".hero [data-moves]:visible")
+    begun = [int(slider.input_value()) for slider in sliders.all()]
+    sliders.nth(2).fill(str(begun[2] + 2))
+    sliders.nth(0).fill(str(begun[0] + 3))
+    expect(page.locator(".live-handle")).not_to_have_class(re.compile("live-busy"))
+    there = middle(dot)
+    for at, place in enumerate(begun):
+        sliders.nth(at).fill(str(place))
+    expect(page.locator(".live-handle")).not_to_have_class(re.compile("live-busy"))
+    x, y = middle(dot)
+    page.mouse.move(x + 3, y - 3)
     page.mouse.down()
-    page.mouse.move(x + 100, y - 40, steps=4)
+    painted(page)
+    page.mouse.move(there[0] + 3, there[1] - 3, steps=6)
     page.mouse.up()
     page.mouse.move(x, y)  # let go: it stays
-    places = [int(page.locator(f"#{name}").input_value()) for name in SLIDES]
-    was = [slide.place for slide in SLIDES.values()]
-    assert places[0] > was[0]  # more GPUs
-    assert places[1] == was[1]  # as many days
-    assert places[2] > was[2]  # a larger model
-    setting = put(page, tuple(places))
-    assert page.inner_text("#tokens") == f"{units.count(setting.tokens, 2)} tokens"
-    now = middle(page.locator("#you"))
-    assert now[0] == pytest.approx(x + 100, abs=25)
-    assert now[1] == pytest.approx(y - 40, abs=25)
+    expect(sliders.nth(2)).to_have_value(str(begun[2] + 2))
+    expect(sliders.nth(0)).to_have_value(str(begun[0] + 3))
+    expect(sliders.nth(1)).to_have_value(str(begun[1]))
+    assert middle(dot) == pytest.approx(there, abs=1)
 
 
-def test_every_ring_says_its_name_to_pointer_and_keys(page: Page) -> None:
-    rings, name = page.locator(".run"), page.locator("#name")
-    labels = [one.get_attribute("aria-label") for one in rings.all()]
-    assert len(set(labels)) == len(labels) == len(front_page.runs())
-    for place in (0, 19, 34, 57):
-        page.mouse.move(*middle(rings.nth(place)))
-        assert name.inner_text().split("\n")[0] == labels[place]
-    page.mouse.move(5, 5)
-    assert not name.is_visible()
-    page.locator('.run[tabindex="0"]').focus()
-    seen = [name.inner_text()]
-    for _ in labels:
-        page.keyboard.press("ArrowRight")
-        seen.append(name.inner_text())
-    assert seen[-1].startswith("PaLM 540B")  # the largest
-    for _ in labels:
-        page.keyboard.press("ArrowLeft")
-        seen.append(name.inner_text())
-    assert set(seen) == set(labels)
-
-
-@pytest.fixture
-def telephone(browser: Browser, address: str) -> Any:
-    """The front page on a telephone."""
-    context = browser.new_context(
-        viewport={"width": 390, "height": 844}, has_touch=True, reduced_motion="reduce"
-    )
-    page = context.new_page()
-    page.goto(f"{address}/index.html")
-    page.evaluate("document.fonts.ready")
-    yield page
-    context.close()
-
-
-def test_a_finger_gets_the_nearest_ring_and_those_about_it(telephone: Page) -> None:
-    labels = [one.get_attribute("aria-label") for one in telephone.locator(".run").all()]
-    place = next(i for i, one in enumerate(labels) if one.startswith("Chinchilla"))
-    x, y = middle(telephone.locator(".run").nth(place))
-    name = telephone.locator("#name")
-    for _ in range(2):  # the second tap does not take the names away
-        telephone.touchscreen.tap(x, y)
-        expect(name.locator("b")).to_have_text(labels[place])
-        expect(name).to_contain_text("LLM360 K2")
-        painted(telephone)
-    lines = name.inner_text().split("\n")
-    seen = telephone.evaluate(BOXES)["rings"]
-    near = [one for one in seen if (one[0] + 6 - x) ** 2 + (one[1] + 6 - y) ** 2 < 22**2]
-    assert len(lines) == len(near)
-    telephone.touchscreen.tap(x, y + 130)
-    expect(name).to_be_hidden()
-
-
-def test_a_telephone_has_room_for_five_names(telephone: Page) -> None:
-    assert telephone.locator(".run span.seen").count() == 5
-
-
-BOXES = """() => {
-    const box = one => { const { left, right, top, bottom } = one.getBoundingClientRect();
-        return [left, top, right, bottom]; };
-    const line = document.getElementById("line"), plane = box(document.querySelector(".plane svg"));
-    return { rings: [...document.querySelectorAll(".run")].map(box), plane,
-        names: [...document.querySelectorAll(".run span.seen")].map(box),
-        you: box(document.querySelector("#you span")), dot: box(document.getElementById("you"))[0],
-        line: ["y1", "y2"].map(end => Number(line.getAttribute(end))) };
-}"""
-
-
-@pytest.mark.parametrize("width", [390, 800, 1366, 1920])
-def test_no_name_lies_on_a_ring_the_line_or_another(page: Page, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 844})
-    for places in [*MOVES, *USUAL]:
-        put(page, places)
-        painted(page)
-        seen = page.evaluate(BOXES)
-        left, top, right, bottom = seen["plane"]
-        for i, name in enumerate(seen["names"]):
-            for other in [*seen["rings"], *seen["names"][:i], seen["you"]]:
-                assert apart(name, other), places
-            sides = []
-            for x in (name[0], name[2]):
-                part = (x - left) / (right - left)
-                below = seen["line"][0] * (1 - part) + seen["line"][1] * part
-                sides.append(top + (bottom - top) / 100 * below)
-            assert max(sides) <= name[1] + 4 or min(sides) >= name[3] - 4, places
-        assert seen["dot"] > left, places  # inside the frame
-        if places in USUAL:  # elsewhere there may be no room
-            assert all(apart(seen["you"], ring) for ring in seen["rings"]), places
-
-
-def apart(one: list[float], other: list[float]) -> bool:
-    """Tell whether two boxes have no pixel in common, but for their edges."""
-    left, top, right, bottom = one
-    aside = right <= other[0] + 1 or other[2] <= left + 1
-    return aside or bottom <= other[1] + 1 or other[3] <= top + 1
+def test_every_ring_has_a_name(page: Page) -> None:
+    titles = page.locator(".hero svg.wide circle > title").all_text_contents()
+    runs = [one for one in titles if "tokens" in one]
+    assert len(runs) == len({*runs}) == 58
+    assert any(re.fullmatch("Chinchilla 70B: 70.0 billion parameters, .* tokens", x) for x in runs)
 
 
 def test_the_buttons_go_on_where_one_is(page: Page) -> None:
@@ -455,13 +334,14 @@ def test_nothing_is_cut_and_axe_finds_nothing(page: Page, theme: str) -> None:
     page.reload()
     assert page.evaluate("document.documentElement.dataset.theme") == theme
     page.evaluate(AXE.read_text("utf-8"))
-    for width in (390, 768, 1280, 1920):
-        height = 844 if width < 600 else 800
+    for width in (320, 390, 768, 1280, 1920):
+        height = 844 if width < 600 else 1024 if width < 1000 else 800
         page.set_viewport_size({"width": width, "height": height})
         painted(page)
         assert page.evaluate("document.documentElement.scrollWidth") == width
-        for moved in ("#tokens", "#you", "#gpus", "#size"):  # all in one window
-            box = page.locator(moved).bounding_box()
+        moves = (".live-answer > p b", "svg:visible [data-moves]", ".live-number >> nth=0")
+        for moved in (*moves, ".live-number >> nth=2") if width > 320 else ():  # in one window
+            box = page.locator(f".hero {moved}").first.bounding_box()
             assert box["y"] >= 0, moved
             assert box["y"] + box["height"] <= height, moved
         violations = page.evaluate("axe.run().then(result => result.violations)")

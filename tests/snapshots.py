@@ -45,6 +45,7 @@ from tools.notebooks import chapters
 WORDS = Path(__file__).parent / "words"
 PAGES = {path.stem[3:]: path.read_text("utf-8") for path in chapters()}
 """The text of each chapter's notebook, by the chapter's word."""
+FRONT_PAGE = (Path(__file__).parents[1] / "site/front_page/page.html").read_text("utf-8")
 LLAMA = published.architecture("Llama-3.1-8B", 4096)
 
 
@@ -103,7 +104,9 @@ def snapshot(chapter: str) -> str:
 
 
 def chapter_of(handle: str) -> str:
-    """Return the word of the chapter whose page shows a handle."""
+    """Return the word of the chapter whose page shows a handle: the first, of the front page's."""
+    if f'handle("{handle}")' in FRONT_PAGE:
+        return "start_here"
     call = f'handle(\\"{handle}\\")'
     return next(word for word, page in PAGES.items() if call in page)
 

@@ -339,7 +339,7 @@ class Dot(Mark):
 
     `label` stands around it where there's room, or `below` (`above`) it; `moves` names the
     control that a page moves where somebody drags it, or two: one for the way to the side and
-    one for up and down ("size tokens"). What's off the plane isn't drawn.
+    one for up and down ("size tokens"). What's off the plane isn't drawn. `edge` is its rim's ink.
     """
 
     x: float
@@ -353,6 +353,7 @@ class Dot(Mark):
     letters: float = SMALL
     moves: str = ""
     clip: bool = True
+    edge: str = INK
 
     def svg(self, plane: Plane) -> str:
         """Draw its shape; the chart places its label."""
@@ -362,7 +363,7 @@ class Dot(Mark):
 
     def shape_at(self, x: float, y: float, size: float) -> str:
         """Draw its shape somewhere, in a size."""
-        style: Style = {"stroke": INK, "stroke_width": 2 if size > 8 else 1.5}
+        style: Style = {"stroke": self.edge, "stroke_width": 2 if size > 8 else 1.5}
         if self.moves:
             style["data_moves"] = self.moves
         if self.shape == "ring":

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil
+from math import ceil, hypot, log
 from typing import Any
 
+from llmtrain_course.duration.handles import PRICE
 from llmtrain_course.kit import controls, panel as common
 from llmtrain_course.kit.formulas import rate_at, trainable_tokens
 from llmtrain_course.kit.handle import ByHand, Shown, handle, slider
@@ -14,8 +15,8 @@ from llmtrain_course.kit.layout import PAGE, Picture
 from llmtrain_course.start_here import pictures as drawings
 from llmtrain_course.start_here.formulas import flops_on_the_way
 from llmtrain_helpers import units
-from llmtrain_helpers.duration import flops_per_parameter, gpu_hours, training_seconds
-from llmtrain_helpers.published import accelerator, run, share_of_run
+from llmtrain_helpers.duration import cost, flops_per_parameter, gpu_hours, training_seconds
+from llmtrain_helpers.published import accelerator, rows, run, share_of_run
 
 
 @dataclass(frozen=True)
@@ -230,3 +231,29 @@ def five_runs(percent: int = 35) -> Shown:
         )
         caption += f"{days} days."
     return drawings.real_runs(shares, promised), caption
+
+
+@handle(
+    "What lies within your reach?",
+    num_gpus=replace(
+        _CONTROLS["num_gpus"], unit="A100", stops=(*controls.doublings(1, 256), 1024, 4096, 16384)
+    ),
+    days=replace(_CONTROLS["days"], stops=(1, 7, 30, 90, 365)),
+    parameters=replace(_CONTROLS["parameters"], stops=_STOPS["parameters"]),
+)
+def reach(num_gpus: int = 8, days: float = 30, parameters: int = 8 * 10**9) -> Shown:
+    """The front page's map: your model among published runs, each GPU an A100 at its usual rate."""
+    P, T, seconds = parameters, Setting(num_gpus, days, parameters).tokens, days * units.DAY
+    runs = rows("tokens_per_parameter")
+    places = [(run["active_parameters"], run["tokens"]) for run in runs]
+    inside = sum(size * tokens <= P * T for size, tokens in places)
+    away = [hypot(log(size / P), log(tokens / T)) for size, tokens in places]
+    nearest = runs[away.index(min(away))]
+    text = (
+        f"Your model reads <b>{units.count(T, 2)} tokens</b> for "
+        f"<b>{units.count(gpu_hours(seconds, num_gpus))} GPU-hours</b>, or "
+        f"{units.dollars(cost(seconds, num_gpus, PRICE))} at {units.dollars(PRICE)} each. That's "
+        f"enough for <b>{inside} of {len(runs)}</b> published runs, and <b>{nearest['name']}</b> "
+        f"is the nearest to yours: {drawings.size_of(nearest)}."
+    )
+    return ByHand(partial(drawings.within_reach, runs, nearest, P, T)), text

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil
-from typing import NamedTuple
+from math import ceil, prod
+from typing import Any, NamedTuple
 
+from llmtrain_course.kit.chart import Area, Chart, Dot, Mark, Path
 from llmtrain_course.kit.drawing import (
     CARD,
     COLORS,
@@ -334,6 +335,60 @@ def real_runs(shares: Mapping[str, float], promised: float) -> Picture:
         promised, f"you promise {units.share(promised)}", width=3, bold=True, moves="percent"
     )
     return Bars(x, lanes, words, [limit], lane=26, longest_total="39.3%, late")
+
+
+# --- the map of published runs, and what lies within reach
+
+ACROSS, UP = (2e7, 1.2e12), (1e9, 1e14)
+"""Parameters and tokens at the ends of the map's axes."""
+
+NAMED = (
+    *("GPT-3 175B", "Pythia 12B", "Llama 3.1 405B", "PaLM 540B", "Chinchilla 70B"),
+    *("Llama 3.1 8B", "SmolLM2 135M", "Qwen3 0.6B", "Falcon 40B"),
+)
+"""Runs whose names stand on the map; on a phone there's room for the first four."""
+
+
+def size_of(run: Mapping[str, Any]) -> str:
+    """A published run's parameters (of a mixture the active ones) and its tokens, in words."""
+    active = " active" if run["kind"] == "experts" else ""
+    parameters = units.count(run["active_parameters"])
+    return f"{parameters}{active} parameters, {units.count(run['tokens'])} tokens"
+
+
+def within_reach(
+    runs: Sequence[Mapping[str, Any]],
+    nearest: Mapping[str, Any],
+    P: float,
+    T: float,
+    width: int = PAGE,
+) -> Drawing:
+    """Published runs by parameters and tokens, your dot, and the line of as much work as yours.
+
+    What lies below the line takes less work. `nearest` is the run that the sentence names.
+    """
+    wide, work = width >= PAGE, P * T
+    ends = (min(max(work / end, ACROSS[0]), ACROSS[1]) for end in reversed(UP))
+    line = [(x, work / x) for x in (ACROSS[0], *ends, ACROSS[1])]
+    xs, tokens = zip(*line, strict=True)
+    marks: list[Mark] = [Area(xs, [UP[0]] * 4, tokens, MODEL, 0.12, "within reach")]
+    marks.append(Path(line, MODEL))
+    for run in runs:
+        name, place = run["name"], (run["active_parameters"], run["tokens"])
+        fill, edge = (TOKENS, TOKENS) if prod(place) <= work else (CARD, QUIET)
+        label = name if name in NAMED[: None if wide else 4] else ""
+        marks.append(Dot(*place, fill, 5, label=label, title=f"{name}: {size_of(run)}", edge=edge))
+    place = nearest["active_parameters"], nearest["tokens"]
+    marks.append(Dot(*place, size=9, shape="hollow", title="the nearest to yours"))
+    yours = Dot(P, T, MODEL, 10, label="your model" if wide else "you", bold=True, edge=MODEL)
+    marks.append(replace(yours, moves="parameters num_gpus", clip=False))
+    words = (
+        f"{len(runs)} published runs by parameters and tokens, in powers of ten, and your model on "
+        "a line. What lies below the line takes less work than your GPUs do in these days."
+    )
+    write = partial(units.count, significant=1) if wide else units.short
+    x, y = Scale(*ACROSS, "parameters", write, log=True), Scale(*UP, "tokens", write, log=True)
+    return Chart(x, y, marks, words, height=430 if wide else 215).drawing(width)
 
 
 # --- the course

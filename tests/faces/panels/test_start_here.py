@@ -2,15 +2,19 @@
 
 import re
 from html import unescape
+from math import hypot, log10
 
 import pytest
 
+from llmtrain_course.duration.handles import PRICE
+from llmtrain_course.kit.drawing import COLORS
 from llmtrain_course.panels import HANDLES, PANELS, start_here_panel
 from llmtrain_course.start_here.handles import Setting
 from llmtrain_helpers import training_seconds, units
-from llmtrain_helpers.published import run
+from llmtrain_helpers.published import rows, run
+from tests.faces.svg import pictures
 from tests.pages import cell
-from tests.panel_code import value_of
+from tests.panel_code import sentence_of, value_of
 
 PANEL = PANELS["start_here"]
 
@@ -41,6 +45,37 @@ def test_the_picture_says_how_many_gpus_reach_gpt_3_once_they_do() -> None:
         html = machine.render(**{**machine.default, "num_gpus": num_gpus})
         assert "GPT-3 was trained on 300 billion, and 51 GPUs would be enough for that." in html
     assert "51" not in cell("00_start_here", "machine-seen")
+
+
+@pytest.mark.parametrize(
+    ("num_gpus", "days", "P"),
+    [(8, 30, 8 * 10**9), (1, 1, 10**8), (1024, 90, 70 * 10**9), (16384, 365, 10**12)],
+)
+def test_the_front_pages_map_has_what_the_formulas_say(num_gpus: int, days: float, P: int) -> None:
+    """In its sentence, and in the picture: the dot is on the line, and what's below it is green."""
+    html = HANDLES["reach"].render(num_gpus=num_gpus, days=days, parameters=P)
+    T, hours = Setting(num_gpus, days, P).tokens, num_gpus * days * 24
+    runs = {
+        row["name"]: (row["active_parameters"], row["tokens"])
+        for row in rows("tokens_per_parameter")
+    }
+    inside = {name for name, (size, tokens) in runs.items() if size * tokens <= P * T}
+    nearest = min(runs, key=lambda x: hypot(log10(runs[x][0] / P), log10(runs[x][1] / T)))
+    size, tokens = map(units.count, runs[nearest])
+    sentence = sentence_of(html)
+    assert f"reads {units.count(T, 2)} tokens for {units.count(hours)} GPU-hours" in sentence
+    assert f"or {units.dollars(hours * PRICE)} at {units.dollars(PRICE)} each" in sentence
+    assert f"enough for {len(inside)} of {len(runs)} published runs, and {nearest} is" in sentence
+    assert re.search(rf"{size}( active)? parameters, {tokens} tokens\.$", sentence)
+    [picture] = pictures(html)
+    green = picture.filled(COLORS["useful"], "circle")
+    assert {box.words.partition(":")[0] for box in green} == inside
+    [line] = picture.of_kind("polyline")
+    (left, high), *_, (right, low) = line.outlines[0]
+    [dot] = picture.filled(COLORS["weights"], "circle")
+    share = (dot.across - left) / (right - left)
+    if 1e9 < T < 1e14:
+        assert dot.down == pytest.approx(high + share * (low - high), abs=0.2)
 
 
 def test_the_tasks_come_out_as_the_page_says() -> None:
