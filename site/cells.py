@@ -23,7 +23,7 @@ from figures import number_figures
 from guesses import guess_data
 from margin import add_notes
 from markup import as_json, parse, sign
-from reference import PAGE, reference
+from reference import PAGE, overview
 
 from llmtrain_course.cells import needed
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
@@ -121,7 +121,7 @@ def leave_displayed(page: Any, node: Any) -> None:
 def prepare(app: Any, name: str, source: list[str]) -> None:
     """Leave out what is said of notebooks only; contents end the first page."""
     if name == PAGE:
-        source[0] += reference()
+        source[0] += overview()
     if name == "TEACHING":
         pages = [f"{title} </{page}>" for page, title in HANDOUTS.items()]
         source[0] += "\n\n" + _tree("Handouts", pages)

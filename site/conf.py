@@ -6,6 +6,7 @@ from pathlib import Path
 import cells
 import front_page
 import metadata
+import reference
 from sphinx.builders.html import StandaloneHTMLBuilder
 
 from tools.notebooks import NOTEBOOKS, all_notebooks
@@ -14,16 +15,22 @@ project = "What will it take?"
 author = "The llmtrain_helpers authors"
 copyright = "The llmtrain_helpers authors. Text CC BY 4.0, code MIT"
 
-extensions = ["myst_nb"]
+extensions = ["myst_nb", "sphinx.ext.autodoc"]
 root_doc = "notebooks/00_start_here"
 include_patterns = [path.relative_to(NOTEBOOKS.parent).as_posix() for path in all_notebooks()]
 include_patterns += ["data/README.md", "TEACHING.md", "teaching/*.md", "site/helpers.md"]
-exclude_patterns = [".*", "**/.*", "build"]
+include_patterns += [f"{reference.SOURCES}/*.rst"]
+exclude_patterns = [".*", "**/.*", "build/site"]
 
 nb_execution_mode = "off"  # outputs are committed, and tested by nbval
 myst_enable_extensions = ["amsmath", "dollarmath"]
 myst_heading_anchors = 4
 myst_heading_slug_func = "cells.slug"
+default_role = "py:obj"  # of docstrings: a name in backticks leads to its entry
+maximum_signature_line_length = 80
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+add_module_names = toc_object_entries = False
+html_domain_indices = False
 html_math_renderer = "tex"  # `prerender` sets them
 
 html_theme = "sphinx_book_theme"
@@ -76,11 +83,12 @@ class Pages(StandaloneHTMLBuilder):
 
 
 def word_of(docname):
-    """Leave out the number that a notebook's name begins with."""
-    return re.sub(r"(?<![^/])\d\d_", "", docname)
+    """Leave out the number that a notebook's name begins with, and the folder of what we write."""
+    return re.sub(r"(?<![^/])\d\d_|build/(?=reference)", "", docname)
 
 
 def setup(app):
     """Add what the pages need beside the notebooks."""
     app.add_builder(Pages, override=True)
     cells.setup(app)
+    reference.setup(app)

@@ -19,7 +19,7 @@ from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 from markup import parse, read
-from reference import PAGE as REFERENCE
+from reference import addresses
 
 from llmtrain_course.cells import needed
 from llmtrain_course.kit.drawing import of_saved
@@ -177,13 +177,11 @@ def set_icons(page: str, script: str) -> str:
 
 def link_names(site: Path, pages: dict[Path, BeautifulSoup]) -> None:
     """Let each public name in the pages' code lead to its entry in the reference."""
-    titles = pages[site / f"{REFERENCE}.html"].select("section > h3")
-    entries = {title.contents[0]: title.parent["id"] for title in titles}
+    entries = addresses()
     for path in sorted((site / "notebooks").rglob("*.html")):
         up = "../" * len(path.relative_to(site).parent.parts)
         for name in pages[path].select(".highlight span.n"):
             if entry := entries.get(name.get_text()):
-                address = f"{up}{REFERENCE}.html#{entry}"
                 # not a stop of the Tab key: a cell may have ten of them
-                link = {"href": address, "tabindex": "-1", "class": "name"}
+                link = {"href": f"{up}{entry}", "tabindex": "-1", "class": "name"}
                 name.wrap(pages[path].new_tag("a", attrs=link))

@@ -12,7 +12,7 @@ from reference import PAGE as REFERENCE
 from llmtrain_course.kit.ids import CHAPTERS
 
 ORDER = [f"notebooks/{word}.html" for word in CHAPTERS]
-ORDER += ["notebooks/glossary.html", f"{REFERENCE}.html", "*.html"]
+ORDER += ["notebooks/glossary.html", f"{REFERENCE}.html", "reference/*.html", "*.html"]
 """Which pages come first: chapters, the glossary, the helpers, then what else is read."""
 
 

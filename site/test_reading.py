@@ -68,7 +68,7 @@ def test_the_search_shows_places_while_one_types(page: Page) -> None:
     expect(places).to_have_count(1)
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/helpers.html#plan-run")
+    page.wait_for_url("**/reference/plan.html#plan-run")
 
 
 def test_what_is_called_so_comes_first(page: Page) -> None:
