@@ -109,8 +109,8 @@ def offline_files(site: Path) -> list[str]:
     """The addresses of the front page, the chapters and all that they ask for."""
     pages = [site / "index.html", *(site / f"notebooks/{word}.html" for word in CHAPTERS)]
     asked = {path.parent / one for path in pages for one in ASKED.findall(path.read_text("utf-8"))}
-    later = {site / f"_static/{name}.js" for name in ("present", "search", "worker")}
-    files = {path.resolve() for path in {*pages, *asked, *later, site / "heads.json"}}
+    later = {site / f"_static/{name}.js" for name in ("present", "worker")}
+    files = {path.resolve() for path in {*pages, *asked, *later}}
     files |= {*site.resolve().glob("_static/*.woff2")}
     return ["./", *sorted(x.relative_to(site.resolve()).as_posix() for x in files if x.is_file())]
 

@@ -81,7 +81,7 @@ HANDOUTS = {"teaching/mistakes": "Mistakes", "teaching/polls": "Polls", "teachin
 
 PARTS = [
     *("contents", "drag", "elements", "face", "figure", "former", "forms", "guess", "handle"),
-    *("page_data", "panel", "progress", "python", "suggestions", "tooltips"),
+    *("page_data", "panel", "progress", "python", "search", "tooltips"),
 ]
 """What `live.js` is made of; a page asks for all at once, and not for one after the other."""
 

@@ -1,7 +1,6 @@
 """Settings of the site: the notebooks where they lie, as pages with live panels."""
 
 import re
-from pathlib import Path
 
 import cells
 import front_page
@@ -43,10 +42,12 @@ templates_path = ["templates"]  # header and footer are the front page's
 html_sidebars = {"**": ["sbt-sidebar-nav.html"]}
 html_favicon = "static/mark.svg"
 html_use_index = False
+html_additional_pages = {"search": "search.html"}
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {
     "show_toc_level": 2,
+    "disable_search": True,
     "back_to_top_button": False,
     "navigation_with_keys": False,
     "use_download_button": False,
@@ -65,6 +66,8 @@ html_theme_options = {
 class Pages(StandaloneHTMLBuilder):
     """A chapter's page goes by its word: the notebook 10_plan is the page plan.html."""
 
+    search = False  # it's Pagefind's
+
     def get_target_uri(self, docname, typ=None):
         """Return the address that links to a page have."""
         return super().get_target_uri(word_of(docname), typ)
@@ -72,14 +75,6 @@ class Pages(StandaloneHTMLBuilder):
     def get_output_path(self, page_name):
         """Return the file that a page is written to."""
         return super().get_output_path(word_of(page_name))
-
-    def dump_search_index(self):
-        """Write the index with the names that pages go by, so that the search leads to them."""
-        super().dump_search_index()
-        path = Path(self.outdir, self.searchindex_filename)
-        text = path.read_text("utf-8")
-        names = re.search(r'"docnames":\[.*?\]', text)[0]
-        path.write_text(text.replace(names, word_of(names), 1), "utf-8")
 
 
 def word_of(docname):

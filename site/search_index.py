@@ -1,42 +1,73 @@
-"""The heads of all pages in one small file, so that the search shows places while one types."""
+"""The search's index, by Pagefind. Each section is a page to it, so that results lead there."""
 
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 
+from bs4 import Tag
 from markup import read
 from reference import PAGE as REFERENCE
 
-from llmtrain_course.kit.ids import CHAPTERS
+HERE = Path(__file__).parent
+FOLDER = "pagefind"
 
-ORDER = [f"notebooks/{word}.html" for word in CHAPTERS]
-ORDER += ["notebooks/glossary.html", f"{REFERENCE}.html", "reference/*.html", "*.html"]
-"""Which pages come first: chapters, the glossary, the helpers, then what else is read."""
+WEIGHTS = {
+    ("notebooks/*.html", "reference/*.html"): 1,
+    ("notebooks/*/*.html", "data/*.html", f"{REFERENCE}.html", "TEACHING.html"): 0.2,
+}
+"""How much a word counts in the chapters and where people look up, and in what comes after."""
+
+HEADING = 7
+"""How much more a heading counts, all its words together: an exact name comes first."""
+
+UNREAD = ".cell, .doctest, form, .live-note, svg, script, .headerlink"
+"""What isn't text to read."""
+
+OTHERS = re.compile("pagefind-(ui|modular|highlight)|unknown")
+"""What Pagefind writes and we don't use."""
 
 
 def write(site: Path) -> None:
-    """`heads.json`: of each head its words, its page's name and its address."""
-    pages = [path for pattern in ORDER for path in sorted(site.glob(pattern))]
-    headings = [heading for path in dict.fromkeys(pages) for heading in headings_of(path, site)]
-    text = json.dumps(headings, ensure_ascii=False, separators=(",", ":"))
-    (site / "heads.json").write_text(text, "utf-8")
+    """Index the sections of all pages, and list the files that a search may need."""
+    sections = [
+        section
+        for patterns, weight in WEIGHTS.items()
+        for pattern in patterns
+        for path in sorted(site.glob(pattern))
+        for section in sections_of(path, site, weight)
+    ]
+    command = ["node", HERE / "search_index.mjs", site / FOLDER]
+    subprocess.run(command, input=json.dumps(sections), encoding="utf-8", check=True)
+    files = (path for path in sorted(site.glob(f"{FOLDER}/**/*.*")) if not OTHERS.search(path.name))
+    names = [path.relative_to(site).as_posix() for path in files]
+    (site / FOLDER / "files.json").write_text(json.dumps(names), "utf-8")
 
 
-def headings_of(path: Path, site: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield the headings of one page, in its order."""
-    page = read(path)
-    title = page.select_one("article h1")
-    if title is None:
-        return
-    name, address = _words(title), path.relative_to(site).as_posix()
-    yield name, "", address
-    for section in page.select("article section section[id]"):
-        head = section.find(["h2", "h3"], recursive=False)
-        if head and len(words := _words(head)) > 1:  # the glossary's letters are no words
-            yield words, name, f"{address}#{section['id']}"
+def sections_of(path: Path, site: Path, weight: float) -> Iterator[dict[str, str]]:
+    """Yield each section of a page with its address, and without those inside it."""
+    page, address = read(path), path.relative_to(site).as_posix()
+    for part in page.select(UNREAD):
+        part.decompose()
+    title = _words(page.select_one("article h1"))
+    name = title.partition(": ")[0] if " · " in title else title
+    for section in reversed(page.select("article section[id]")):  # the inner ones first
+        section.extract()
+        head = section.find(["h1", "h2", "h3", "h4"], recursive=False)
+        if head and len(words := _words(head.extract())) > 1:  # the glossary's letters are no words
+            is_page, boost = words == title, HEADING / len(words.split())
+            label = escape(words if is_page else f"{name} › {words}")
+            content = (
+                f'<html lang="en"><body data-pagefind-meta="title[title]" title="{label}">'
+                f'<h1 data-pagefind-weight="{weight * boost}">{escape(words)}</h1>'
+                f'<p data-pagefind-weight="{weight}">{escape(_words(section))}</p></body></html>'
+            )
+            yield {"url": address if is_page else f"{address}#{section['id']}", "content": content}
 
 
-def _words(head: object) -> str:
-    return " ".join(str(getattr(head, "text", "")).split()).removesuffix("#").strip()
+def _words(tag: Tag) -> str:
+    return " ".join(tag.get_text().split())

@@ -1,4 +1,4 @@
-"""The pages as they come: links, policy, what is fetched and when, paper, search, offline."""
+"""The pages as they come: links, policy, what is fetched and when, paper, offline."""
 
 from __future__ import annotations
 
@@ -194,19 +194,6 @@ def test_what_is_kept_from_the_first_visit_is_about_a_megabyte() -> None:
     files = json.loads(re.search(r"FILES = (\[.*?\]);", script)[1])
     assert {f"notebooks/{name}.html" for name in CHAPTERS} < {*files}
     assert sum(len(gzip.compress((SITE / x).read_bytes())) for x in files[1:]) < 1_100_000
-
-
-def test_a_search_finds_first_what_is_called_so(page: Page, address: str) -> None:
-    page.goto(f"{address}/search.html?q=all-reduce")
-    first = page.locator("ul.search > li").first
-    expect(first.locator("a")).to_have_text(re.compile("› all-reduce$"))
-    expect(first.locator(".live-found mark")).to_have_count(0)  # its name says it
-    second = page.locator("ul.search > li").nth(1)
-    expect(second.locator("a")).to_have_attribute(
-        "href", re.compile("/(communication|parallelism).html")
-    )
-    expect(second.locator("mark")).to_have_text(re.compile("^all-reduce$", re.I))
-    assert page.locator(".live-found", has_text="import ").count() == 0
 
 
 def test_the_sheet_is_two_pages_and_the_course_has_all_chapters() -> None:

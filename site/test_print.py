@@ -17,7 +17,7 @@ import pytest
 import sheet
 from bs4 import BeautifulSoup, Tag
 from driver import SITE
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.kit.ids import page_of
@@ -155,14 +155,6 @@ def test_a_page_that_is_printed_is_light_and_has_nothing_to_press(
     assert page.locator(".live-handle svg.wt:visible").count() == 4
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-    page.close()
-
-
-def test_a_search_leads_to_the_section(browser: Browser, address: str) -> None:
-    page = browser.new_page()
-    page.goto(f"{address}/search.html?q=ring+latency")
-    result = page.locator("#search-results a", has_text=re.compile("07 · Communication.*›")).first
-    expect(result).to_have_attribute("href", re.compile("communication.html#"))
     page.close()
 
 

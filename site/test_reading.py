@@ -1,4 +1,4 @@
-"""What helps to read a chapter: words explained in place, the scene that is read, the search.
+"""What helps to read a chapter: words explained in place, the scene that is read.
 
 make site-test
 """
@@ -59,24 +59,6 @@ def test_the_list_of_scenes_shows_the_one_that_is_read(page: Page) -> None:
         head.evaluate("head => scrollTo(0, head.getBoundingClientRect().top + scrollY - 90)")
         named = head.inner_text().removesuffix("#").strip()
         expect(page.locator(".bd-sidebar-secondary .live-here")).to_have_text(named)
-
-
-def test_the_search_shows_places_while_one_types(page: Page) -> None:
-    page.keyboard.press("Control+k")
-    page.keyboard.type("plan_ru")
-    places = page.locator(".live-places a")
-    expect(places).to_have_count(1)
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/reference/plan.html#plan-run")
-
-
-def test_what_is_called_so_comes_first(page: Page) -> None:
-    page.keyboard.press("Control+k")
-    page.keyboard.type("recipe")
-    expect(page.locator(".live-places b").first).to_have_text("recipe")
-    page.keyboard.press("Escape")
-    expect(page.locator("#pst-search-dialog")).to_be_hidden()
 
 
 def test_pictures_of_cells_have_a_form_for_a_telephone(telephone: Page) -> None:

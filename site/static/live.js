@@ -4,8 +4,8 @@ import { contents } from "./contents.js";
 import { openHandle } from "./handle.js";
 import { AnswerForm } from "./forms.js";
 import { openPanel } from "./panel.js";
-import { suggestPlaces } from "./suggestions.js";
 import { Progress } from "./progress.js";
+import { addSearch } from "./search.js";
 import { addTooltips } from "./tooltips.js";
 
 for (const form of document.querySelectorAll(".live-form")) new AnswerForm(form);
@@ -25,7 +25,7 @@ for (const section of document.querySelectorAll(".live-panel:not(.live-handle)")
 }
 Progress.show();
 addTooltips();
-suggestPlaces();
+addSearch();
 contents();
 /* One button for light and dark, as on the front page. The theme takes what it asks for from
    its element, so that is set first: the other of what is seen. */
@@ -38,7 +38,6 @@ let theme;
 addEventListener("beforeprint", () => ([theme, page.theme] = [page.theme, "light"]));
 addEventListener("afterprint", () => (page.theme = theme));
 if (new URLSearchParams(location.search).has("present")) import("./present.js");
-if (document.getElementById("search-results")) import("./search.js");
 
 /** The chapters stay from now on, and of each page that is visited the pictures it moves. */
 async function stay() {
@@ -48,7 +47,6 @@ async function stay() {
     .then(() => navigator.serviceWorker.ready);
   const asked = performance.getEntriesByType("resource").map((one) => one.name);
   const pictures = handles.map((one) => one.file.href);
-  const heads = new URL("../heads.json", import.meta.url).href; // what the search shows
-  active.postMessage([location.href.split("#")[0], heads, ...asked, ...pictures]);
+  active.postMessage([location.href.split("#")[0], ...asked, ...pictures]);
 }
 addEventListener("load", () => stay().catch(() => {})); // a private window may refuse

@@ -45,7 +45,7 @@ function away(request, error) {
 /** What is in the store, or else comes from the network and is put there. */
 async function fromStore(request) {
   const store = await caches.open(STORE);
-  const cached = await store.match(request, { ignoreSearch: request.mode === "navigate" });
+  const cached = await store.match(request, { ignoreSearch: true });
   if (cached) return cached;
   const answer = await fetch(request);
   if (answer.ok && !answer.redirected) await store.put(request, answer.clone());
