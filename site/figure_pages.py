@@ -36,9 +36,9 @@ def write(site: Path) -> None:
         undefined=StrictUndefined,
     )
     template, names = jinja.get_template("figure.html"), []
-    for word in ids.CHAPTERS:
-        page = read(site / "notebooks" / f"{word}.html")
-        chapter = page.h1.get_text().rstrip("#").partition(":")[0]
+    for address in ("index.html", *(f"notebooks/{word}.html" for word in ids.CHAPTERS)):
+        page = read(site / address)
+        title = page.h1.get_text().rstrip("#").partition(":")[0]
         for handle in page.select(".live-handle"):
             name = str(handle["data-word"]).removeprefix("handle:")
             number = handle.find_next_sibling("p", "live-caption").b.get_text()
@@ -47,8 +47,8 @@ def write(site: Path) -> None:
                 caption=HANDLES[name].title,
                 number=number,
                 handle=Markup(handle),
-                chapter=chapter,
-                page=f"notebooks/{word}.html",
+                chapter="the first page" if address == "index.html" else title,
+                page=address,
                 look=Markup(fonts.head("../")),
                 address=metadata.ADDRESS,
                 **citation(),

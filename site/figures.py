@@ -17,7 +17,7 @@ PICTURES = ".live-saved, .cell_output:has(img, svg.wt):not(.live-saved)"
 LINKS = (
     ' <span class="live-tools"><button type="button">Copy link</button> '
     '<button type="button">Copy picture</button> '
-    f'<a href="../{FOLDER}/{{name}}.html">Own page</a></span>'
+    f'<a href="{{up}}{FOLDER}/{{name}}.html">Own page</a></span>'
 )
 
 
@@ -42,11 +42,16 @@ def caption_of(output: Tag) -> str:
 def number_figures(page: BeautifulSoup, chapter: int) -> None:
     """Put a number and a caption below each picture of a chapter; handles get links as well."""
     for at, output in enumerate(page.select(PICTURES), start=1):
-        word = word_of(output)
         handle = output.find_parent("section", "live-handle")
-        links = ""
-        if handle:
-            name = word.removeprefix("handle:")
-            handle["id"], links = f"fig-{name}", LINKS.format(name=name)
-        text = f"<b>Figure {chapter}.{at}</b> {escape(caption_of(output), quote=False)}"
-        (handle or output).insert_after(parse(f'<p class="live-caption">{text}{links}</p>'))
+        text = escape(caption_of(output), quote=False)
+        add_caption(handle or output, f"{chapter}.{at}", text, "../")
+
+
+def add_caption(picture: Tag, number: str, text: str, up: str) -> None:
+    """Put a number and a caption below a picture; a handle gets an address and links as well."""
+    links, word = "", str(picture.get("data-word", ""))
+    if word.startswith("handle:"):
+        name = word.removeprefix("handle:")
+        picture["id"], links = f"fig-{name}", LINKS.format(name=name, up=up)
+    html = f'<p class="live-caption"><b>Figure {number}</b> {text}{links}</p>'
+    picture.insert_after(parse(html))

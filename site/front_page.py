@@ -15,6 +15,7 @@ from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import cells
+from figures import add_caption
 from guesses import guess_data
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markup import parse, sign
@@ -41,7 +42,18 @@ FOLDER = "what-will-it-take"
 LINKED = ["site/sheet.py", "tests/ground_truth/test_step_memory.py"]
 """What the README and the notebooks link to beside that."""
 
-PARTS = ("drag", "elements", "face", "former", "guess", "handle", "page_data", "progress", "python")
+PARTS = (
+    "drag",
+    "elements",
+    "face",
+    "figure",
+    "former",
+    "guess",
+    "handle",
+    "page_data",
+    "progress",
+    "python",
+)
 """What its script imports, as a page of a chapter does."""
 
 GUESS, ASKED = "start_here-guess", "Llama 3.1 8B"
@@ -108,11 +120,12 @@ def page(source: str = "") -> str:
     )
 
 
-def with_handle(name: str) -> Markup:
+def with_handle(name: str, limits: str) -> Markup:
     """A handle as a chapter's page has it: its picture, and what the script makes controls of."""
     saved = f'<div class="text_html">{HANDLES[name].static_html()}</div>'
     cell = parse(f'<div class="cell"><div class="cell_output">{saved}</div></div>').div
     cells.mark_handle(cell, name)
+    add_caption(cell.section, "0", f"{HANDLES[name].title} {limits}", "")
     return Markup(cell)
 
 

@@ -17,7 +17,7 @@ import pytest
 import sheet
 from bs4 import BeautifulSoup, Tag
 from driver import SITE
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
 from llmtrain_course.kit.ids import page_of

@@ -234,7 +234,7 @@ def five_runs(percent: int = 35) -> Shown:
 
 
 @handle(
-    "What lies within your reach?",
+    "Published runs by parameters and tokens, and the line that your GPUs can reach.",
     num_gpus=replace(
         _CONTROLS["num_gpus"], unit="A100", stops=(*controls.doublings(1, 256), 1024, 4096, 16384)
     ),
