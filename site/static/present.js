@@ -1,14 +1,17 @@
 /* For a projector, at an address that ends in ?present: one scene a screen, its picture as
-   large as there is room, arrows to go on. Loaded then alone. */
+   large as there is room, keys to go on. Loaded then alone. */
 import { button, create } from "./elements.js";
 
+const page = document.documentElement;
 const root = document.querySelector("article > section") ?? document.querySelector("article section");
 const PICTURE = ".live-panel, svg.wt, [data-kind=guess]";
 const EXERCISE = ".live-form[data-kind=run]:not([data-closed])";
-const [SMALLEST, LARGEST] = [18, 36]; // px of the letters; where nothing is drawn they fill the window
-const READ = 300; // px; a picture that is lower is not read from behind, and has no words above it
-const LEAST = 120; // px; a picture is not made smaller
-const BAR = 80; // px at the foot of the window, where the bar is
+const [WIDTH, HEIGHT] = [1280, 720]; // px of a window to which every other is scaled
+const [SMALLEST, USUAL, LARGEST] = [18, 24, 40]; // px of letters; without a picture they fill the window
+const LEAST = 300; // px of a picture's height, before the words below it go to the next screen
+const BAR = 50; // px at the foot of the window, where the question and the bar are
+const FLAT = 2.8; // times as wide as high: such a picture has its controls above it
+const FEW = 250; // characters that don't need a screen of their own
 
 const shows = (one) => one.matches(PICTURE) || one.querySelector(PICTURE) !== null;
 
@@ -58,37 +61,51 @@ function cut(scene, from) {
   return rest;
 }
 
-/** The last question of the words above a picture, or what they ask one to do: it stays where
-    the words have no room. */
+/** The speaker's question: the last one in the words above a picture, or what they ask you to do. */
 function ask(scene) {
-  const words = scene.querySelector(":scope > :is(p, ol):has(+ .live-call .live-handle)");
+  const words = scene.querySelector(":scope > :is(p, ol):not(.live-question):has(+ .cell svg.wt)");
   const sentences = words?.textContent.trim().split(/(?<=[.?!])\s+/) ?? [];
   const question = sentences.findLast((one) => one.endsWith("?")) ?? sentences.at(-1);
-  if (question) words.after(create("div", { className: "scene-ask", textContent: question }));
+  if (question) scene.append(create("div", { className: "scene-ask", textContent: question }));
 }
 
-/** What is for reading alone is left out of a scene that has something to see. */
+/** What is for reading alone is left out of a scene that has something to see. Its line to
+    carry away is a bold sentence. */
 function dress(scene, see) {
   scene.classList.add("scene");
   scene.classList.toggle("scene-shown", scene.querySelector(see) !== null);
-  const whole = (one) => one.querySelector(":scope > strong")?.textContent === one.textContent.trim();
-  for (const one of scene.querySelectorAll(":scope > p")) one.classList.toggle("scene-line", whole(one));
+  for (const bold of scene.querySelectorAll(":scope > p > strong:only-child")) {
+    const { parentElement: line, textContent } = bold;
+    line.classList.toggle("scene-line", line.textContent.trim() === textContent && /[.?!]$/.test(textContent));
+  }
   ask(scene);
 }
 
+/** What a scene's styles need to know about its pictures. */
+function shape(scene) {
+  for (const { style, viewBox } of scene.querySelectorAll("svg.wt"))
+    style.setProperty("--ratio", viewBox.baseVal.width / viewBox.baseVal.height);
+  const flat = (one) => one.style.getPropertyValue("--ratio") > FLAT;
+  scene.classList.toggle("scene-flat", [...scene.querySelectorAll(".live-handle svg.wide")].some(flat));
+}
+
 /** A scene that is higher than the window, cut at its edge; an exercise stays with its
-    question. One that shows nothing but its heading is no screen. */
+    question, and a line to carry away with its picture. One that shows nothing but its
+    heading is no screen. */
 function windows(scene) {
   scene.hidden = false;
+  shape(scene);
   scene.style.setProperty("--picture", `${LEAST}px`);
-  const seen = [...scene.children].filter((one) => one.offsetHeight && !one.matches("h1, h2"));
-  const under = (one) => one.getBoundingClientRect().bottom + scrollY > innerHeight - BAR;
-  let at = seen.findIndex(under);
-  const words = scene.querySelector(":scope:not(.scene-bare) > :is(p, ol):has(+ .scene-ask, + .live-call)");
-  if (words && at > 0 && seen[at].matches(".live-call, .scene-line")) {
-    scene.classList.add("scene-bare"); // rather than part the picture from its line
-    return windows(scene);
-  }
+  const seen = [...scene.children].filter((one) => one.offsetHeight && !one.matches("h1, h2, .scene-ask"));
+  const edge = innerHeight - BAR * scale();
+  const under = (one) => one.getBoundingClientRect().bottom + scrollY > edge;
+  const over = (letters) => {
+    scene.style.fontSize = `${letters}px`;
+    return seen.findIndex((one) => under(one) && !one.matches(".scene-line"));
+  };
+  let at = over(USUAL);
+  const rest = seen.slice(at).map((one) => (one.matches("p") ? one.textContent : " ".repeat(FEW)));
+  if (rest.join("").length < FEW && over(SMALLEST) < 0) at = -1;
   while (at > 0 && seen[at - 1].matches(".live-question")) at -= 1;
   scene.hidden = true;
   if (!seen.length) scene.remove();
@@ -96,41 +113,47 @@ function windows(scene) {
   return [scene, ...windows(cut(scene, seen[at]))];
 }
 
-document.documentElement.classList.add("present");
+/** Scale all scenes to the window. */
+function scale() {
+  const size = Math.max(0.6, Math.min(innerWidth / WIDTH, innerHeight / HEIGHT));
+  page.style.setProperty("--scale", size);
+  return size;
+}
+
+page.classList.add("present");
+scale();
+await document.fonts.ready; // or everything is measured in other letters
 const all = scenes();
 const place = create("span");
 
-let at = Math.max(0, all.findIndex((one) => one.id && `#${one.id}` === location.hash));
-
-/** Words without a picture, and the pictures of a scene, are as large as the window lets them; by halves, for words and
-    controls stand above some and beside others. */
-function fit() {
-  const scene = all[at];
-  const height = (picture) => {
-    scene.style.setProperty("--picture", `${picture}px`);
-    return scene.getBoundingClientRect().bottom + scrollY;
-  };
-  scene.style.fontSize = "";
-  const most = Math.max(innerHeight, height(LEAST));
-  if (!scene.querySelector("svg.wt"))
-    for (let words = LARGEST; words >= SMALLEST; words -= 2) {
-      scene.style.fontSize = `${words}px`;
-      if (height(LEAST) <= innerHeight - BAR) return;
-    }
-  let size = LEAST;
-  for (let step = 1024; step >= 1; step /= 2) if (height(size + step) <= most) size += step;
-  height(size);
-  const bare = size < READ && scene.querySelector(":scope > :is(p, ol):has(+ .scene-ask, + .live-call)");
-  if (!bare || scene.matches(".scene-bare")) return;
-  scene.classList.add("scene-bare");
-  fit();
+/** The scene of an address: its own, or the one in which the address is. */
+function find() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  return Math.max(0, all.findIndex((one) => one.contains(target)));
 }
 
-/** On to the line to carry away, which waits until its picture was seen, then to the next scene. */
-function on() {
+/** The picture of a scene, or the words of one without, are as large as the window lets them. */
+function fit() {
+  scale();
   const scene = all[at];
-  const waits = scene.matches(".scene-shown:not(.scene-told)") && scene.querySelector(":scope > .scene-line");
-  if (waits) scene.classList.add("scene-told");
+  scene.style.fontSize = "";
+  const picture = scene.querySelector("svg.wt");
+  shape(scene);
+  const fits = (size) => {
+    if (picture) scene.style.setProperty("--picture", `${size}px`);
+    else scene.style.fontSize = `${size}px`;
+    return page.scrollHeight <= innerHeight && page.scrollWidth <= innerWidth;
+  };
+  let [size, most] = picture ? [0, HEIGHT] : [SMALLEST, LARGEST];
+  for (let step = 512; step >= 1; step /= 2)
+    if (size + step <= most && fits(size + step)) size += step;
+  fits(size);
+}
+
+/** On to the line to carry away, which waits for a press, then to the next scene. */
+function on() {
+  const line = all[at].querySelector(":scope > .scene-line:not(.scene-told)");
+  if (line) line.classList.add("scene-told");
   else go(at + 1);
 }
 
@@ -146,32 +169,43 @@ function go(to) {
 
 const before = button("←", () => go(at - 1));
 const next = button("→", on);
-before.setAttribute("aria-label", "Scene before");
-next.setAttribute("aria-label", "Next scene");
+[before.ariaLabel, next.ariaLabel] = ["Previous scene", "Next scene"];
 const end = create("a", { href: location.pathname, textContent: "back to the page" });
 const bar = { className: "scene-bar", "aria-label": "Scenes" };
 document.body.append(create("nav", bar, before, place, next, end));
+const others = root.querySelectorAll("a.internal[href*='.html']:not([href*='/'], [href^=glossary])");
+for (const chapter of others) chapter.search = "?present";
 
 const moved = "input:not([type=text]), select"; // what an arrow would move once more
-const written = `${moved}, input, textarea`;
+const arrows = "input, textarea, select"; // what uses them itself
+const space = "input:not([type=range]), textarea, select, button, summary, [data-sets]"; // and the space bar
 let byHand = false;
 const free = () => byHand && document.activeElement.matches(moved) && document.activeElement.blur();
 document.addEventListener("pointerdown", () => (byHand = true));
 document.addEventListener("change", () => setTimeout(free));
 document.addEventListener("click", ({ target }) => target.localName !== "select" && setTimeout(free));
-document.addEventListener("keydown", (event) => {
+addEventListener("keydown", (event) => {
   byHand = false;
   if (event.ctrlKey || event.altKey || event.metaKey) return;
-  if (event.key === "Escape") document.activeElement.blur();
-  const turns = event.key.startsWith("Page") && event.target.localName !== "textarea"; // a clicker
-  if (event.target.closest(written) && !turns) return;
-  const step = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 }[event.key];
-  if (!step) return;
+  const { key } = event;
+  const [target] = event.composedPath(); // within a control, too
+  const clicker = key.startsWith("Page"); // nothing else may use its keys
+  if (key === "Escape" || clicker) {
+    target.blur?.();
+    const list = target.closest?.("select");
+    list?.replaceWith(list); // so that it closes
+  }
+  const step = { ArrowRight: 1, PageDown: 1, " ": event.shiftKey ? -1 : 1, ArrowLeft: -1, PageUp: -1 }[key];
+  if (!step || (!clicker && target.closest?.(key === " " ? space : arrows))) return;
   event.preventDefault();
+  event.stopPropagation();
   if (step > 0) on();
   else go(at - 1);
-});
+}, true); // before any control
 
+let at = find();
 go(at);
+addEventListener("hashchange", () => go(find()));
 addEventListener("resize", fit);
+addEventListener("toggle", fit, true); // an answer was opened
 new MutationObserver(fit).observe(root, { childList: true, subtree: true }); // it was started
