@@ -105,7 +105,7 @@ def snapshot(chapter: str) -> str:
 
 def chapter_of(handle: str) -> str:
     """Return the word of the chapter whose page shows a handle: the first, of the front page's."""
-    if f'handle("{handle}")' in FRONT_PAGE:
+    if f'handle("{handle}"' in FRONT_PAGE:
         return "start_here"
     call = f'handle(\\"{handle}\\")'
     return next(word for word, page in PAGES.items() if call in page)

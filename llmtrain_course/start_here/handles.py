@@ -250,7 +250,7 @@ def reach(num_gpus: int = 8, days: float = 30, parameters: int = 8 * 10**9) -> S
     away = [hypot(log(size / P), log(tokens / T)) for size, tokens in places]
     nearest = runs[away.index(min(away))]
     text = (
-        f"Your model reads <b>{units.count(T, 2)} tokens</b> for "
+        f"Your model trains on <b>{units.count(T, 2)} tokens</b> for "
         f"<b>{units.count(gpu_hours(seconds, num_gpus))} GPU-hours</b>, or "
         f"{units.dollars(cost(seconds, num_gpus, PRICE))} at {units.dollars(PRICE)} each. That's "
         f"enough for <b>{inside} of {len(runs)}</b> published runs, and <b>{nearest['name']}</b> "

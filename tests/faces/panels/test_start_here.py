@@ -63,7 +63,7 @@ def test_the_front_pages_map_has_what_the_formulas_say(num_gpus: int, days: floa
     nearest = min(runs, key=lambda x: hypot(log10(runs[x][0] / P), log10(runs[x][1] / T)))
     size, tokens = map(units.count, runs[nearest])
     sentence = sentence_of(html)
-    assert f"reads {units.count(T, 2)} tokens for {units.count(hours)} GPU-hours" in sentence
+    assert f"trains on {units.count(T, 2)} tokens for {units.count(hours)} GPU-hours" in sentence
     assert f"or {units.dollars(hours * PRICE)} at {units.dollars(PRICE)} each" in sentence
     assert f"enough for {len(inside)} of {len(runs)} published runs, and {nearest} is" in sentence
     assert re.search(rf"{size}( active)? parameters, {tokens} tokens\.$", sentence)
