@@ -41,13 +41,22 @@ function screens(section) {
   for (const one of [...section.children]) {
     const starts = one.matches(".live-question") || (shows(one) && !one.matches(".live-form"));
     if ((starts && pictured) || judged) {
-      parts.push(cut(parts.at(-1), one));
+      parts.push(cut(parts.at(-1), leading(one)));
       pictured = false;
     }
     judged = one.matches(EXERCISE);
     pictured ||= shows(one);
   }
   return parts;
+}
+
+/** The words that lead to a picture, whose question goes on the screen with it; or what starts one. */
+function leading(one) {
+  let first = one;
+  while (first.previousElementSibling?.matches("ol, .live-margin")) first = first.previousElementSibling;
+  const words = first.previousElementSibling;
+  const line = words?.querySelector("strong:only-child")?.textContent === words?.textContent.trim();
+  return one.matches(".live-call") && words?.matches("p:not(.live-question)") && !line ? words : one;
 }
 
 /** A new screen below the same heading, for what stands in a scene from one element on. */
