@@ -12,7 +12,7 @@ from threading import Thread
 import fonts
 import metadata
 from figures import FOLDER
-from front_page import citation
+from front_page import PARTS, citation
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markup import read
 from markupsafe import Markup
@@ -51,6 +51,7 @@ def write(site: Path) -> None:
                 page=address,
                 look=Markup(fonts.head("../")),
                 address=metadata.ADDRESS,
+                parts=[part for part in PARTS if part != "guess"],
                 **citation(),
             )
             described = metadata.head(html, f"{FOLDER}/{name}.html", HANDLES[name].title)

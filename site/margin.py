@@ -26,7 +26,8 @@ def add_notes(page: BeautifulSoup) -> None:
     for section in page.select("section"):
         room = 0
         for block in reversed(section.find_all(recursive=False)):
-            room = room + height(block, LINE, LETTERS) + GAP if block.name in ("p", "ul") else 0
+            text = height(block, LINE, LETTERS) + GAP if block.get("class") != ["live-file"] else 0
+            room = room + text if block.name in ("p", "ul") else 0
             block["data-room"] = str(room)
         # pixels in the margin that are taken below the block before
         taken = SIGN if section.find("h1", recursive=False) else 0

@@ -41,9 +41,10 @@ LOST = (
     '<img src="{home}_static/mark.svg" alt="">What will it take?</a></header>'
     '<main class="broad"><h1 style="font-family:var(--title)">This page is not here</h1>'
     '<form action="{home}search.html"><label>Search for it '
-    '<input type="search" name="q" required style="font:inherit"></label> '
-    '<button style="font:inherit">Search</button></form>'
-    '<p><a href="{home}" style="color:var(--accent)">To the first page</a></p></main>'
+    '<input type="search" name="q" required style="font:inherit;padding:6px 10px"></label> '
+    '<button style="font:inherit;padding:6px 18px">Search</button></form><p>'
+    '<a href="{home}" style="color:var(--accent)">To the first page</a> · '
+    '<a href="{home}#chapters" style="color:var(--accent)">All chapters</a></p></main>'
     "</body></html>\n"
 )
 

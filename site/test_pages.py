@@ -70,7 +70,10 @@ def test_what_is_true_of_notebooks_only_is_left_out() -> None:
     notebooks = [path.read_text("utf-8") for path in cells.CHAPTERS.values()]
     pages = [(SITE / "notebooks" / f"{name}.html").read_text("utf-8") for name in CHAPTERS]
     for sentence in cells.OF_NOTEBOOKS:
-        assert sum(sentence in one for one in notebooks) == 1
+        assert sum(json.dumps(sentence, ensure_ascii=False)[1:-1] in one for one in notebooks) in (
+            1,
+            len(notebooks),  # in each import cell
+        )
     assert not any("Shift+Enter</strong>" in page for page in pages)
     assert not any("Replace <code" in page for page in pages)
 
@@ -121,7 +124,8 @@ def test_a_page_asks_at_once_for_all_that_its_script_is_made_of(built: Built) ->
     if "/" not in built.name:
         return
     asked = {Path(link["href"]).stem for link in built.soup.select("link[rel=modulepreload]")}
-    assert asked == imported("live") - {"live"}
+    alone = built.name.startswith("figures/")
+    assert asked == (imported("handle") if alone else imported("live") - {"live"})
 
 
 @cache

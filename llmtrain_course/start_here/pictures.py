@@ -380,7 +380,9 @@ def within_reach(
         marks.append(Dot(*place, fill, 5, label=label, title=f"{name}: {size_of(run)}", edge=edge))
     place = nearest["active_parameters"], nearest["tokens"]
     marks.append(Dot(*place, size=9, shape="hollow", title="the nearest to yours"))
-    yours = Dot(P, T, MODEL, 10, label="your model" if wide else "you", bold=True, edge=MODEL)
+    off = " ↑" if UP[1] < T else " ↓" if UP[0] > T else ""  # the axis
+    you = f"{'your model' if wide else 'you'}{off}"
+    yours = Dot(P, T, MODEL, 10, label=you, bold=True, edge=MODEL)
     marks.append(replace(yours, moves="parameters num_gpus", clip=False))
     words = (
         f"{len(runs)} published runs by parameters and tokens, in powers of ten, and your model on "

@@ -72,11 +72,13 @@ async function copyPicture(face, name, button) {
   }
 }
 
-/** Give a handle its buttons, and set it as the address says, now and when that changes. */
+/** Give a handle with a caption its buttons, and set it as the address says, now and when that changes. */
 export function addLinks(face, start) {
   const { section } = face;
   const name = section.dataset.word.replace("handle:", "");
   const [link, picture] = section.parentElement.querySelectorAll(".live-caption button");
+  const own = section.parentElement.querySelector(".live-tools a");
+  if (!link) return;
   link.onclick = () => {
     const address = linkTo(name, state(face, start));
     navigator.clipboard.writeText(address).then(
@@ -87,6 +89,7 @@ export function addLinks(face, start) {
       },
     );
   };
+  own?.addEventListener("click", () => (own.search = state(face, start)));
   picture.onclick = () => copyPicture(face, name, picture);
   const follow = () => {
     const set = asked(name);

@@ -199,6 +199,7 @@ addEventListener("keydown", (event) => {
   const { key } = event;
   const [target] = event.composedPath(); // within a control, too
   const clicker = key.startsWith("Page"); // nothing else may use its keys
+  if (key === "Escape" && target === document.body) end.click(); // out of the room
   if (key === "Escape" || clicker) {
     target.blur?.();
     const list = target.closest?.("select");
