@@ -96,7 +96,13 @@ def test_the_keys_are_enough(page: Page, address: str) -> None:
     page.keyboard.press("Control+k")
     expect(field).to_be_focused()
     page.keyboard.press("Enter")
-    expect(links.first).to_be_focused()
+    page.wait_for_url("**/reference/plan.html#plan-run")
+
+
+def test_enter_waits_for_the_results_of_all_that_was_typed(page: Page, address: str) -> None:
+    type_into_search(page, address, "p")
+    field = page.get_by_role("searchbox")
+    field.press_sequentially("lan_run", delay=20)
     page.keyboard.press("Enter")
     page.wait_for_url("**/reference/plan.html#plan-run")
 

@@ -4,6 +4,7 @@ import { create } from "./elements.js";
 
 const SITE = new URL("../", import.meta.url);
 const FILES = new URL("pagefind/", SITE);
+const [QUIET, LONGEST] = [300, 3000]; // ms without news from the search, and until we stop waiting
 let loaded;
 
 export function addSearch() {
@@ -40,13 +41,26 @@ async function load() {
   const elements = parts.map((name) => create(`pagefind-${name}`));
   (page ?? document.body).append(...elements);
   const input = document.querySelector("pagefind-input input");
-  input.addEventListener("keydown", ({ key }) => {
-    if (key === "Enter") document.querySelector("pagefind-results a")?.focus();
-  });
+  openFirst(input, document.querySelector("pagefind-results"));
   input.value = new URLSearchParams(location.search).get("q") ?? "";
   if (input.value) input.dispatchEvent(new Event("input"));
   keep().catch(() => {}); // a private window may refuse
   return page ? undefined : elements[0];
+}
+
+/** Let Enter open the first result of what's typed, once it's there and stays. */
+function openFirst(input, results) {
+  let [typed, shown] = [0, 0];
+  const now = () => performance.now();
+  input.addEventListener("input", () => (typed = now()));
+  new MutationObserver(() => (shown = now())).observe(results, { childList: true, subtree: true });
+  const changes = () =>
+    now() - Math.max(typed, shown) < QUIET || (shown < typed && now() - typed < LONGEST);
+  input.addEventListener("keydown", async ({ key }) => {
+    if (key !== "Enter") return;
+    while (changes()) await new Promise((done) => setTimeout(done, 50));
+    results.querySelector("a")?.click();
+  });
 }
 
 async function keep() {
