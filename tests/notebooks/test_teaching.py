@@ -61,7 +61,7 @@ def test_every_chapter_has_a_part_in_one_form() -> None:
             "In half the time",
             "Ask aloud",
             "In pairs",
-            "It always comes up",
+            "You'll hear",
         ]
         asked = re.findall(r"^(\d)\. .+\? \*[^*]{20,160}\.\*$", part, re.MULTILINE)
         assert asked == re.findall(r"^(\d)\. ", part, re.MULTILINE)  # each one with its answer
