@@ -29,10 +29,13 @@ def add_notes(page: BeautifulSoup) -> None:
             text = height(block, LINE, LETTERS) + GAP if block.get("class") != ["live-file"] else 0
             room = room + text if block.name in ("p", "ul") else 0
             block["data-room"] = str(room)
-        # pixels in the margin that are taken below the block before
-        taken = SIGN if section.find("h1", recursive=False) else 0
+        taken = 0  # pixels in the margin that are taken below the block before
         for block in section.find_all(recursive=False):
             room = int(block.attrs.pop("data-room"))
+            if block.name == "h1":
+                taken = SIGN
+            if block.name == "h1" or not block.get_text():
+                continue
             for term in block.select(TERM) if block.name == "p" else []:
                 note = note_of(term)
                 needs = height(note, NOTE_LINE, NOTE_LETTERS) + GAP
