@@ -64,7 +64,7 @@ OF_NOTEBOOKS = (
     " Replace `None` with a number.",
     " (To update the map, save a page with Ctrl+S and run this cell again.)",
     " Hover over one to see its meaning.",
-    '# "No module named …"? Run make lab in the course\'s folder first: it installs everything.\n',
+    '# No module named …? Run "make lab" in the course\'s folder: it installs all.\n',
 )
 """Sentences that are true of notebooks only; a page leaves them out."""
 

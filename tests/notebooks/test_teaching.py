@@ -56,13 +56,7 @@ def test_every_chapter_has_a_part_in_one_form() -> None:
     assert list(PARTS) == sorted(KNOWN)
     for part in PARTS.values():
         headings = re.findall(r"^\*\*(.+?)\.\*\*", part, re.MULTILINE)
-        assert headings == [
-            "Minutes",
-            "In half the time",
-            "Ask aloud",
-            "In pairs",
-            "You'll hear",
-        ]
+        assert headings == ["Minutes", "In half the time", "Ask aloud", "In pairs", "You'll hear"]
         asked = re.findall(r"^(\d)\. .+\? \*[^*]{20,160}\.\*$", part, re.MULTILINE)
         assert asked == re.findall(r"^(\d)\. ", part, re.MULTILINE)  # each one with its answer
         assert asked == ["1", "2", "3"][: len(asked)]
