@@ -39,7 +39,7 @@ LOST = (
     '<body style="margin:0;background:var(--paper);color:var(--ink);font:19px/1.5 var(--text)">'
     '<header class="masthead broad"><a class="brand" href="{home}">'
     '<img src="{home}_static/mark.svg" alt="">What will it take?</a></header>'
-    '<main class="broad"><h1 style="font-family:var(--title)">This page is not here</h1>'
+    '<main class="broad"><h1 style="font-family:var(--title)">This page isn\'t here</h1>'
     '<form action="{home}search.html"><label>Search for it '
     '<input type="search" name="q" required style="font:inherit;padding:6px 10px"></label> '
     '<button style="font:inherit;padding:6px 18px">Search</button></form><p>'

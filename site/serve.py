@@ -75,6 +75,20 @@ class Pages(SimpleHTTPRequestHandler):
         self.end_headers()
         return BytesIO(body)
 
+    def send_error(self, code: int, *about: Any) -> None:
+        """Answer with our own page where there's none of that name."""
+        lost = Path(self.directory, "404.html")
+        if code != 404 or not lost.is_file():
+            super().send_error(code, *about)
+            return
+        body = lost.read_bytes().replace(b'"./', b'"/')  # however deep the name was
+        self.send_response(404)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
     def has(self, changed: float) -> bool:
         """Tell whether the browser says that it has a file as new as this."""
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from driver import CHAPTERS, painted
@@ -171,6 +172,11 @@ def test_a_clicker_goes_on_after_a_hand_has_moved_a_slider(page: Page, address: 
     for _ in range(2):
         page.keyboard.press("Space")
     expect(place).not_to_have_text(scene)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("End")
+    expect(place).to_have_text(re.compile(r"^(\d+) of \1$"))
+    page.keyboard.press("Escape")  # of no control: out of the room
+    page.wait_for_url(re.compile(r"communication\.html$"))
 
 
 CONTROLS = {

@@ -65,6 +65,7 @@ def test_a_name_that_no_file_has_is_not_found(
     with pytest.raises(HTTPError) as answered:
         urlopen(asked)
     assert answered.value.code == 404
+    assert b'<form action="/search.html">' in answered.value.read()
     assert "Traceback" not in capfd.readouterr().err
 
 

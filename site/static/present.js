@@ -206,6 +206,7 @@ addEventListener("keydown", (event) => {
     list?.replaceWith(list); // so that it closes
   }
   const step = { ArrowRight: 1, PageDown: 1, " ": event.shiftKey ? -1 : 1, ArrowLeft: -1, PageUp: -1 }[key];
+  if ((key === "Home" || key === "End") && !target.closest?.(arrows)) return go(key === "Home" ? 0 : all.length - 1);
   if (!step || (!clicker && target.closest?.(key === " " ? space : arrows))) return;
   event.preventDefault();
   event.stopPropagation();
