@@ -60,7 +60,7 @@ FOR_THE_HAND = re.compile(
 )
 """A sentence that tells the hand what to do: paper leaves it out."""
 
-PAGE = re.compile(r"\bpage(s?)(?=[\s\u00a0](?:\d\d\b|$))", re.IGNORECASE)
+PAGE = re.compile(r"\b(on )?(page)(s?)(?=[\s\u00a0](?:\d\d\b|$))", re.IGNORECASE)
 """A page of the site by its number, which may be a link that follows."""
 
 SENTENCES = re.compile(r"(?:(?<=[.?!])|(?<=[.?!]\)))\s+(?=[A-Z“<(])")
@@ -109,8 +109,10 @@ def name_chapters(text: Tag) -> None:
 
 
 def _chapter(page: re.Match[str]) -> str:
-    """`chapter` as `page` was written, with its capital and its s."""
-    return ("Chapter" if page[0][0] == "P" else "chapter") + page[1]
+    """`chapter` as `page` was written, with its capital and its s; what's on a page is in it."""
+    before, word, plural = page.groups(default="")
+    kept = "I" if before[:1] == "O" else "i"
+    return (kept + "n " if before else "") + ("C" if word[0] == "P" else "c") + "hapter" + plural
 
 
 def keep_mark(formula: Tag) -> None:

@@ -199,9 +199,13 @@ def test_the_book_calls_a_page_of_the_site_a_chapter(articles: dict[str, Tag]) -
 
 
 def test_page_and_pages_keep_their_capital_and_their_s() -> None:
-    text = BeautifulSoup("<p>Page 03, pages 05 and 06, a page 8</p>", "html.parser")
+    text = BeautifulSoup(
+        "<p>Page 03, pages 05 and 06, a page 8. On page 12, it's on page 09.</p>", "html.parser"
+    )
     book.name_chapters(text)
-    assert text.get_text() == "Chapter 03, chapters 05 and 06, a page 8"
+    assert text.get_text() == (
+        "Chapter 03, chapters 05 and 06, a page 8. In chapter 12, it's in chapter 09."
+    )
 
 
 # --- the formula sheet
