@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import hypot
 from typing import Self
 
 from llmtrain_course.kit.drawing import Style, circle, hatched, line, rect, text
@@ -493,6 +494,10 @@ class Note(Mark):
         yield self.box(plane)
 
 
+NARROW = 400
+"""Pixels of a plane below which a name that's nearer to another dot is left out."""
+
+
 @dataclass(frozen=True)
 class Chart(Picture):
     """Marks on two scales, in words; a list of facts next to the plane, or below it.
@@ -617,7 +622,11 @@ class Chart(Picture):
                     places[i] = _place(dot, plane, [*taken, *names], room)
                 if places == previous:
                     break
-        for i, (x, y, anchor, _) in sorted(places.items()):
+        still = {i: plane.at(dot.x, dot.y) for i, dot in enumerate(dots) if not dot.moves}
+        for i, (x, y, anchor, box) in sorted(places.items()):
+            nearest = min(still, key=lambda j: (_gap(box, *still[j]), j != i), default=i)
+            if i in still and nearest != i and plane.right - plane.left < NARROW:
+                continue  # on a phone there's no room for it, and it would name its neighbour
             look = {**HALO, **_weight(dots[i].bold)}
             svg += text(x, y, dots[i].label, dots[i].letters, anchor, **look)
         return svg
@@ -631,6 +640,11 @@ def _place(
     own = Box(x - dot.size, y - dot.size, x + dot.size, y + dot.size)
     others = [box for box in taken if box != own]
     return place_label(x, y, dot.label, others, room, dot.letters, dot.size + 6, dot.bold)
+
+
+def _gap(box: Box, x: float, y: float) -> float:
+    """Measure how far a point is from a box."""
+    return hypot(max(box.left - x, 0, x - box.right), max(box.top - y, 0, y - box.bottom))
 
 
 def _weight(bold: bool) -> Style:

@@ -196,3 +196,12 @@ def test_a_promise_says_how_many_runs_were_slower(percent: int, text: str) -> No
 )
 def test_more_gpus_take_fewer_days_where_weights_are_shared(values, text: str) -> None:
     assert text in sentence_of(HANDLES["more_gpus"].render(**values))
+
+
+def test_on_a_phone_no_name_stands_at_another_runs_dot() -> None:
+    """There BLOOM's name would be right under TinyLlama's dot."""
+    wide, narrow = HANDLES["gpus_and_days"], HANDLES["gpus_and_days"].on_telephone
+    assert ">BLOOM-176B</text>" in wide.render()
+    assert ">BLOOM-176B</text>" not in narrow.render()
+    assert ">Pythia 70M</text>" in narrow.render()
+    assert narrow.render().count("<title>BLOOM-176B") == wide.render().count("<title>BLOOM-176B")
