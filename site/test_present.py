@@ -176,7 +176,7 @@ def test_a_clicker_goes_on_after_a_hand_has_moved_a_slider(page: Page, address: 
     page.keyboard.press("End")
     expect(place).to_have_text(re.compile(r"^(\d+) of \1$"))
     page.keyboard.press("Escape")  # of no control: out of the room
-    page.wait_for_url(re.compile(r"communication\.html$"))
+    page.wait_for_url(re.compile(r"communication\.html#twenty-of-132$"))
 
 
 CONTROLS = {

@@ -171,6 +171,7 @@ function go(to) {
   all.forEach((scene, i) => scene.toggleAttribute("hidden", i !== at));
   place.textContent = `${at + 1} of ${all.length}`;
   const hash = all[at].id ? `#${all[at].id}` : "";
+  end.href = location.pathname + hash;
   history.replaceState(null, "", location.pathname + location.search + hash);
   scrollTo(0, 0);
   fit();
