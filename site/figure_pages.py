@@ -7,7 +7,6 @@ else; next to it is its preview, `figures/ring.png`.
 from __future__ import annotations
 
 from pathlib import Path
-from threading import Thread
 
 import fonts
 import metadata
@@ -16,9 +15,7 @@ from front_page import PARTS, citation
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markup import read
 from markupsafe import Markup
-from pdf import CHROMIUM
-from playwright.sync_api import sync_playwright
-from serve import make_server
+from pdf import served
 
 from llmtrain_course.kit import ids
 from llmtrain_course.panels import HANDLES
@@ -54,9 +51,9 @@ def write(site: Path) -> None:
                 parts=[part for part in PARTS if part != "guess"],
                 **citation(),
             )
-            described = metadata.head(html, f"{FOLDER}/{name}.html", HANDLES[name].title)
-            preview = described.replace(metadata.PICTURE, f"{FOLDER}/{name}.png")
-            text = html.replace("</head>", f"{preview}</head>", 1)
+            own, preview = f"{FOLDER}/{name}.html", f"{FOLDER}/{name}.png"
+            described = metadata.head(html, own, HANDLES[name].title, preview)
+            text = html.replace("</head>", f"{described}</head>", 1)
             (site / FOLDER / f"{name}.html").write_text(text, "utf-8")
             names.append(name)
     preview_all(site, names)
@@ -64,14 +61,8 @@ def write(site: Path) -> None:
 
 def preview_all(site: Path, names: list[str]) -> None:
     """Take a picture of each figure as it begins."""
-    server = make_server("127.0.0.1", 0, site)
-    Thread(target=server.serve_forever, daemon=True).start()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with served(site) as (browser, address):
         page = browser.new_page(viewport=PREVIEW, device_scale_factor=2, java_script_enabled=False)
         for name in names:
-            page.goto(f"http://127.0.0.1:{server.server_port}/{FOLDER}/{name}.html")
-            picture = page.locator("svg.wt.wide")
-            picture.screenshot(path=site / FOLDER / f"{name}.png")
-        browser.close()
-    server.shutdown()
+            page.goto(f"{address}/{FOLDER}/{name}.html")
+            page.locator("svg.wt.wide").screenshot(path=site / FOLDER / f"{name}.png")

@@ -74,12 +74,12 @@ def opening(page: str) -> str:
     return f"{cut}." if len(text) > LONGEST and cut else text[:LONGEST]
 
 
-def head(page: str, name: str, description: str) -> str:
+def head(page: str, name: str, description: str, picture: str = PICTURE) -> str:
     """The elements that describe a page; those that need an address where there is one."""
     title = re.search(r"<title>(.*?)</title>", page, re.DOTALL)[1].strip()
     properties = {"og:title": title, "og:type": "website", "og:description": escape(description)}
     if ADDRESS:
-        properties |= {"og:url": f"{ADDRESS}/{name}", "og:image": f"{ADDRESS}/{PICTURE}"}
+        properties |= {"og:url": f"{ADDRESS}/{name}", "og:image": f"{ADDRESS}/{picture}"}
     elements = [f'<meta property="{key}" content="{value}">' for key, value in properties.items()]
     if description and '<meta name="description"' not in page:
         elements.append(f'<meta name="description" content="{escape(description)}">')

@@ -8,12 +8,16 @@ from __future__ import annotations
 import os
 import shutil
 from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 import book
 import sheet
 from markup import read
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
+from serve import make_server
 
 CHROMIUM = os.environ.get("CHROMIUM") or next(
     (path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None
@@ -61,6 +65,18 @@ CROP = """() => {
   document.querySelectorAll("figure svg.wt:not(.frames svg)").forEach((one) => crop([one]));
 }"""
 """Leave out what a drawing keeps free for its other settings; two frames keep one scale."""
+
+
+@contextmanager
+def served(site: Path) -> Iterator[tuple[Browser, str]]:
+    """Serve the site while it's built; yields a browser and the server's address."""
+    server = make_server("127.0.0.1", 0, site)
+    Thread(target=server.serve_forever, daemon=True).start()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser, f"http://127.0.0.1:{server.server_port}"
+        browser.close()
+    server.shutdown()
 
 
 def print_all(site: Path) -> None:

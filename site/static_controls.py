@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from threading import Thread
 
 from markup import parse, read
-from pdf import CHROMIUM
+from pdf import served
 from pictures import FOLDER
-from playwright.sync_api import sync_playwright
-from serve import make_server
 
 CONTROLS = """() => [...document.querySelectorAll(".live-handle .live-controls")].map(one => {
     for (const input of one.querySelectorAll("input")) {
@@ -31,16 +28,12 @@ CONTROLS = """() => [...document.querySelectorAll(".live-handle .live-controls")
 
 def add_controls(site: Path) -> None:
     """Put them into all pages that have handles."""
-    server = make_server("127.0.0.1", 0, site)
-    Thread(target=server.serve_forever, daemon=True).start()
-    here = f"http://127.0.0.1:{server.server_port}"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with served(site) as (browser, address):
         asked = browser.new_page(service_workers="block")
         for path in sorted([*site.glob("notebooks/*.html"), site / "index.html"]):
             page = read(path)
             if handles := page.select(".live-handle"):
-                asked.goto(f"{here}/{path.relative_to(site).as_posix()}")
+                asked.goto(f"{address}/{path.relative_to(site).as_posix()}")
                 for handle, made in zip(handles, asked.evaluate(CONTROLS), strict=True):
                     controls = parse(made).div
                     controls["inert"] = ""
@@ -50,5 +43,3 @@ def add_controls(site: Path) -> None:
                     answer = handle.select_one(".live-answer")
                     answer["data-longest"] = json.loads(drawn)["longest"]
                 path.write_text(str(page), "utf-8")
-        browser.close()
-    server.shutdown()

@@ -18,6 +18,8 @@ def test_with_an_address_pages_have_theirs(monkeypatch: pytest.MonkeyPatch) -> N
     head = metadata.head("<title>A page</title>", "notebooks/a.html", "About it")
     assert '<link rel="canonical" href="https://somebody.example/course/notebooks/a.html">' in head
     assert 'content="https://somebody.example/course/_static/course.png"' in head
+    own = metadata.head("<title>A figure</title>", "figures/a.html", "It", "figures/a.png")
+    assert 'content="https://somebody.example/course/figures/a.png"' in own
     assert (SITE / metadata.PICTURE).is_file()
     assert "<loc>https://somebody.example/course/a.html</loc>" in metadata.sitemap(["a.html"])
     assert "Sitemap: https://somebody.example/course/sitemap.xml" in metadata.robots()
