@@ -99,9 +99,15 @@ def test_the_keys_are_enough(page: Page, address: str) -> None:
     page.wait_for_url("**/reference/plan.html#plan-run")
 
 
-def test_enter_waits_for_the_results_of_all_that_was_typed(page: Page, address: str) -> None:
-    type_into_search(page, address, "p")
+def test_keys_wait_for_the_results_of_all_that_was_typed(page: Page, address: str) -> None:
+    links = type_into_search(page, address, "p")
     field = page.get_by_role("searchbox")
+    page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 6})
+    field.press_sequentially("lan_run", delay=20)
+    page.keyboard.press("ArrowDown")
+    expect(links.first).to_be_focused()
+    expect(links.first).to_have_text("Helpers: plan › plan_run")
+    field.fill("p")
     field.press_sequentially("lan_run", delay=20)
     page.keyboard.press("Enter")
     page.wait_for_url("**/reference/plan.html#plan-run")

@@ -4,7 +4,7 @@ import { create } from "./elements.js";
 
 const SITE = new URL("../", import.meta.url);
 const FILES = new URL("pagefind/", SITE);
-const [QUIET, LONGEST] = [300, 3000]; // ms without news from the search, and until we stop waiting
+const LONGEST = 5000; // ms that a key waits for results
 let loaded;
 
 export function addSearch() {
@@ -48,19 +48,25 @@ async function load() {
   return page ? undefined : elements[0];
 }
 
-/** Let Enter open the first result of what's typed, once it's there and stays. */
+/** Let Enter open the first result of all that's typed, and the arrow go to it: what was
+    found for half of it is still there, and would take the focus with it when it goes. */
 function openFirst(input, results) {
-  let [typed, shown] = [0, 0];
-  const now = () => performance.now();
-  input.addEventListener("input", () => (typed = now()));
-  new MutationObserver(() => (shown = now())).observe(results, { childList: true, subtree: true });
-  const changes = () =>
-    now() - Math.max(typed, shown) < QUIET || (shown < typed && now() - typed < LONGEST);
-  input.addEventListener("keydown", async ({ key }) => {
-    if (key !== "Enter") return;
-    while (changes()) await new Promise((done) => setTimeout(done, 50));
-    results.querySelector("a")?.click();
-  });
+  const search = window.PagefindComponents.getInstanceManager().getInstance("default");
+  let [asked, answered] = ["", ""];
+  search.on("search", (words) => (asked = words));
+  search.on("results", () => (answered = asked));
+  const first = () => (answered === input.value ? results.querySelector("li")?.querySelector("a") : null);
+  const actions = { Enter: "click", ArrowDown: "focus" };
+  const act = async (event) => {
+    const action = actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const end = performance.now() + LONGEST;
+    while (!first() && performance.now() < end) await new Promise((done) => setTimeout(done, 50));
+    first()?.[action]();
+  };
+  input.addEventListener("keydown", act, { capture: true }); // before Pagefind's own
 }
 
 async function keep() {
