@@ -18,10 +18,9 @@ def present(page: Page, url: str) -> None:
 
 
 def turn_on(page: Page) -> None:
-    """The next scene; on the way to it a first press may show the line to carry away."""
+    """The next scene; presses before it may show a picture's sentence and the line."""
     place = page.locator(".scene-bar span").inner_text()
-    page.keyboard.press("ArrowRight")
-    if page.locator(".scene-bar span").inner_text() == place:
+    while page.locator(".scene-bar span").inner_text() == place:
         page.keyboard.press("ArrowRight")
 
 
@@ -124,18 +123,42 @@ def test_a_room_sees_the_question_and_no_earlier_answer(page: Page, address: str
     }
 
 
-def test_a_picture_that_needs_the_room_keeps_its_question(page: Page, address: str) -> None:
+def test_what_leads_to_a_picture_stands_above_its_controls(page: Page, address: str) -> None:
     present(page, f"{address}/notebooks/plan.html?present#two-answers")
-    expect(page.locator(".scene:visible > .scene-ask")).to_have_text("Do more GPUs help them?")
-    expect(page.get_by_text("The picture shows the plan for the 8B")).not_to_be_visible()
-    box = page.locator(".scene:visible > .scene-ask").bounding_box()
-    assert max(box["x"], 720 - box["y"]) < 60  # in the corner
+    lead = page.locator(".scene:visible .scene-ask")
+    expect(lead).to_have_text(re.compile(r"^[A-Z].*other two models\. Do more GPUs help them\?$"))
+    controls = page.locator(".scene:visible .live-controls").bounding_box()
+    box = lead.bounding_box()
+    assert box["y"] + box["height"] <= controls["y"]
+    assert abs(box["x"] - controls["x"]) < 10
+    page.goto(f"{address}/notebooks/duration.html?present#what-can-you-promise")
+    expect(page.locator(".scene:visible > .scene-ask + .live-question")).to_be_visible()
+
+
+def test_what_answers_a_question_waits_for_a_press(page: Page, address: str) -> None:
+    present(page, f"{address}/notebooks/plan.html?present#two-answers")
+    sentence = page.locator(".scene:visible .live-answer > p")
     line = page.locator(".scene:visible > .scene-line")
-    for scene in ("two-answers", "why-do-more-gpus-save-so-little-2"):  # the second has no picture
-        page.evaluate("scene => location.hash = scene", scene)
-        expect(line).to_be_hidden()
-        page.keyboard.press("Space")
-        expect(line).to_be_visible()
+    for waits in (sentence, line):
+        expect(waits).to_be_hidden()
+        page.keyboard.press("ArrowDown")
+        expect(waits).to_be_visible()
+    last = page.locator("[data-section=why-do-more-gpus-save-so-little]:has(> .scene-line)").last
+    page.evaluate("id => location.hash = id", last.get_attribute("id"))  # without a picture
+    expect(line).to_be_hidden()
+    page.keyboard.press("Space")
+    expect(line).to_be_visible()
+
+
+def test_a_hand_on_a_picture_gets_its_sentence(page: Page, address: str) -> None:
+    present(page, f"{address}/notebooks/communication.html?present#a-model-that-s-never-all-there")
+    sentence = page.locator(".scene:visible .live-answer > p")
+    moment = page.get_by_label("Moment", exact=True).and_(page.locator(":visible"))
+    expect(moment).to_have_value("0")  # a picture that plays is at its beginning
+    expect(sentence).to_be_hidden()
+    page.locator(".scene:visible .live-play").click()
+    expect(sentence).to_be_visible()
+    expect(moment).not_to_have_value("0")
 
 
 def test_a_picture_that_code_draws_is_shown_without_its_code(page: Page, address: str) -> None:

@@ -12,6 +12,8 @@ const LEAST = 300; // px of a picture's height, before the words below it go to 
 const BAR = 50; // px at the foot of the window, where the question and the bar are
 const FLAT = 2.8; // times as wide as high: such a picture has its controls above it
 const FEW = 250; // characters that don't need a screen of their own
+const WALL = 420; // characters of a screen without a picture
+const CONTEXT = 280; // characters of the words that lead to a picture
 
 const shows = (one) => one.matches(PICTURE) || one.querySelector(PICTURE) !== null;
 
@@ -27,6 +29,7 @@ function scenes() {
     const see = section === opening ? "svg.wt" : PICTURE; // the first holds a question
     for (const one of parts) dress(one, see);
     const fitting = parts.flatMap(windows);
+    fitting.forEach((one) => (one.dataset.section = section.id));
     fitting.slice(1).forEach((one, at) => (one.id = `${section.id}-${at + 2}`));
     return fitting;
   });
@@ -70,12 +73,39 @@ function cut(scene, from) {
   return rest;
 }
 
-/** The speaker's question: the last one in the words above a picture, or what they ask you to do. */
-function ask(scene) {
-  const words = scene.querySelector(":scope > :is(p, ol):not(.live-question):has(+ .cell svg.wt)");
-  const sentences = words?.textContent.trim().split(/(?<=[.?!])\s+/) ?? [];
-  const question = sentences.findLast((one) => one.endsWith("?")) ?? sentences.at(-1);
-  if (question) scene.append(create("div", { className: "scene-ask", textContent: question }));
+/** What leads to a picture or a guess: the end of the words above it, which asks or says what
+    to do. It has its place above the picture's controls. */
+function lead(scene) {
+  const guess = scene.querySelector(":scope > .live-question");
+  const parts = [...scene.children];
+  const first = parts.findIndex((one) => one === guess || one.querySelector("svg.wt"));
+  const above = parts.slice(0, first).filter((one) => one.matches("p, ol"));
+  const sentences = above
+    .flatMap((one) => one.textContent.trim().split(/(?<=[.?!])\s+/))
+    .filter((one) => !one.startsWith("("));
+  const asks = sentences.findLastIndex((one) => one.endsWith("?"));
+  let words = sentences.slice(asks).join(" "); // without a question, the last sentence
+  if (asks >= 0) words = sentences[asks];
+  for (const one of sentences.slice(0, asks).reverse()) {
+    if (words.length + one.length > CONTEXT) break;
+    words = `${one} ${words}`;
+  }
+  if (!words) return;
+  const ask = create("p", { className: "scene-ask", textContent: words });
+  const handle = scene.querySelector(".live-handle");
+  if (handle) handle.prepend(ask);
+  else if (guess) guess.before(ask);
+  else scene.querySelector(":scope > :is(h1, h2)").after(ask);
+}
+
+/** A picture that can be played begins at its beginning. */
+function rewind(scene) {
+  for (const handle of scene.querySelectorAll(".live-handle:has(.live-play)")) {
+    if (!JSON.parse(handle.dataset.start).all) continue; // Python would have to come for it
+    const slider = handle.querySelector(".live-field:has(.live-play) input[type=range]");
+    slider.value = 0;
+    slider.dispatchEvent(new Event("input"));
+  }
 }
 
 /** What is for reading alone is left out of a scene that has something to see. Its line to
@@ -87,7 +117,8 @@ function dress(scene, see) {
     const { parentElement: line, textContent } = bold;
     line.classList.toggle("scene-line", line.textContent.trim() === textContent && /[.?!]$/.test(textContent));
   }
-  ask(scene);
+  if (scene.matches(".scene-shown")) lead(scene);
+  rewind(scene);
 }
 
 /** What a scene's styles need to know about its pictures. */
@@ -113,8 +144,12 @@ function windows(scene) {
     return seen.findIndex((one) => under(one) && !one.matches(".scene-line"));
   };
   let at = over(USUAL);
+  let read = 0;
+  const much = (one) => one.matches("p, ul, ol") && (read += one.textContent.length) > WALL;
+  const wall = scene.matches(".scene-shown") ? -1 : seen.findIndex((one) => much(one) && read > one.textContent.length);
   const rest = seen.slice(at).map((one) => (one.matches("p") ? one.textContent : " ".repeat(FEW)));
   if (rest.join("").length < FEW && over(SMALLEST) < 0) at = -1;
+  if (wall > 0 && (at < 0 || wall < at)) at = wall;
   while (at > 0 && seen[at - 1].matches(".live-question")) at -= 1;
   scene.hidden = true;
   if (!seen.length) scene.remove();
@@ -159,19 +194,25 @@ function fit() {
   fits(size);
 }
 
-/** On to the line to carry away, which waits for a press, then to the next scene. */
+/** On to what waits for a press: the sentence of a picture, then the line to carry away, then
+    the next scene. */
 function on() {
-  const line = all[at].querySelector(":scope > .scene-line:not(.scene-told)");
-  if (line) line.classList.add("scene-told");
+  const waits = all[at].querySelector(":is(.live-handle, :scope > .scene-line):not(.scene-told)");
+  if (waits) waits.classList.add("scene-told");
   else go(at + 1);
 }
+
+/** A hand on a picture doesn't have to wait for its sentence. */
+for (const type of ["input", "change", "pointerdown"])
+  root.addEventListener(type, ({ target, isTrusted }) => isTrusted && target.closest(".live-handle")?.classList.add("scene-told"));
 
 function go(to) {
   at = Math.min(Math.max(to, 0), all.length - 1);
   all.forEach((scene, i) => scene.toggleAttribute("hidden", i !== at));
   place.textContent = `${at + 1} of ${all.length}`;
-  const hash = all[at].id ? `#${all[at].id}` : "";
-  end.href = location.pathname + hash;
+  const { id, dataset } = all[at];
+  const hash = id ? `#${id}` : "";
+  end.href = location.pathname + (dataset.section ? `#${dataset.section}` : "");
   history.replaceState(null, "", location.pathname + location.search + hash);
   scrollTo(0, 0);
   fit();
@@ -206,7 +247,8 @@ addEventListener("keydown", (event) => {
     const list = target.closest?.("select");
     list?.replaceWith(list); // so that it closes
   }
-  const step = { ArrowRight: 1, PageDown: 1, " ": event.shiftKey ? -1 : 1, ArrowLeft: -1, PageUp: -1 }[key];
+  const back = ["ArrowLeft", "ArrowUp", "PageUp"].includes(key) || (key === " " && event.shiftKey);
+  const step = back ? -1 : ["ArrowRight", "ArrowDown", "PageDown", " "].includes(key) ? 1 : 0;
   if ((key === "Home" || key === "End") && !target.closest?.(arrows)) return go(key === "Home" ? 0 : all.length - 1);
   if (!step || (!clicker && target.closest?.(key === " " ? space : arrows))) return;
   event.preventDefault();
