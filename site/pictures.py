@@ -57,9 +57,23 @@ def initial_state(panel: Panel) -> str:
         "stops": {
             name: [_text_of(control, x) for x in stops(control)] for name, control in controls
         },
+        "refusals": {
+            name: _refusals(control) for name, control in controls if control.kind == "number"
+        },
         "all": number(panel) <= MOST,
     }
     return _json(about)
+
+
+def _refusals(control: Control) -> dict[str, Any]:
+    """Collect what a field replies to words, and to numbers that it can't be set to."""
+    replies: dict[str, Any] = {"least": control.least, "most": control.most}
+    for kind, written in [("words", "abc"), ("outside", "1e30"), ("part", control.least + 0.5)]:
+        try:
+            control.read(str(written))
+        except ValueError as error:
+            replies[kind] = str(error).replace(f"'{written}'", "{}")
+    return replies
 
 
 def _text_of(control: Control, value: Any) -> str | bool:

@@ -199,6 +199,37 @@ def test_what_no_picture_shows_python_draws_and_goes_on_from_there(
     expect(machine.locator("#handle-0-num_gpus")).to_have_value("128")
 
 
+@pytest.mark.parametrize(
+    ("chapter", "name", "control", "written"),
+    [
+        ("communication", "ring", "gpus", "a few"),
+        ("communication", "ring", "gpus", "65"),
+        ("communication", "ring", "gpus", "2.5"),
+        ("communication", "ring", "turn", "-1"),
+        ("duration", "gpus_and_days", "num_gpus", "1,000,000"),
+        ("duration", "promise", "percent", "99"),
+    ],
+)
+def test_what_a_field_refuses_is_said_without_python(
+    page: Page, address: str, chapter: str, name: str, control: str, written: str
+) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{address}/notebooks/{chapter}.html", wait_until="networkidle")
+    figure = page.locator(f"#fig-{name}")
+    field = figure.locator(f"input[type=text][id$={control}]")
+    field.fill(written)
+    field.press("Enter")
+    state = State(HANDLES[name])
+    state.write(control, written)
+    assert state.problem
+    expect(figure.locator(".live-status")).to_have_text(state.problem)
+    assert not any("pyodide" in url for url in asked)
+    field.fill(HANDLES[name].controls[control].typed(state.values[control]))
+    field.press("Enter")
+    expect(figure.locator(".live-status")).to_have_text("")
+
+
 def test_what_was_not_measured_is_drawn_as_the_nearest_and_the_field_says_so(
     page: Page, address: str
 ) -> None:

@@ -1,5 +1,6 @@
 /* A handle's pictures that were drawn when the site was built: it moves at once. What none of
    them shows, Python draws. */
+import { create } from "./elements.js";
 import { HandleFace } from "./face.js";
 import { addLinks } from "./figure.js";
 import { python, waiting } from "./python.js";
@@ -8,6 +9,15 @@ const NONE = { pieces: [], pictures: {} };
 const MARK = /<circle cx="([\d.-]+)" cy="([\d.-]+)"[^>]* data-moves="([\w ]+)"/g;
 export const narrow = () => matchMedia("(max-width: 600px)").matches;
 
+/** What a field replies to this, when it can't be set to it and that's plain to see. */
+function refusal({ words, outside, part, least, most } = {}, written) {
+  if (!/[0-9]/.test(written)) return words;
+  if (!/^[+-]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?$/.test(written)) return undefined; // Python reads it
+  const value = Number(written.replaceAll(",", ""));
+  if (value % 1 && part) return value > 0 && value < 1 ? undefined : part; // 0.5 may be 50%
+  return value < least || value > most ? outside : undefined;
+}
+
 /** A number as it's compared: `1,024` and `1024` are the same. */
 const plain = (written) => String(written).replaceAll(",", "").trim().toLowerCase();
 
@@ -15,14 +25,16 @@ class Drawn {
   #pictures;
   #byPython;
 
-  constructor(word, name, { fields, stops, all }) {
-    Object.assign(this, { word, name, all });
+  constructor(word, name, { fields, stops, all, refusals }) {
+    Object.assign(this, { word, name, all, refusals });
     this.names = Object.keys(stops);
     this.stops = Object.values(stops);
     this.places = this.names.map((name, at) => this.stops[at].indexOf(fields[name].text));
   }
 
   async act(...deed) {
+    const refused = !this.#byPython && deed[0] === "write" && (await this.#refuse(...deed));
+    if (refused) return refused;
     if (!this.all) python.start().catch(() => {}); // it will be asked before long
     const answer = this.#byPython ? undefined : await this.#drawing(deed);
     if (answer) return answer;
@@ -62,6 +74,17 @@ class Drawn {
     const fields = {};
     for (const name of this.names) fields[name] = JSON.parse(parts.shift());
     return { fields, html: parts.join(""), status: "", old: false, set_all: [], take: [] };
+  }
+
+  /** The picture stays, and its other fields with it. */
+  async #refuse(_, name, written) {
+    const reply = refusal(this.refusals[name], String(written).trim());
+    const answer = reply && written.length < 30 && (await this.#drawing(["slide"]));
+    if (!answer) return undefined;
+    const status = create("p", { textContent: `${reply} It's still ${answer.fields[name].text}.` });
+    status.textContent = status.textContent.replace("{}", () => `'${written}'`);
+    const { [name]: refused, ...fields } = answer.fields;
+    return { ...answer, fields, status: status.innerHTML };
   }
 
   async #html(places) {
