@@ -31,6 +31,7 @@ The sans is the whole of it: the packages that are cut to Latin have no exponent
 FIRST = ("source-sans-3", "source-sans-3-bold", "source-serif-4")
 """What every page asks for at once; the italic comes with its first word."""
 
+CHARSET = re.compile(r"<meta charset[^>]*>")
 MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)
 TYPED = "".join(map(chr, range(32, 127))) + "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻₀₁₂₃₄₅₆₇₈₉"
 """What a page may come to show, whatever it shows at first."""
@@ -49,7 +50,8 @@ def add_fonts(site: Path) -> None:
         subset(PACKED / f"{packed}.woff2", site / "_static" / f"{name}.woff2", {*letters, *TYPED})
     for path, page in pages.items():
         up = "../" * (len(path.relative_to(site).parts) - 1)
-        path.write_text(page.replace("</head>", f"{head(up)}</head>", 1), "utf-8")
+        asked = CHARSET.sub(rf"\g<0>{preloads(up)}", page, count=1)
+        path.write_text(asked.replace("</head>", f"{style(up)}</head>", 1), "utf-8")
 
 
 def subset(packed: Path, served: Path, letters: set[str]) -> None:
@@ -63,11 +65,20 @@ def subset(packed: Path, served: Path, letters: set[str]) -> None:
 
 
 def head(up: str = "") -> str:
-    """The style, and the elements that ask for the typefaces before the first frame."""
-    style = (HERE / "front_page" / "shared.css").read_text("utf-8").replace("{{ up }}", up)
-    asked = "".join(
+    """The typefaces and the style of a page that has no head yet."""
+    return preloads(up) + style(up)
+
+
+def style(up: str) -> str:
+    """The style of every page."""
+    shared = (HERE / "front_page" / "shared.css").read_text("utf-8")
+    return f"<style>{shared.replace('{{ up }}', up)}</style>"
+
+
+def preloads(up: str) -> str:
+    """Ask for the typefaces before anything else, or the first frame doesn't have them."""
+    return "".join(
         '<link rel="preload" as="font" type="font/woff2" crossorigin '
         f'href="{up}_static/{name}.woff2">'
         for name in FIRST
     )
-    return f"{asked}<style>{style}</style>"

@@ -128,6 +128,10 @@ def test_a_page_asks_at_once_for_all_that_its_script_is_made_of(built: Built) ->
     assert asked == (imported("handle") if alone else imported("live") - {"live"})
 
 
+def test_a_page_asks_for_its_typefaces_before_anything_else(built: Built) -> None:
+    assert built.soup.find("link")["as"] == "font"
+
+
 @cache
 def imported(name: str) -> frozenset[str]:
     """A script and all that it imports."""
