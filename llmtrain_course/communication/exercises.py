@@ -302,7 +302,6 @@ PREDICTIONS: dict[str, Prediction] = {
         unit=lambda ratio: f"{units.digits(ratio)} times",
         asked="times",
         why="Each GPU sends 2(d − 1)/d of its buffer, which is 1.875 times its size with 16 GPUs "
-        "and 1.996 times with 512. There are more turns, but the pieces get smaller, as you'll "
-        "see below.",
+        "and 1.996 times with 512. There are more turns, but each piece is smaller.",
     )
 }

@@ -414,7 +414,7 @@ PREDICTIONS: dict[str, Prediction] = {
             "the same": "Everything the new GPUs could do is lost to waiting.",
             "longer": "If you add even more GPUs, that can happen.",
         },
-        why="The run isn't even a day shorter than on half the GPUs. The picture below shows "
+        why="The run isn't even a day shorter than on half the GPUs. The picture shows "
         "both ways to divide the weights.",
     ),
     "duration-guess": Prediction(
