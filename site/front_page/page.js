@@ -72,7 +72,7 @@ for (const card of document.querySelectorAll("[data-chapter]")) {
 if (last) {
   const card = at ?? last.closest("li").nextElementSibling?.querySelector("small") ?? last;
   for (const go of [$("start"), $("door")]) {
-    go.textContent = `Go on with ${card.dataset.number}`;
+    go.replaceChildren("Go on", create("span", { textContent: ` with ${card.dataset.number}` }));
     go.href = card.closest("a").href;
   }
 }
