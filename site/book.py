@@ -1,17 +1,16 @@
 """The course as a book: what pages say on paper, where nothing moves and nothing is pressed.
 
-A picture that moves becomes a figure of two settings side by side (`frames`). A sentence
-that tells the hand what to do is left out. What one should have seen, and the answers to
-small questions, stand with the worked answers; the sources of all chapters stand together.
+A picture that moves becomes a figure of two settings side by side (`frames`), and the front
+says how to read what the text asks of a hand. What readers should have seen, and the answers
+to small questions, are with the worked answers, and the sources of all chapters are together.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import date
 from html import escape
-from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -31,6 +30,15 @@ TITLE = "What will it take?"
 ANSWERS = "Worked answers"
 SOURCES = "Sources"
 
+ON_PAPER = (
+    "These chapters are also pages of a site, where the pictures move. On paper you see two states "
+    "of each, with its settings below the drawing, so when the text asks you to press play, drag "
+    "a dot or change a setting, compare the two. When it asks you to run a cell, the output is "
+    "printed below. Write your guesses and answers on the lines, and then turn to the worked "
+    "answers near the end."
+)
+"""What the front says about sentences that ask readers to do something."""
+
 COVER = "machine"
 """The handle whose picture stands on the title page."""
 
@@ -47,24 +55,8 @@ NOT_ON_PAPER = (
 """Links, forms and what starts them; a panel's tables and code; pictures for a telephone and
 of a chapter's head."""
 
-FOR_THE_HAND = re.compile(
-    r"\b[Pp]ress (play|Start)\b|\bsliders?\b|\bHold the pointer|\b[Rr]un (the|this) cell\b"
-    r"|\ba click takes\b|Shift\+Enter|^So try some|^Try (to bring|both|all four)\b"
-    r"|^(Now |Then )?(slide|move|drag|switch|choose “|set the (format|three)|set a switch)\b"
-    r"|^Make the message|^Let fewer GPUs"
-    r"|^Set Speed\b|^\(Under More\b|^Choose all weights\b|, so put in your own \(under\b"
-    r"|^(Add GPUs|Choose a number of GPUs|Make the (text|sequences)|Close the parts|Under More)\b"
-    r"|, so drag it\b|^Bring the 8B\b|^Take 8 GPUs\b"
-    r"|^Then (forbid|let|look for|cut|split|try|mend) |, and (then show|move|slide) ",
-    re.IGNORECASE,
-)
-"""A sentence that tells the hand what to do: paper leaves it out."""
-
 PAGE = re.compile(r"\b(on )?(page)(s?)(?=[\s\u00a0](?:\d\d\b|$))", re.IGNORECASE)
 """A page of the site by its number, which may be a link that follows."""
-
-SENTENCES = re.compile(r"(?:(?<=[.?!])|(?<=[.?!]\)))\s+(?=[A-Z“<(])")
-"""Between two sentences of a paragraph."""
 
 
 def chapter_pages(site: Path) -> list[Path]:
@@ -92,8 +84,6 @@ def article(path: Path) -> Tag:
     name_chapters(text)
     for tag in text.select("[title]"):  # a tooltip
         del tag["title"]
-    for words in text.select("p"):
-        leave_out_the_hand(words)
     for words in text.select("p:has(> strong:first-child)"):
         if words.strong.get_text() == "Sources.":
             words["class"] = "sources"
@@ -123,30 +113,6 @@ def keep_mark(formula: Tag) -> None:
         formula.wrap(kept)
         kept.append(mark[0])
         follows.replace_with(follows[mark.end() :])
-
-
-def leave_out_the_hand(words: Tag) -> None:
-    """Take the sentences that tell the hand what to do out of a paragraph."""
-    sentences = SENTENCES.split(words.decode_contents())
-    left = [one for one in sentences if not FOR_THE_HAND.search(_plain(one))]
-    if len(left) == len(sentences):
-        return
-    if left:
-        words.clear()
-        words.append(parse(join_sentences(sentences, left)))
-    else:
-        numbered = words.parent.name == "li" and not words.find_next_sibling()
-        (words.parent if numbered else words).decompose()
-
-
-def join_sentences(sentences: Sequence[str], left: Sequence[str]) -> str:
-    """Join the sentences that stay; a bracket that closed in another one closes here."""
-    kept = list(left)
-    for before, after in pairwise(sentences):
-        ends = after not in left and _plain(after).endswith(")") and "(" not in after
-        if ends and before in left:
-            kept[kept.index(before)] = f"{before})"
-    return " ".join(kept)
 
 
 def _plain(html: str) -> str:
@@ -294,7 +260,10 @@ def bind(pages: list[Tag]) -> str:
         f"Version {cited['version']}, {date.fromisoformat(cited['date']):%d %B %Y}<br>"
         "Text CC BY 4.0, code MIT</p></section>"
     )
-    contents = f'<article class="contents"><h1>Contents</h1><ol>{listed}</ol></article>'
+    contents = (
+        f'<article class="contents"><h1>Contents</h1><ol>{listed}</ol>'
+        f"<h2>How to read this on paper</h2><p>{ON_PAPER}</p></article>"
+    )
     return heads(pages) + title + contents + "".join(map(str, pages))
 
 

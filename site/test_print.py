@@ -1,4 +1,4 @@
-"""The course on paper: the book has nothing to press and room to write, and on the formula
+"""The course on paper: the book says how to read it and has room to write, and on the formula
 sheet's two full pages each letter is explained.
 
 make site-test
@@ -42,32 +42,6 @@ def printed(whole: str) -> BeautifulSoup:
     return BeautifulSoup(whole, "html.parser")
 
 
-HAND = re.compile(
-    r"(?i)press (play|start)|\bsliders?\b|hold the pointer|run (the|this) cell|shift\+enter"
-    r"|\bmove (it|the|your|each)\b|handle\(|set (a switch|the switches)"
-)
-"""What is said to a hand, in any spelling."""
-
-
-def test_nothing_is_to_be_pressed_moved_or_run(printed: BeautifulSoup) -> None:
-    assert HAND.findall(printed.get_text(" ")) == []
-
-
-@pytest.mark.parametrize(
-    ("paragraph", "sentences"),
-    [
-        ("Send one token through, and count. Press play, or move the slider.", 1),
-        ("Move <i>F</i>, then <i>E</i>, and watch. What do you see?", 1),
-        ("Press play.", 0),
-        ("A faster write moves the whole valley. Both work.", 2),
-    ],
-)
-def test_sentences_for_the_hand_are_left_out(paragraph: str, sentences: int) -> None:
-    page = BeautifulSoup(f"<div><p>{paragraph}</p></div>", "html.parser")
-    book.leave_out_the_hand(page.p)
-    assert len(re.findall(r"[.?]", page.get_text())) == sentences
-
-
 def test_paper_shows_two_settings_that_differ_and_no_empty_start() -> None:
     for name, handle in HANDLES.items():
         first, second = frames.pair(name)
@@ -105,6 +79,11 @@ def test_the_sources_of_all_chapters_stand_together(printed: BeautifulSoup) -> N
     names = [words.strong.get_text()[:2] for words in printed.select("#sources .sources")]
     assert names == [page_of(path.stem)[:2] for path in book.chapter_pages(SITE)]
     assert len(printed.select(".sources")) == len(names)
+
+
+def test_the_front_says_how_to_read_what_only_a_hand_can_do(printed: BeautifulSoup) -> None:
+    assert "press play" in printed.select_one(".contents").get_text()
+    assert "Press play" in printed.select_one("#p0").get_text()  # no sentence is left out
 
 
 def test_a_title_page_has_a_picture_a_date_and_the_licence(printed: BeautifulSoup) -> None:
@@ -168,18 +147,6 @@ def test_a_part_is_set_tighter_only_where_that_saves_a_sheet(
     assert book.fewest(page, 0, lambda: next(counts)) == tight
     assert page.locator(".tight").count() == loose - tight
     page.close()
-
-
-def test_a_bracket_closes_where_its_last_sentence_was_for_the_hand() -> None:
-    paragraph = "<p>Eight do. (Tera is a prefix. Press play, and see.) Now read.</p>"
-    words = BeautifulSoup(paragraph, "html.parser")
-    book.leave_out_the_hand(words.p)
-    assert words.get_text() == "Eight do. (Tera is a prefix.) Now read."
-
-
-def test_no_number_of_a_list_stands_alone(printed: BeautifulSoup) -> None:
-    """Of what one is to try, paper leaves out what only a hand can do."""
-    assert [one for one in printed.select("ol > li") if not one.get_text(strip=True)] == []
 
 
 def test_paper_has_the_light_drawings_alone(articles: dict[str, Tag]) -> None:
