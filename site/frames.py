@@ -10,8 +10,13 @@ from html import escape
 
 from markup import parse
 
+from llmtrain_course.kit.drawing import CARD
 from llmtrain_course.kit.panel import Control, Handle, Value, Values
 from llmtrain_course.panels import HANDLES
+from llmtrain_helpers.units import find_unit
+
+SCREEN = f'svg style, circle[data-moves][fill="{CARD}"]'
+"""What a drawing has for a screen: its dark colours, and knobs to drag."""
 
 TALL = 1.7
 """From this height over its width on, two drawings for a telephone fill too much of a page."""
@@ -57,6 +62,9 @@ def setting_of(control: Control, value: Value) -> str:
     """Say what a control is set to, and nothing of a switch that is off."""
     if control.kind == "flag":
         return control.label if value else ""
+    unit = find_unit(control.unit) if control.unit else ""
+    if unit and not isinstance(value, str) and unit == find_unit(control.label.partition(" ")[0]):
+        return f"{control.label} {control.write(value)}"  # the label says the unit
     return (
         f"{control.label}: {control.zero}" if not value and control.zero else control.caption(value)
     )
@@ -65,6 +73,8 @@ def setting_of(control: Control, value: Value) -> str:
 def frame(handle: Handle, values: Values) -> str:
     """One setting: the picture, what is set, the sentence."""
     page = parse(handle.answer(values).html)
+    for tag in page.select(SCREEN):
+        tag.decompose()
     captions = (
         setting_of(handle.controls[each], values[each]) for each in handle.visible_controls(values)
     )

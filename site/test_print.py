@@ -57,6 +57,19 @@ def test_the_rule_takes_the_middle_and_the_end_or_another_setting() -> None:
     assert frames.by_rule(HANDLES["kept_layer"]) == ({}, {"dropout": "off"})
 
 
+def test_a_setting_says_its_unit_once() -> None:
+    controls = {**HANDLES["time_line"].controls, **HANDLES["achieved"].controls}
+    assert frames.setting_of(controls["tokens"], 2560) == "Tokens 2,560"
+    assert frames.setting_of(controls["seconds"], 20) == "Seconds per step 20"
+    assert frames.setting_of(HANDLES["batch_cost"].controls["batch"], 4e6) == "Batch 4M tokens"
+
+
+def test_a_frame_has_no_knob_to_drag_but_keeps_its_dots() -> None:
+    assert "data-moves" in HANDLES["time_line"].render()
+    assert "data-moves" not in frames.frames("time_line")
+    assert "data-moves" in frames.frames("gpus_and_days")
+
+
 def test_each_picture_is_a_figure_with_a_number_of_its_chapter(printed: BeautifulSoup) -> None:
     for chapter, page in enumerate(printed.select("article[id^=p]:not(.glossary)")):
         numbers = [figure.figcaption.b.get_text() for figure in page.select("figure")]
@@ -134,6 +147,19 @@ def test_a_page_that_is_printed_is_light_and_has_nothing_to_press(
     assert page.locator(".live-handle svg.wt:visible").count() == 4
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.close()
+
+
+def test_a_bookmark_says_a_title_once_and_with_all_its_spaces(browser: Browser) -> None:
+    page = browser.new_page()
+    style = (SITE / "_static/paper.css").read_text("utf-8")
+    title = "Parameters: how many are there, and where in a model do they sit?"
+    page.set_content(
+        f"<style>{style}</style><body class=course><article><h1>Before</h1></article>"
+        f"<article><h1>{title}</h1><p>Text.</p></article>"
+    )
+    printed = page.pdf(**pdf.A4, **pdf.BOOK)
+    assert re.findall(rb"/Title \((Param.*?)\)", printed) == [title.encode()]
     page.close()
 
 
