@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 from bs4 import NavigableString, Tag
 from cells import IMPORTS
 from figures import PICTURES, caption_of, word_of
-from frames import frames
 from front_page import citation
 from markup import parse, read
 from playwright.sync_api import Page
@@ -125,28 +124,26 @@ def _plain(html: str) -> str:
 def frame_figures(text: Tag) -> None:
     """Put a figure, with its number, in place of each picture of a chapter."""
     for output, caption in zip(text.select(PICTURES), text.select(".live-caption"), strict=True):
-        word = word_of(output)
         handle = output.find_parent("section", "live-handle")
-        number = str(caption.b)
-        html, title = figure_of(output, word)
+        number, title = str(caption.b), escape(caption_of(output), quote=False)
         call = output.parent.select_one(".cell_input pre")
-        if not word and call and "\n" not in call.get_text().strip():
-            call.find_parent(class_="cell_input").decompose()  # nothing but the picture's name
+        if handle:
+            html = str(handle.find_previous_sibling("div", "frames").extract())
+        else:
+            if word_of(output):
+                title = f"{title} · {settle(output)}"
+            elif call and "\n" not in call.get_text().strip():
+                call.find_parent(class_="cell_input").decompose()  # nothing but the picture's name
+            html = output.decode_contents()
         figure = parse(f"<figure>{html}<figcaption>{number} {title}</figcaption></figure>")
         (handle or output).replace_with(figure)
 
 
-def figure_of(output: Tag, word: str) -> tuple[str, str]:
-    """Return what stands in place of a saved picture, and its caption."""
-    if not word or word.startswith("handle:"):
-        caption = escape(caption_of(output), quote=False)
-        return (frames(word.removeprefix("handle:")) if word else output.decode_contents()), caption
-    for folded in output.select("details"):
-        folded.decompose()
-    title, setting = output.select_one("p b").extract(), output.h3.extract()
-    for advice in output.find_all(string=re.compile("As saved. Press Start")):
-        advice.replace_with("")
-    return output.decode_contents(), f"{title.get_text().rstrip('.')} · {setting.get_text()}"
+def settle(output: Tag) -> str:
+    """Take a saved panel's title and tables away, and return its setting for the caption."""
+    for tag in output.select("details, p:has(> b):first-child"):
+        tag.decompose()
+    return str(output.h3.extract().get_text())
 
 
 # --- questions and answers

@@ -20,6 +20,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import figure_pages
 import fonts
+import frames
 import front_page
 import metadata
 import pdf
@@ -69,6 +70,7 @@ def main() -> int:
         prerender.prerender(SITE)
         search_index.write(SITE)
         static_controls.add_controls(SITE)
+        frames.add_frames(SITE)
         figure_pages.write(SITE)
         policy.add_policies(SITE)
         pdf.print_all(SITE)

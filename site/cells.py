@@ -305,7 +305,8 @@ def mark_panel(cell: Tag, word: str) -> None:
         )
     )
     advice = saved.find(string=re.compile("Run the cell above"))
-    advice.replace_with(str(advice).replace("Run the cell above", "Press Start"))
+    text = str(advice).replace("Run the cell above", "Press Start")
+    advice.replace_with(parse(f'<span class="live-note">{text}</span>'))
 
 
 def mark_handle(cell: Tag, name: str) -> None:

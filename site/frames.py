@@ -1,25 +1,45 @@
 """What paper shows of a picture that moves: two of its settings, side by side.
 
 A play goes as far as its middle and its end; any other picture stands beside itself with
-one thing changed. A handle's own `book` says so where another pair tells more.
+one thing changed. A handle's own `book` says so where another pair tells more. A chapter's
+page has them before each handle, hidden from a screen: 4 to 13 kB, compressed.
 """
 
 from __future__ import annotations
 
 from html import escape
+from pathlib import Path
 
-from markup import parse
+from book import chapter_pages
+from markup import parse, read
+from pdf import CROP, served
 
 from llmtrain_course.kit.drawing import CARD
 from llmtrain_course.kit.panel import Control, Handle, Value, Values
 from llmtrain_course.panels import HANDLES
 from llmtrain_helpers.units import find_unit
 
-SCREEN = f'svg style, circle[data-moves][fill="{CARD}"]'
-"""What a drawing has for a screen: its dark colours, and knobs to drag."""
-
 TALL = 1.7
 """From this height over its width on, two drawings for a telephone fill too much of a page."""
+
+
+def add_frames(site: Path) -> None:
+    """Put both settings before each handle of a chapter, cropped to what they draw."""
+    with served(site) as (browser, address):
+        printed = browser.new_page(service_workers="block")
+        printed.emulate_media(media="print")
+        for path in chapter_pages(site):
+            page = read(path)
+            for handle in page.select(".live-handle"):
+                handle.insert_before(parse(frames(handle["data-word"].removeprefix("handle:"))))
+            path.write_text(str(page), "utf-8")
+            printed.goto(f"{address}/notebooks/{path.name}")
+            printed.evaluate("document.fonts.ready")
+            printed.evaluate(CROP)
+            cropped = printed.locator(".frames").evaluate_all("all => all.map(x => x.outerHTML)")
+            for pictures, html in zip(page.select(".frames"), cropped, strict=True):
+                pictures.replace_with(parse(html))
+            path.write_text(str(page), "utf-8")
 
 
 def pair(name: str) -> tuple[Values, Values]:
@@ -73,8 +93,8 @@ def setting_of(control: Control, value: Value) -> str:
 def frame(handle: Handle, values: Values) -> str:
     """One setting: the picture, what is set, the sentence."""
     page = parse(handle.answer(values).html)
-    for tag in page.select(SCREEN):
-        tag.decompose()
+    for knob in page.select(f'circle[data-moves][fill="{CARD}"]'):
+        knob.decompose()
     captions = (
         setting_of(handle.controls[each], values[each]) for each in handle.visible_controls(values)
     )

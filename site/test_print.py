@@ -17,6 +17,7 @@ import pytest
 import sheet
 from bs4 import BeautifulSoup, Tag
 from driver import SITE
+from markup import parse
 from playwright.sync_api import Browser, Page, expect
 
 from llmtrain_course.exercises import EXERCISES, PREDICTIONS
@@ -68,6 +69,15 @@ def test_a_frame_has_no_knob_to_drag_but_keeps_its_dots() -> None:
     assert "data-moves" in HANDLES["time_line"].render()
     assert "data-moves" not in frames.frames("time_line")
     assert "data-moves" in frames.frames("gpus_and_days")
+
+
+def test_the_book_has_the_settings_of_the_pages_cropped(printed: BeautifulSoup) -> None:
+    for handle in ("ring", "time_line"):
+        uncropped = parse(frames.frames(handle)).svg
+        cropped = printed.find("svg", attrs={"aria-label": uncropped["aria-label"]})
+        assert cropped.find_parent("div", "frames").find_parent("figure")
+        heights = [float(one["viewbox"].split()[3]) for one in (cropped, uncropped)]
+        assert heights[0] < heights[1]
 
 
 def test_each_picture_is_a_figure_with_a_number_of_its_chapter(printed: BeautifulSoup) -> None:
@@ -139,12 +149,16 @@ def test_a_page_that_is_printed_is_light_and_has_nothing_to_press(
     page = browser.new_page(color_scheme="dark")
     page.goto(f"{address}/notebooks/communication.html")
     expect(page.locator(".live-handle .live-play").first).to_be_visible()
+    assert page.locator(".frames:visible, .setting:visible").all() == []
     page.emulate_media(media="print", color_scheme="dark")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
     assert page.locator(":is(button, input[type=range], .headerlink, nav):visible").all() == []
     assert page.locator("h1:visible").count() == 1
-    assert page.locator(".live-handle svg.wt:visible").count() == 4
+    assert page.locator(".live-handle:visible").all() == []
+    assert page.locator(".frames svg.wt:visible").count() == 8  # two settings of each
+    assert page.locator(".live-caption:visible").count() == 5
+    assert "Press Start" not in page.locator("article").inner_text()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     page.close()
