@@ -66,6 +66,25 @@ CROP = """() => {
 }"""
 """Leave out what a drawing keeps free for its other settings; two frames keep one scale."""
 
+FLOAT = """() => {
+  const words = "p:not(.answer, .asked, :has(+ :is(.cell, .math, .asked, ul, ol))), ul, ol, .math";
+  for (const part of document.querySelectorAll("body > article[id^=p]:not(.glossary)")) {
+    part.style = "columns: 166mm; column-fill: auto; width: 166mm; height: 260mm";
+    const { bottom, height } = part.getBoundingClientRect();
+    const gap = (figure) => {
+      const above = [...figure.previousElementSibling.getClientRects()].at(-1);
+      return figure.getBoundingClientRect().left > above.left ? bottom - above.bottom : 0;
+    };
+    for (const figure of part.querySelectorAll("section > .cell:has(figure)")) {
+      while (gap(figure) > height / 5 && figure.nextElementSibling?.matches(words)) {
+        figure.nextElementSibling.after(figure);
+      }
+    }
+    part.style = "";
+  }
+}"""
+"""Let the text go on where a figure moves to the next page: columns break as pages do."""
+
 
 @contextmanager
 def served(site: Path) -> Iterator[tuple[Browser, str]]:
@@ -90,6 +109,8 @@ def print_all(site: Path) -> None:
         chapters = book.chapters(site)
         open_html(page, site, document(site, "course", book.TITLE, book.bind(chapters)))
         page.evaluate(CROP)
+        page.emulate_media(media="print")
+        page.evaluate(FLOAT)
         book.number(page, lambda: count_sheets(page))
         page.pdf(path=site / "course.pdf", **A4, **BOOK)
         browser.close()

@@ -177,6 +177,22 @@ def test_a_bookmark_says_a_title_once_and_with_all_its_spaces(browser: Browser) 
     page.close()
 
 
+@pytest.mark.parametrize(("above", "order"), [(200, "text figure"), (100, "figure text")])
+def test_text_goes_on_where_a_figure_moves_to_the_next_page(
+    browser: Browser, above: int, order: str
+) -> None:
+    page = browser.new_page()
+    tall = "margin: 0; break-inside: avoid; height:"
+    page.set_content(
+        f"<article id=p0><section><div style='{tall} {above}mm'></div><div class=cell style='{tall}"
+        " 100mm'><figure>figure</figure></div><p>text</p><h2>Next</h2><p>more</p></section>"
+    )
+    page.evaluate(pdf.FLOAT)
+    assert page.locator("section").inner_text().split() == [*order.split(), "Next", "more"]
+    assert not page.locator("article").get_attribute("style")
+    page.close()
+
+
 @pytest.mark.parametrize(("loose", "tight"), [(3, 2), (3, 3)])
 def test_a_part_is_set_tighter_only_where_that_saves_a_sheet(
     browser: Browser, loose: int, tight: int
