@@ -54,9 +54,6 @@ NOT_ON_PAPER = (
 """Links, forms and what starts them; a panel's tables and code; pictures for a telephone and
 of a chapter's head."""
 
-PAGE = re.compile(r"\b(on )?(page)(s?)(?=[\s\u00a0](?:\d\d\b|$))", re.IGNORECASE)
-"""A page of the site by its number, which may be a link that follows."""
-
 
 def chapter_pages(site: Path) -> list[Path]:
     """The chapters' pages, in order."""
@@ -80,7 +77,6 @@ def article(path: Path) -> Tag:
         keep_mark(formula)
     for tag in text.select(":is(.cell_output, figure) [style]:not(svg, svg *)"):  # a screen's
         tag["style"] = "text-align: right" if "text-align:right" in tag["style"] else ""
-    name_chapters(text)
     for tag in text.select("[title]"):  # a tooltip
         del tag["title"]
     for words in text.select("p:has(> strong:first-child)"):
@@ -89,19 +85,6 @@ def article(path: Path) -> Tag:
         elif words.get_text().startswith("Next:"):
             words.decompose()
     return text
-
-
-def name_chapters(text: Tag) -> None:
-    """A page of the site is a chapter of the book, which has pages of its own."""
-    for words in text.find_all(string=PAGE):
-        words.replace_with(PAGE.sub(_chapter, words))
-
-
-def _chapter(page: re.Match[str]) -> str:
-    """`chapter` as `page` was written, with its capital and its s; what's on a page is in it."""
-    before, word, plural = page.groups(default="")
-    kept = "I" if before[:1] == "O" else "i"
-    return (kept + "n " if before else "") + ("C" if word[0] == "P" else "c") + "hapter" + plural
 
 
 def keep_mark(formula: Tag) -> None:

@@ -221,16 +221,6 @@ def test_the_book_calls_a_page_of_the_site_a_chapter(articles: dict[str, Tag]) -
     assert re.search(r"\b[Cc]hapter 10\b", text)
 
 
-def test_page_and_pages_keep_their_capital_and_their_s() -> None:
-    text = BeautifulSoup(
-        "<p>Page 03, pages 05 and 06, a page 8. On page 12, it's on page 09.</p>", "html.parser"
-    )
-    book.name_chapters(text)
-    assert text.get_text() == (
-        "Chapter 03, chapters 05 and 06, a page 8. In chapter 12, it's in chapter 09."
-    )
-
-
 # --- the formula sheet
 
 SAYS_ITSELF = {"05": {"x"}, "10": {"G"}, "11": {"e"}}

@@ -90,11 +90,11 @@ def calendar_at_a_glance(
 ) -> Picture:
     """Days on the calendar in the best, the likely and the worst case, part by part.
 
-    `deadline` are the days that there are, `promised` those of page 09.
+    `deadline` are the days that there are, `promised` those of chapter 09.
     """
     limits = []
     if promised:
-        limits.append(Limit(promised, f"page 09: {promised:.0f}", "6 4"))
+        limits.append(Limit(promised, f"chapter 09: {promised:.0f}", "6 4"))
     if deadline:
         limits.append(Limit(deadline, _verdict(days, deadline), width=3, bold=True))
     names = {part: f"{WORDS[part]}: {_short(x.likely)}" for part, x in days.parts().items()}
@@ -115,7 +115,7 @@ def calendar_at_a_glance(
     if deadline:
         words += f" {_verdict(days, deadline)[2:].capitalize()}."
     if promised:
-        words += f" Page 09 promised {promised:.0f}."
+        words += f" Chapter 09 promised {promised:.0f}."
     x = Scale(0, 1.04 * max(days.total.greatest, deadline or 0, promised or 0), "days")
     note = "The parts show the days of the likely case."
     return Bars(x, lanes, words, limits, _headline(days, name), note=note)
@@ -290,7 +290,8 @@ def dated_run(
         Swatch(lambda x, y: text(x + 9, y + 12, "✕", 14, "middle", font_weight=700), "a failure"),
         Swatch(lambda x, y: rect(x + 2, y, 14, 14, **_FRAME), "your last day"),
         Swatch(
-            lambda x, y: rect(x + 2, y, 14, 14, **_DASHED), f"day {promised}, to promise (page 09)"
+            lambda x, y: rect(x + 2, y, 14, 14, **_DASHED),
+            f"day {promised}, to promise (chapter 09)",
         ),
     ]
     drawn, bottom = key(swatches, PAD, _GRID + _WEEKS * high + 10, width - 2 * PAD)
@@ -298,7 +299,8 @@ def dated_run(
     words = (
         f"A calendar from {start:%A}, {start.day} {start:%B}: after "
         f"{units.plural(len(crosses), 'failure')}, the run finishes on day {done}, {last:%A}, "
-        f"{last.day} {last:%B}. Your last day is day {days}, and page 09 promised day {promised}."
+        f"{last.day} {last:%B}. Your last day is day {days}, and chapter 09 promised "
+        f"day {promised}."
     )
     return Drawing(svg + drawn, width, ceil(bottom + PAD), words)
 

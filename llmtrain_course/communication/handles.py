@@ -262,7 +262,7 @@ class Setting:
 
     @property
     def split(self) -> parallelism.Setting:
-        """The same as a split of page 08: replicas only, with sequences of equal length."""
+        """The same as a split of chapter 08: replicas only, with sequences of equal length."""
         sequences = ceil(self.tokens / self.longest)
         if self.tokens % sequences:
             parts = f"{sequences} equal sequences of up to {self.longest:,}"
@@ -281,7 +281,7 @@ class Setting:
 
     @property
     def plan(self) -> Plan:
-        """The plan of a step, as page 08's panel makes it."""
+        """The plan of a step, as chapter 08's panel makes it."""
         return parallelism.planned(self.split)
 
 

@@ -377,7 +377,7 @@ MODELS = {"1B": ("Llama-3.2-1B", 1), "8B": ("Llama-3.1-8B", 1), "70B": ("Llama-3
 
 @cache
 def _planned(size: str) -> Plan:
-    """A trillion tokens on 64 H100s for one of the models, as page 08 plans them."""
+    """A trillion tokens on 64 H100s for one of the models, as chapter 08 plans them."""
     model, tensor = MODELS[size]
     return plan_run(
         model, "H100 SXM", 64, 1e12, 512, tensor_parallel=tensor, recompute="none", zero_stage=3

@@ -137,7 +137,7 @@ class OwnTest(Exercise):
     hint = (
         "What's in memory at the loss, and which entry makes it larger?",
         "Layers and micro-batch decide it: 14 bytes per parameter, plus activations and logits.",
-        "`step_timeline` from page 06 adds them up if you give it your piece. Look at its peak.",
+        "`step_timeline` from chapter 06 adds them up if you give it your piece. Look at its peak.",
     )
 
     def grade(self, answer: Answer) -> Grade:

@@ -288,7 +288,7 @@ class OwnSplit(Exercise):
             )
         software = units.seconds(plan.seconds_per_iteration.likely)
         return True, (
-            f"Right. {summary}. {close}. Page 09 also counts the time that software usually "
+            f"Right. {summary}. {close}. Chapter 09 also counts the time that software usually "
             f"costs, and then it's {software}."
         )
 

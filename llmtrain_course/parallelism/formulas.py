@@ -1,4 +1,4 @@
-"""Formulas that only pictures and exercises of parallelism use, on pages 04, 08 and 09."""
+"""Formulas that only pictures and exercises of parallelism use, in chapters 04, 08 and 09."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def in_time(plan: Plan, days: Number) -> Result:
 def share_of_peak(plan: Plan, days: Number) -> Result:
     """Compute the share of its peak that each GPU reaches if a plan's run lasts some days.
 
-    Counted as on page 03, 6TP/(n·t) over the peak, without the scores of attention.
+    Counted as in chapter 03, 6TP/(n·t) over the peak, without the scores of attention.
     """
     instance("plan", plan, Plan)
     t, n = quantity("days", days), plan.split.num_gpus
@@ -60,7 +60,7 @@ def share_of_peak(plan: Plan, days: Number) -> Result:
 MOST_GPUS = 16_384
 LLAMAS = "Llama-3.2-1B", "Llama-3.2-3B", "Llama-3.1-8B", "Llama-3.1-70B", "Llama-3.1-405B"
 BETWEEN = "600M", "1.9B", "14B", "24B", "43B", "130B", "220B"
-"""The most GPUs of the map; its models, and the shapes of page 11's shelf in between."""
+"""The most GPUs of the map; its models, and the shapes of chapter 11's shelf in between."""
 
 
 @cache

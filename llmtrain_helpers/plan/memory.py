@@ -145,7 +145,7 @@ def stored_on(run: Run, stage: Stage, in_flight: Result) -> tuple[Stored, Result
     layers = divide(layer_activations(run, saved.layers, stage), c)
     embedding = divide(stage.embedding * saved.embedding, c)
     states, learning = state_bytes(run, stage), stage_parameters(model, stage)
-    # The log-probabilities, 4 bytes a logit, count as activations, as on page 06.
+    # The log-probabilities, 4 bytes a logit, count as activations, as in chapter 06.
     logits, kernel = divide(stage.head * tokens * model.vocab_size, t), LOSS_KERNELS[run.loss]
     head = divide(stage.head * saved.head, c) - (4 - min(kernel, 4)) * logits
     # With tensor parallelism, FSDP's loss has a third tensor of logits in fp32, and the output

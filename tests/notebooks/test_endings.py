@@ -73,5 +73,5 @@ def test_13_the_weights_of_a_65b_leave_fourteen_of_48_gb() -> None:
     text = pages.cell("13_finetune", "ending")
     assert f"themselves are {weights:.0f} GB" in text
     assert f"remaining {48 - round(weights)}" in text
-    assert f"{16 * 65:,} GB by the count on page 05" in text
+    assert f"{16 * 65:,} GB by the count in chapter 05" in text
     assert (12 * 65) == 780

@@ -34,7 +34,7 @@ QUESTIONS: dict[str, tuple[tuple[str, str, int], dict[str, Any]]] = {
     "experts": (("Mixtral-8x7B", "H100 SXM", 64), {"zero_stage": 1, "expert_parallel": 8}),
     "a measured step": (EIGHT, {"seconds_per_iteration": 8.0}),
 }
-"""A model, chip and GPUs each, and what else differs from the plan of page 09."""
+"""A model, chip and GPUs each, and what else differs from the plan of chapter 09."""
 
 USUAL: dict[str, Any] = {
     "tensor_parallel": 1,
@@ -69,7 +69,7 @@ def by_command(question: str, capsys: pytest.CaptureFixture[str]) -> dict[str, A
 
 
 def in_the_panel(question: str) -> str:
-    """What page 09's panel says, its numbers opened."""
+    """What chapter 09's panel says, its numbers opened."""
     (model, chip, n), changes = QUESTIONS[question]
     values = {"model": model, "chip": chip, "num_gpus": n} | USUAL | changes
     return unescape(PANELS["plan"].render(**values))
@@ -110,7 +110,7 @@ def test_an_own_run_is_what_the_command_makes_of_it(question: str, capsys) -> No
 
 
 def test_page_and_picture_have_the_number_of_the_plan() -> None:
-    """Page 09's promise is the slow end of its plan, and page 10 draws the same line."""
+    """Chapter 09's promise is the slow end of its plan, and chapter 10 draws the same line."""
     latest = round(in_python("the page's 8B").days.greatest)
     assert f"three would have taken longer than {latest} days" in pages.words("09_plan")
     assert "promise the slow end" in pages.words("09_plan")
@@ -121,7 +121,7 @@ def test_page_and_picture_have_the_number_of_the_plan() -> None:
     ("model", "most"), [("Llama-3.1-8B", 1.3), ("Llama-3.1-70B", 1.3), ("Llama-3.2-1B", 2.0)]
 )
 def test_how_far_a_page_without_a_layout_is_from_the_plan(model: str, most: float) -> None:
-    """Pages 00, 03 and 11 know the chip alone: 6TP at the shares of whole published runs.
+    """Chapters 00, 03 and 11 know the chip alone: 6TP at the shares of whole published runs.
 
     The plan counts attention, kernels and what is sent as well, which a 1B feels most.
     """

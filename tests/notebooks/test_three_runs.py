@@ -136,7 +136,7 @@ def answers(mine: OwnRun, plan: Plan) -> dict[str, tuple[Any, list[str]]]:
     ways = {"tensor": split.tensor_parallel, "pipeline": split.pipeline_parallel}
     passes = mine.batch // (split.micro_batch_size * split.data_parallel)
     states = model_state_bytes(plan.parameters.total, "bf16", stage, split.data_parallel).total
-    single = plan.replace(micro_batch_size=1)  # as page 08 splits
+    single = plan.replace(micro_batch_size=1)  # as chapter 08 splits
     step = units.digits(float(single.seconds_per_iteration.likely), 2)
     each = units.count(mine.batch * mine.sequence)
     return {

@@ -123,7 +123,7 @@ machine; the panels here had 220,000 before they read each model once."""
     [("finetune", ()), ("parallelism", ()), ("budget", ("money", "days", "chip"))],
 )
 def test_a_stop_that_was_there_before_is_drawn_in_few_calls(word: str, left_out) -> None:
-    """A third of each control's; on other GPUs page 11 searches for splits, once for each."""
+    """A third of each control's; on other GPUs chapter 11 searches for splits, once for each."""
     panel, calls = PANELS[word], 0
 
     def count(frame: object, event: str, arg: object) -> None:

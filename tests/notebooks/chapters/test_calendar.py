@@ -35,13 +35,11 @@ def test_the_promise_is_later_than_all_that_the_calendar_adds() -> None:
     assert days.likely < plan.days.likely < days.greatest < promise
     likely, usual = round(days.likely), round(plan.days.likely)
     text, latest = words(PAGE), round(promise)
-    assert f"{likely} days here, when page 09 expects {usual} and promises {latest}" in text
-    assert (
-        f"Both start from {made.computing.likely:.0f} days of steps. Page 09 multiplies them by 1.3"
-        in text
-    )
+    assert f"{likely} days here, when chapter 09 expects {usual} and promises {latest}" in text
+    computing = f"Both start from {made.computing.likely:.0f} days of steps."
+    assert f"{computing} Chapter 09 multiplies them by 1.3" in text
     assert "1.3, the overhead seen in seven whole runs" in text
-    assert f"promise page 09's {latest} days" in text
+    assert f"promise chapter 09's {latest} days" in text
     assert len(stops()) == 7
 
 
@@ -99,7 +97,7 @@ def test_how_often_what_fails() -> None:
     text = cell(PAGE, "twice-reading")
     assert f"For {gpus} of these, or one every five hours, the cause was a GPU" in text
     whole = published.hours_of(published.run("Llama 3.1 405B")) / llama["num_gpus"] / 24
-    assert f"(The {whole:.0f} days on page 03 are the GPU-hours of the whole run" in text
+    assert f"(The {whole:.0f} days in chapter 03 are the GPU-hours of the whole run" in text
     assert f"Its team kept count for {llama['days']} days" in text
     assert f"the run stopped {llama['stops']} times" in text
     names = ("Llama 3.1 405B", "OPT-175B", "BLOOM-176B", "GLM-130B")

@@ -32,7 +32,7 @@ def test_the_win_is_what_the_traffic_says() -> None:
     assert f"so they need {travels / LINK_SHARE:.1f} s, and then it adds 15,360 waits" in text
     waits = 32 * 80 * 6 * LATENCY
     assert f"first bytes, another {waits:.1f} s" in text
-    assert f"the {PLAN.step.tensor:.0f} seconds that page 08 shows for a step's sums" in text
+    assert f"the {PLAN.step.tensor:.0f} seconds that chapter 08 shows for a step's sums" in text
     assert PLAN.step.tensor == pytest.approx(travels / LINK_SHARE + waits)
 
 

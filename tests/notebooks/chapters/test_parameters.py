@@ -15,7 +15,7 @@ def test_what_is_said_of_deepseek_is_so() -> None:
     assert f"meets {units.count(counted.active)}. Published" in page
     text = cell("01_parameters", "experts-seen")
     assert f"DeepSeek-V3 can have {units.count(counted.total)} parameters" in text
-    # of the embedding it looks up a row: without it, DeepSeek's own number and page 03's
+    # of the embedding it looks up a row: without it, DeepSeek's own number and chapter 03's
     looked_up = units.count(counted.active - counted.embedding, 2)
     assert f"a token only uses {looked_up}" in text
     assert f"For DeepSeek-V3 that's {looked_up}, " in cell("03_duration", "recap")

@@ -111,7 +111,7 @@ def test_which_runs_the_dots_are() -> None:
     assert deepseek["active_parameters"] < deepseek["parameters"]
     assert dots - before == {*DOUBTFUL, "Falcon-40B", "Llama 3.2 1B"}
     text = words("evidence/09_plan")
-    assert "The dots are the fourteen runs of page [03](../03_duration.ipynb) without" in text
+    assert "The dots are the fourteen runs of chapter [03](../03_duration.ipynb) without" in text
     assert "plus Falcon-40B, Llama 3.2 1B and the two that had a star there." in text
     assert len(DOUBTFUL) == 2
 

@@ -101,7 +101,7 @@ def test_the_bytes_that_the_page_gives_a_recipe() -> None:
     seen = cell("05_precision", "weigh-seen")
     plan = plan_run("gpt2", "A100", 8, 1e9, 64, recompute="none")
     assert plan.run.bytes_of == RECIPES["bf16"]
-    assert "From here to page 11, ours is `bf16`, with 16 bytes" in seen
+    assert "From here to chapter 11, ours is `bf16`, with 16 bytes" in seen
     assert Setting().recipe == "bf16"
 
 
