@@ -178,9 +178,7 @@ def test_two_lines_of_the_copied_calculation_can_be_seen_to_be_wrong() -> None:
     assert "two of the lines are so far off that you can tell before you reach it" in cell(
         PAGE, "copied"
     )
-    given_away = (
-        "the two lines above it give the mistakes away: there are 300 billion tokens, not 3"
-    )
+    given_away = "the two lines above it give the mistakes away: it's 300 billion tokens, not 3"
     assert f"{given_away} trillion" in text
     peak = published.accelerator("A100 80GB SXM").peak("bf16")
     assert (
