@@ -198,7 +198,7 @@ def fp8_gains() -> DataFrame:
     """
     from pandas import DataFrame
 
-    steps = published.judged_steps()
+    steps = utilizations.judged_steps()
     seconds = measured_splits("software_steps").set_index("name")["by_software"].to_dict()
     unquantised = {_unscaled(x): x for x in steps if x["format"] != "fp8"}
     pairs = []
@@ -331,7 +331,7 @@ def _rows(source: str) -> tuple[dict[str, Any], ...]:
     """The steps of a table beside their plans."""
     select, constants = SOURCES[source]
     steps = []
-    lines = published.judged_steps() if source == "software_steps" else published.rows(source)
+    lines = utilizations.judged_steps() if source == "software_steps" else published.rows(source)
     for row in (step for line in lines for step in select(constants | line)):
         try:
             plan = plan_of(row)

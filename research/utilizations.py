@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llmtrain_helpers import published
 from llmtrain_helpers.flops import RECOMPUTE, Recompute, count_flops, gpt_flops
+from llmtrain_helpers.model.names import shape_of_row
+from llmtrain_helpers.model.tables import Row
 from llmtrain_helpers.plan.options import Software
 from llmtrain_helpers.plan.pace import CHIP_FAMILIES, Shares, of_family
 from llmtrain_helpers.plan.plan import Plan
@@ -86,12 +88,27 @@ def measured_steps() -> DataFrame:
     return concat(tables, ignore_index=True)
 
 
+def judged_steps() -> list[Row]:
+    """The rows of `software_steps()` used to judge the model, each with its `shape`.
+
+    A share `recompute_share` of a forward pass through the layers is recomputed.
+    """
+    steps = []
+    for row in published.rows("software_steps"):
+        if not row["usable"] or not {"kind", "sequence_length"} <= row.keys():
+            continue
+        named, s = row.get("model"), row["sequence_length"]
+        shape = published.config_model(named, s) if named else shape_of_row(row)
+        steps.append(Row(row | {"shape": shape}))
+    return steps
+
+
 def _by_software() -> DataFrame:
     """The steps of `software_steps`, with what is recomputed as its share of the layers."""
     from pandas import DataFrame
 
     steps = []
-    for row in published.judged_steps():
+    for row in judged_steps():
         counted = count_flops(row["shape"], 1, "none")
         forward = (counted.total - counted.head) / 3  # through the layers
         flops = counted.total + row["recompute_share"] * forward

@@ -225,11 +225,24 @@ def test_a_table_that_is_missing_or_in_another_encoding_is_refused(damaged, read
 
 
 @every_table
+def test_each_table_has_a_function_that_copies_it(path: Path) -> None:
+    function = getattr(published, path.stem)
+    assert (function.__name__, function.__doc__) == (path.stem, published.TABLES[path.stem])
+    assert path.stem in dir(published)
+    copy = function()
+    copy["name"] = ""
+    assert function().equals(getattr(published, path.stem)())
+    assert not function().equals(copy)
+    with pytest.raises(AttributeError, match="has no attribute 'acelerators'"):
+        published.acelerators()
+
+
+@every_table
 def test_a_table_reads_the_same_with_a_byte_order_mark(damaged, path: Path) -> None:
-    expected, table = published.rows(path.stem), published._table(path.stem)
+    expected, table = published.rows(path.stem), getattr(published, path.stem)()
     damaged(str, path.stem, "utf-8-sig")
     assert published.rows(path.stem) == expected
-    assert published._table(path.stem).equals(table)
+    assert getattr(published, path.stem)().equals(table)
 
 
 def test_a_record_that_is_damaged_is_refused_too(damaged) -> None:
