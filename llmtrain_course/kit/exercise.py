@@ -136,7 +136,7 @@ class Verdict:
         if path := solution_of(self.id):
             link = f'<a href="{escape(solution(self.id))}">the solutions</a>'
             text = text.replace(path, link)
-        for lead in (_NEXT, _NOW):
+        for lead in map(escape, (_NEXT, _NOW)):
             before, asks, question = text.partition(lead)
             if asks:
                 text = f'{before}<span class="asked"><br><b>{lead}</b>{question}</span>'
