@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import re
+from base64 import b64encode
+from functools import partial
 from html import unescape
 from pathlib import Path
 
@@ -28,10 +30,14 @@ FACES = {
 The sans is the whole of it: the packages that are cut to Latin have no exponent but ¹²³.
 """
 
-FIRST = ("source-sans-3", "source-sans-3-bold", "source-serif-4")
-"""What every page asks for at once; the italic comes with its first word."""
+SHEET = "typefaces.css"
+"""A style sheet that has the typefaces in it: no page is painted before they are there."""
+
+LATER = "source-sans-3-italic"
+"""What isn't in the sheet: it comes beside it."""
 
 CHARSET = re.compile(r"<meta charset[^>]*>")
+FILE = re.compile(r"url\((source-[\w-]+\.woff2)\)")
 MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)
 TYPED = "".join(map(chr, range(32, 127))) + "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻₀₁₂₃₄₅₆₇₈₉"
 """What a page may come to show, whatever it shows at first."""
@@ -48,9 +54,11 @@ def add_fonts(site: Path) -> None:
         letters.update(path.read_text("utf-8"))
     for name, packed in FACES.items():
         subset(PACKED / f"{packed}.woff2", site / "_static" / f"{name}.woff2", {*letters, *TYPED})
+    sheet = (HERE / "front_page" / SHEET).read_text("utf-8")
+    (site / "_static" / SHEET).write_text(FILE.sub(partial(embed, site), sheet), "utf-8")
     for path, page in pages.items():
         up = "../" * (len(path.relative_to(site).parts) - 1)
-        asked = CHARSET.sub(rf"\g<0>{preloads(up)}", page, count=1)
+        asked = CHARSET.sub(rf"\g<0>{links(up, '<em' in page)}", page, count=1)
         path.write_text(asked.replace("</head>", f"{style(up)}</head>", 1), "utf-8")
 
 
@@ -66,7 +74,7 @@ def subset(packed: Path, served: Path, letters: set[str]) -> None:
 
 def head(up: str = "") -> str:
     """The typefaces and the style of a page that has no head yet."""
-    return preloads(up) + style(up)
+    return links(up) + style(up)
 
 
 def style(up: str) -> str:
@@ -75,10 +83,16 @@ def style(up: str) -> str:
     return f"<style>{shared.replace('{{ up }}', up)}</style>"
 
 
-def preloads(up: str) -> str:
-    """Ask for the typefaces before anything else, or the first frame doesn't have them."""
-    return "".join(
-        '<link rel="preload" as="font" type="font/woff2" crossorigin '
-        f'href="{up}_static/{name}.woff2">'
-        for name in FIRST
-    )
+def embed(site: Path, file: re.Match[str]) -> str:
+    """Put a typeface into the style sheet itself, unless it comes later."""
+    path = site / "_static" / file[1]
+    if path.stem == LATER:
+        return file[0]
+    return f"url(data:font/woff2;base64,{b64encode(path.read_bytes()).decode()})"
+
+
+def links(up: str, italic: bool = False) -> str:
+    """Ask for the typefaces before anything else, with the italic where there is a word in it."""
+    sheet = f'<link rel="stylesheet" href="{up}_static/{SHEET}">'
+    file = f'href="{up}_static/{LATER}.woff2" type="font/woff2"'
+    return sheet + f'<link rel="preload" as="font" crossorigin {file}>' * italic

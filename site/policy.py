@@ -19,7 +19,7 @@ POLICY = {
     "connect-src": "'self'",
     "style-src": "'self' 'unsafe-inline'",  # MathJax's, and those of drawings and tables
     "img-src": "'self' data:",
-    "font-src": "'self'",
+    "font-src": "'self' data:",
     "form-action": "'self'",  # the search
     "base-uri": "'none'",
 }

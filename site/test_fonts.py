@@ -5,6 +5,7 @@ make site-test
 
 from __future__ import annotations
 
+import re
 from time import sleep
 
 import markup
@@ -89,14 +90,14 @@ def test_a_page_that_is_not_there_looks_like_the_others(page: Page, address: str
 def test_nothing_moves_when_the_typefaces_come(
     page: Page, address: str, name: str, width: int
 ) -> None:
-    """They come half a second late, and no title breaks anew (at 1280 px 00's would)."""
+    """They come half a second late, and no line breaks anew."""
     page.set_viewport_size({"width": width, "height": 768})
 
     def late(route: Route) -> None:
         sleep(0.5)
         route.continue_()
 
-    page.route("**/*.woff2", late)
+    page.route(re.compile(r"\.woff2$|typefaces\.css$"), late)
     page.add_init_script(MOVED)
     page.goto(f"{address}/{name}")
     page.wait_for_load_state("networkidle")

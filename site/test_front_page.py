@@ -87,13 +87,13 @@ def test_it_asks_for_its_typefaces_mark_scripts_and_pictures_and_is_light(
 ) -> None:
     page.wait_for_load_state("networkidle")
     names = {url.removeprefix(address).lstrip("/") for url in page.asked}
-    faces = {f"_static/{name}.woff2" for name in fonts.FIRST}
+    faces = {f"_static/{fonts.SHEET}"}
     parts = {f"_static/{name}.js" for name in front_page.PARTS}
     others = {"index.html", "_static/mark.svg", "handles/reach.json"}
     assert names - {"offline.js"} == others | faces | parts
     sizes = {name: (SITE / name).read_bytes() for name in names}
     assert sum(len(gzip.compress(content)) for content in sizes.values()) < MOST
-    assert sum(len(sizes[name]) for name in faces) < MOST_FACES
+    assert sum(len(gzip.compress(sizes[name])) for name in faces) < MOST_FACES
 
 
 def test_a_guess_is_answered_and_the_first_page_knows_it(page: Page, address: str) -> None:

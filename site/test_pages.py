@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import cells
+import fonts
 import metadata
 import pytest
 from bs4 import BeautifulSoup
@@ -129,7 +130,7 @@ def test_a_page_asks_at_once_for_all_that_its_script_is_made_of(built: Built) ->
 
 
 def test_a_page_asks_for_its_typefaces_before_anything_else(built: Built) -> None:
-    assert built.soup.find("link")["as"] == "font"
+    assert built.soup.find("link")["href"].endswith(f"_static/{fonts.SHEET}")
 
 
 @cache
