@@ -28,6 +28,9 @@ HEADING = 7
 UNREAD = ".cell, .doctest, form, .live-note, svg, script, .headerlink"
 """What isn't text to read."""
 
+LONG = 5
+"""Letters of a word that a search may have misspelled."""
+
 OTHERS = re.compile("pagefind-(ui|modular|highlight)|unknown")
 """What Pagefind writes and we don't use."""
 
@@ -43,6 +46,9 @@ def write(site: Path) -> None:
     ]
     command = ["node", HERE / "search_index.mjs", site / FOLDER]
     subprocess.run(command, input=json.dumps(sections), encoding="utf-8", check=True)
+    headings = " ".join(re.findall("<h1.*?>(.*?)</h1>", str(sections))).lower()
+    words = sorted({*re.findall(rf"[a-z-]{{{LONG},}}", headings)})
+    (site / FOLDER / "words.json").write_text(json.dumps(words), "utf-8")
     files = (path for path in sorted(site.glob(f"{FOLDER}/**/*.*")) if not OTHERS.search(path.name))
     names = [path.relative_to(site).as_posix() for path in files]
     (site / FOLDER / "files.json").write_text(json.dumps(names), "utf-8")

@@ -113,6 +113,25 @@ def test_keys_wait_for_the_results_of_all_that_was_typed(page: Page, address: st
     page.wait_for_url("**/reference/plan.html#plan-run")
 
 
+@pytest.mark.parametrize(
+    ("typed", "word"),
+    [("comunication", "communication"), ("checkpiont", "checkpoint"), ("plan_run", None)],
+)
+def test_a_word_that_is_misspelled_is_put_right(
+    page: Page, address: str, typed: str, word: str | None
+) -> None:
+    page.goto(f"{address}/search.html?q={typed}")
+    expect(page.locator(".pf-result-link").first).to_be_visible()
+    offer = page.locator(".search-near button")
+    if word is None:
+        expect(offer).to_be_hidden()
+        return
+    expect(offer).to_have_text(word)
+    offer.click()
+    expect(page.get_by_role("searchbox")).to_have_value(typed.replace(typed.split()[0], word))
+    expect(page.locator(".pf-result-link").first).to_contain_text(re.compile(word, re.I))
+
+
 def test_the_dialog_is_accessible_and_fits_a_telephone(browser: Browser, address: str) -> None:
     page = browser.new_page(viewport=TELEPHONE, color_scheme="dark")
     type_into_search(page, address, "recipe")

@@ -1,6 +1,6 @@
 /* The search is Pagefind's, in a dialog or on a page of its own. Its files are fetched when
    somebody opens it, and then stay on the device with the whole index. */
-import { create } from "./elements.js";
+import { button, create, show } from "./elements.js";
 
 const SITE = new URL("../", import.meta.url);
 const FILES = new URL("pagefind/", SITE);
@@ -42,6 +42,7 @@ async function load() {
   (page ?? document.body).append(...elements);
   const input = document.querySelector("pagefind-input input");
   openFirst(input, document.querySelector("pagefind-results"));
+  offerNear(input, document.querySelector("pagefind-results")).catch(() => {});
   input.value = new URLSearchParams(location.search).get("q") ?? "";
   if (input.value) input.dispatchEvent(new Event("input"));
   keep().catch(() => {}); // a private window may refuse
@@ -67,6 +68,40 @@ function openFirst(input, results) {
     first()?.[action]();
   };
   input.addEventListener("keydown", act, { capture: true }); // before Pagefind's own
+}
+
+/** Offer the word of a heading that's nearest to what was typed, when no heading has that. */
+async function offerNear(input, results) {
+  const words = await (await fetch(new URL("words.json", FILES))).json();
+  const offer = create("p", { className: "search-near", role: "status" });
+  results.before(offer);
+  const search = window.PagefindComponents.getInstanceManager().getInstance("default");
+  search.on("results", () => {
+    const typed = input.value.toLowerCase().match(/[a-z-]{5,}/g) ?? [];
+    const wrong = typed.find((one) => !words.some((word) => word.startsWith(one)));
+    const near = words.map((word) => [distance(wrong ?? "", word), word]).sort(([a], [b]) => a - b)[0];
+    show(offer, Boolean(wrong) && near[0] <= 2);
+    const take = () => {
+      input.value = input.value.toLowerCase().replace(wrong, near[1]);
+      input.dispatchEvent(new Event("input"));
+      input.focus();
+    };
+    offer.replaceChildren("Did you mean ", button(near[1], take), "?");
+  });
+}
+
+/** How many letters have to change, be added, be left out or swap places. */
+function distance(a, b) {
+  const rows = Array.from({ length: a.length + 1 }, (_, i) => [i]);
+  rows[0] = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i += 1)
+    for (let j = 1; j <= b.length; j += 1) {
+      const other = a[i - 1] === b[j - 1] ? 0 : 1;
+      rows[i][j] = Math.min(rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + other);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        rows[i][j] = Math.min(rows[i][j], rows[i - 2][j - 2] + 1);
+    }
+  return rows[a.length][b.length];
 }
 
 async function keep() {
