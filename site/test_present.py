@@ -36,26 +36,25 @@ def test_a_projector_gets_one_scene_a_screen(page: Page, address: str) -> None:
         expect(scenes.nth(turn)).to_be_visible()
         assert [one.is_visible() for one in scenes.all()].count(True) == 1
     turn_on(page)
-    turn_on(page)
     page.keyboard.press("ArrowLeft")
-    fourth = scenes.nth(3)
-    line = fourth.locator(".scene-line").first
+    third = scenes.nth(2)
+    line = third.locator(".scene-line").first
     assert line.is_visible()  # once it was shown, it stays
     page.reload()  # it stays where it was
-    expect(page.locator(".scene-bar span")).to_have_text(f"4 of {scenes.count()}")
-    fourth.locator("input[type=range]").first.focus()
+    expect(page.locator(".scene-bar span")).to_have_text(f"3 of {scenes.count()}")
+    third.locator("input[type=range]").first.focus()
     page.keyboard.press("ArrowRight")  # the slider's own
-    expect(page.locator(".scene-bar span")).to_have_text(f"4 of {scenes.count()}")
-    assert page.url.endswith("?present#" + fourth.get_attribute("id"))
+    expect(page.locator(".scene-bar span")).to_have_text(f"3 of {scenes.count()}")
+    assert page.url.endswith("?present#" + third.get_attribute("id"))
 
 
 SCREENS = """() => {
     const [, next] = document.querySelectorAll(".scene-bar button");
     const screens = [];
-    const state = () => location.hash + document.querySelectorAll(".scene-told").length;
-    for (let before; state() !== before; next.click()) {
-        before = state();
+    for (let end = false; !end; end || next.click()) {
+        const [place, last] = document.querySelector(".scene-bar span").textContent.split(" of ");
         const scene = document.querySelector(".scene:not([hidden])");
+        end = place === last && !scene.querySelector(".scene-line:not(.scene-told)");
         const shown = (css) => [...scene.querySelectorAll(css)].filter(
             (one) => one.offsetHeight && one.checkVisibility({ visibilityProperty: true }));
         const letters = shown("p, .live-field").map(
@@ -150,19 +149,36 @@ def test_what_answers_a_question_waits_for_a_press(page: Page, address: str) -> 
     expect(line).to_be_visible()
 
 
+def test_words_that_a_picture_needs_have_a_screen_before_it(page: Page, address: str) -> None:
+    present(page, f"{address}/notebooks/duration.html?present#six-or-eight")
+    expect(page.locator(".scene:visible > p")).to_contain_text("the team behind BLOOM")
+    turn_on(page)
+    expect(page.locator(".scene:visible .scene-ask")).to_contain_text("how many days should")
+    expect(page.locator(".scene:visible svg.wt:visible")).to_have_count(1)
+
+
+def test_after_the_last_scene_comes_the_next_chapter(page: Page, address: str) -> None:
+    present(page, f"{address}/notebooks/duration.html?present")
+    page.keyboard.press("End")
+    for _ in range(3):
+        page.keyboard.press("PageDown")
+    page.wait_for_url("**/batch.html?present*")
+
+
 def test_a_hand_on_a_picture_gets_its_sentence(page: Page, address: str) -> None:
-    present(page, f"{address}/notebooks/communication.html?present#a-model-that-s-never-all-there")
+    present(page, f"{address}/notebooks/communication.html?present#fig-sharded_layers")
     sentence = page.locator(".scene:visible .live-answer > p")
     moment = page.get_by_label("Moment", exact=True).and_(page.locator(":visible"))
     expect(moment).to_have_value("0")  # a picture that plays is at its beginning
     expect(sentence).to_be_hidden()
-    page.locator(".scene:visible .live-play").click()
+    page.keyboard.press("p")  # plays
     expect(sentence).to_be_visible()
     expect(moment).not_to_have_value("0")
 
 
 def test_a_picture_that_code_draws_is_shown_without_its_code(page: Page, address: str) -> None:
     present(page, f"{address}/notebooks/budget.html?present#twenty-tokens-per-parameter")
+    turn_on(page)
     picture = page.locator(".scene:visible > .live-source svg.wt").first
     assert picture.bounding_box()["height"] > 0.3 * 720
     expect(page.locator(".scene:visible > .live-source > .cell_input")).not_to_be_visible()
@@ -203,16 +219,16 @@ def test_a_clicker_goes_on_after_a_hand_has_moved_a_slider(page: Page, address: 
 
 
 CONTROLS = {
-    "on-how-many-gpus-was-that": ["[type=range]", "[type=text]", "select"],
-    "six-or-eight-2": ["textarea", "[type=reset]"],
-    "twice-the-gpus-half-the-days": ["[type=radio]", "#inner"],
+    "on-how-many-gpus-was-that-2": ["[type=range]", "[type=text]", "select"],
+    "six-or-eight-3": ["textarea", "[type=reset]"],
+    "twice-the-gpus-half-the-days-2": ["[type=radio]", "#inner"],
 }
 
 
 def test_no_control_keeps_a_clicker(page: Page, address: str) -> None:
     present(page, f"{address}/notebooks/duration.html?present")
     page.evaluate(
-        """() => document.getElementById("twice-the-gpus-half-the-days")
+        """() => document.getElementById("twice-the-gpus-half-the-days-2")
             .appendChild(document.createElement("div"))
             .attachShadow({ mode: "open" }).innerHTML = "<input id=inner>" """
     )

@@ -25,12 +25,14 @@ function scenes() {
   const all = [opening, ...sections];
   for (const one of all) one.hidden = true; // each is measured alone
   return all.flatMap((section) => {
+    const { id } = section;
     const parts = screens(section);
     const see = section === opening ? "svg.wt" : PICTURE; // the first holds a question
-    for (const one of parts) dress(one, see);
-    const fitting = parts.flatMap(windows);
-    fitting.forEach((one) => (one.dataset.section = section.id));
-    fitting.slice(1).forEach((one, at) => (one.id = `${section.id}-${at + 2}`));
+    const fitting = parts.flatMap((one) => dress(one, see)).flatMap(windows);
+    fitting.forEach((one, at) => {
+      one.dataset.section = id;
+      one.id = at ? `${id}-${at + 1}` : id;
+    });
     return fitting;
   });
 }
@@ -74,7 +76,8 @@ function cut(scene, from) {
 }
 
 /** What leads to a picture or a guess: the end of the words above it, which asks or says what
-    to do. It has its place above the picture's controls. */
+    to do. It has its place above the picture's controls. If there are more words, they all have
+    a screen before. */
 function lead(scene) {
   const guess = scene.querySelector(":scope > .live-question");
   const parts = [...scene.children];
@@ -90,12 +93,21 @@ function lead(scene) {
     if (words.length + one.length > CONTEXT) break;
     words = `${one} ${words}`;
   }
-  if (!words) return;
+  if (!words) return [];
   const ask = create("p", { className: "scene-ask", textContent: words });
   const handle = scene.querySelector(".live-handle");
   if (handle) handle.prepend(ask);
   else if (guess) guess.before(ask);
   else scene.querySelector(":scope > :is(h1, h2)").after(ask);
+  const prose = above.filter((one) => one.localName === "p");
+  if (prose.map((one) => one.textContent).join(" ").length - words.length < FEW / 2) return [];
+  const premise = create("section", { className: `${scene.className} scene`, hidden: true });
+  const heading = scene.querySelector(":scope > :is(h1, h2)").cloneNode(true);
+  premise.append(heading, ...prose.map((one) => one.cloneNode(true)));
+  for (const one of premise.querySelectorAll("[id]")) one.removeAttribute("id");
+  premise.classList.remove("scene-shown");
+  scene.before(premise);
+  return [premise];
 }
 
 /** A picture that can be played begins at its beginning. */
@@ -117,8 +129,8 @@ function dress(scene, see) {
     const { parentElement: line, textContent } = bold;
     line.classList.toggle("scene-line", line.textContent.trim() === textContent && /[.?!]$/.test(textContent));
   }
-  if (scene.matches(".scene-shown")) lead(scene);
   rewind(scene);
+  return scene.matches(".scene-shown") ? [...lead(scene), scene] : [scene];
 }
 
 /** What a scene's styles need to know about its pictures. */
@@ -195,11 +207,12 @@ function fit() {
 }
 
 /** On to what waits for a press: the sentence of a picture, then the line to carry away, then
-    the next scene. */
+    the next scene, and after the last the next chapter. */
 function on() {
   const waits = all[at].querySelector(":is(.live-handle, :scope > .scene-line):not(.scene-told)");
   if (waits) waits.classList.add("scene-told");
-  else go(at + 1);
+  else if (at < all.length - 1) go(at + 1);
+  else [...all[at].querySelectorAll('a[href*="?present"]')].at(-1)?.click();
 }
 
 /** A hand on a picture doesn't have to wait for its sentence. */
@@ -246,6 +259,11 @@ addEventListener("keydown", (event) => {
     target.blur?.();
     const list = target.closest?.("select");
     list?.replaceWith(list); // so that it closes
+  }
+  const play = key === "p" && !target.closest?.(arrows) && all[at].querySelector(".live-play");
+  if (play) {
+    play.closest(".live-handle")?.classList.add("scene-told");
+    play.click();
   }
   const back = ["ArrowLeft", "ArrowUp", "PageUp"].includes(key) || (key === " " && event.shiftKey);
   const step = back ? -1 : ["ArrowRight", "ArrowDown", "PageDown", " "].includes(key) ? 1 : 0;
