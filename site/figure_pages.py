@@ -38,15 +38,20 @@ def write(site: Path) -> None:
         title = page.h1.get_text().rstrip("#").partition(":")[0]
         for handle in page.select(".live-handle"):
             name = str(handle["data-word"]).removeprefix("handle:")
-            number = handle.find_next_sibling("p", "live-caption").b.get_text()
+            caption = handle.find_next_sibling("p", "live-caption")
+            number = caption.b.extract().get_text()
+            caption.select_one(".live-tools").decompose()
+            for link in caption.select("a[href]"):
+                link.unwrap()
             html = template.render(
                 name=name,
-                caption=HANDLES[name].title,
+                title=HANDLES[name].title,
+                caption=" ".join(caption.get_text().split()),
                 number=number,
                 handle=Markup(handle),
                 chapter="the first page" if address == "index.html" else title,
                 page=address,
-                preloads=Markup(fonts.preloads("../")),
+                typefaces=Markup(fonts.links("../")),
                 style=Markup(fonts.style("../")),
                 address=metadata.ADDRESS,
                 parts=[part for part in PARTS if part != "guess"],

@@ -57,13 +57,19 @@ def write_pages(app: Any) -> None:
 
 
 def by_module() -> dict[str, list[str]]:
-    """Group the public functions and classes by the module they're in, in its name's order."""
+    """Group the public functions and classes by the module they're in, functions first."""
     names = defaultdict[str, list[str]](list)
     for name in sorted(llmtrain_helpers.__all__, key=str.lower):
         thing = getattr(llmtrain_helpers, name)
         if inspect.isfunction(thing) or inspect.isclass(thing):
             names[thing.__module__.split(".")[1]].append(name)
-    return dict(sorted(names.items()))
+
+    def place(name: str) -> tuple[bool, bool]:
+        """Functions come before classes, and first what the module is named after."""
+        thing = getattr(llmtrain_helpers, name)
+        return inspect.isclass(thing), not name.startswith(thing.__module__.split(".")[1])
+
+    return {module: sorted(names[module], key=place) for module in sorted(names)}
 
 
 def overview() -> str:

@@ -43,6 +43,7 @@ def test_each_figure_has_its_number_and_each_handle_its_page(number: int) -> Non
         assert HANDLES[name].title in caption
         assert own.title.get_text() == HANDLES[name].title
         assert own.select_one(".live-caption b").get_text() in numbers
+        assert HANDLES[name].title in own.select_one(".live-caption").get_text()
         assert own.select_one(f'.source a[href="../notebooks/{CHAPTERS[number]}.html#fig-{name}"]')
         assert (SITE / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 

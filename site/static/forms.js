@@ -58,7 +58,8 @@ export class AnswerForm {
   #takeUp(earlier) {
     if (!earlier || (this.cell && earlier.source !== this.cell.defaultValue)) return;
     this.#open();
-    const text = String(earlier.told || "Run it again to see what it shows.");
+    const told = String(earlier.told || "Run it again to see what it shows.");
+    const text = this.kind === "guess" ? told.replace(`${this.id}: `, "") : told;
     this.verdict.replaceChildren(create("p", { className: "live-kept", textContent: text }));
     if (this.cell) {
       CELLS[this.at] = this.cell.value = String(earlier.written);

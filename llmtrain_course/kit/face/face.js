@@ -100,6 +100,7 @@ class Field {
 
   /** What the panel says of this field; one that could not be read stays as it is. */
   tell(answer) {
+    this.input.ariaInvalid = answer ? null : "true";
     if (!answer) return;
     // a handle keeps its place, so that nothing jumps
     if (this.panel.small) this.box.classList.toggle("live-away", !answer.shown);

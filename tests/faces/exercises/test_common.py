@@ -1,10 +1,10 @@
 """What the exercises of all chapters share, and the formulas that lead to the keys."""
 
-import html
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from html import unescape
 from itertools import combinations
 from math import log
 
@@ -608,9 +608,9 @@ def test_a_wrong_choice_comes_back_as_another_question() -> None:
     first = check("start_here-b", "A")
     question = EXERCISES["start_here-b"].followups[0].text
     assert first.text.endswith(f"22.4 PFLOP/s. Here's a different question instead: {question}")
-    shown = first.html(str).partition('<span class="asked">')  # the site leaves it to the form
+    shown = html(first).partition('<span class="asked">')  # the site leaves it to the form
     assert "22.4 PFLOP/s. " in shown[0]
-    assert html.unescape(shown[2]).startswith("<br><b>Here's a different question instead:</b>")
+    assert unescape(shown[2]).startswith("<br><b>Here's a different question instead:</b>")
     for option in "ACD":
         verdict = check("start_here-b", option)
         assert verdict.ok is False
