@@ -608,9 +608,9 @@ def test_a_wrong_choice_comes_back_as_another_question() -> None:
     first = check("start_here-b", "A")
     question = EXERCISES["start_here-b"].followups[0].text
     assert first.text.endswith(f"22.4 PFLOP/s. Here's a different question instead: {question}")
-    shown = html(first).partition('<span class="asked">')  # the site leaves it to the form
-    assert "22.4 PFLOP/s. " in shown[0]
-    assert unescape(shown[2]).startswith("<br><b>Here's a different question instead:</b>")
+    parts = html(first).partition('<span class="asked">')  # the site leaves it to the form
+    assert "22.4 PFLOP/s. " in parts[0]
+    assert unescape(parts[2]).startswith("<br><b>Here's a different question instead:</b>")
     for option in "ACD":
         verdict = check("start_here-b", option)
         assert verdict.ok is False
