@@ -113,7 +113,7 @@ def offline_files(site: Path) -> list[str]:
     asked = {path.parent / one for path in pages for one in ASKED.findall(path.read_text("utf-8"))}
     later = {site / f"_static/{name}.js" for name in ("present", "worker")}
     files = {path.resolve() for path in {*pages, *asked, *later}}
-    files |= {*site.resolve().glob(f"_static/{fonts.LATER}.woff2")}
+    files |= {*site.resolve().glob(f"_static/{fonts.ITALIC}.woff2")}
     return ["./", *sorted(x.relative_to(site.resolve()).as_posix() for x in files if x.is_file())]
 
 

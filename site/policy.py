@@ -18,7 +18,7 @@ POLICY = {
     "worker-src": "'self'",
     "connect-src": "'self'",
     "style-src": "'self' 'unsafe-inline'",  # MathJax's, and those of drawings and tables
-    "img-src": "'self' data:",
+    "img-src": "'self'",
     "font-src": "'self' data:",
     "form-action": "'self'",  # the search
     "base-uri": "'none'",

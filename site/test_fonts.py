@@ -97,7 +97,7 @@ def test_nothing_moves_when_the_typefaces_come(
         sleep(0.5)
         route.continue_()
 
-    page.route(re.compile(r"\.woff2$|typefaces\.css$"), late)
+    page.route(re.compile(r"\.woff2$|typefaces\.js$"), late)
     page.add_init_script(MOVED)
     page.goto(f"{address}/{name}")
     page.wait_for_load_state("networkidle")

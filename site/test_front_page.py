@@ -87,7 +87,7 @@ def test_it_asks_for_its_typefaces_mark_scripts_and_pictures_and_is_light(
 ) -> None:
     page.wait_for_load_state("networkidle")
     names = {url.removeprefix(address).lstrip("/") for url in page.asked}
-    faces = {f"_static/{fonts.SHEET}"}
+    faces = {f"_static/{fonts.SCRIPT}"}
     parts = {f"_static/{name}.js" for name in front_page.PARTS}
     others = {"index.html", "_static/mark.svg", "handles/reach.json"}
     assert names - {"offline.js"} == others | faces | parts
