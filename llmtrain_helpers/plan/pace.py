@@ -35,6 +35,7 @@ CHIP_FAMILIES = {
     "Trainium": " on Trainium",
     "Gaudi": " on Gaudi",
     "MI": " on AMD",
+    "Ascend": " on Ascend",
 }
 """Other vendors' chips by the start of their names, and the suffix of their kinds of steps."""
 
@@ -59,7 +60,7 @@ def for_every_family(shares: Mapping[str, Shares]) -> dict[str, Shares]:
         for kind, own in of_nvidia.items():
             words = own.evidence.partition("; ")[0]  # what follows is about whole runs
             if not words.endswith("nobody has published such steps"):
-                words += f", all on NVIDIA's chips: nobody has published one{family}"
+                words += f", all on NVIDIA's chips: our tables have none{family}"
             everywhere.setdefault(f"{kind}{family}", replace(own, evidence=words))
     return everywhere
 
