@@ -21,6 +21,7 @@ from llmtrain_helpers import units
 from llmtrain_helpers.budget import Point, frontier, most_tokens, shelf, usual_batch
 from llmtrain_helpers.checks import quantity, single
 from llmtrain_helpers.duration import gpu_hours
+from llmtrain_helpers.memory import kv_cache_bytes
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.model.names import (
     SEQUENCE,
@@ -614,6 +615,7 @@ def _numbers(
         "reserve_bytes": float(plan.reserve),
         "room_bytes": float(plan.free_memory),
         "fits": bool(plan.fits),
+        "kv_bytes_per_token": kv_cache_bytes(plan.run.model),
         "advice": [
             {
                 "change": dict(step.change),

@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields
 from functools import reduce
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from llmtrain_helpers.checks import Result, Size, cache_per_model, choice, refuse
+from llmtrain_helpers.checks import Result, Size, cache_per_model, choice, given, refuse
 from llmtrain_helpers.deprecated import OldName
 from llmtrain_helpers.model.layers import Layer
-from llmtrain_helpers.model.transformer import Transformer
+from llmtrain_helpers.model.transformer import Transformer, over_layers
 from llmtrain_helpers.precision import Recipe
 from llmtrain_helpers.results import Breakdown, divide, greatest, maximum, minimum, where
 
@@ -296,3 +296,22 @@ def working_bytes(recompute: str, again: Result, gradients: Result) -> Result:
     A recomputed layer is in memory as a whole.
     """
     return maximum(again, gradients) if recompute == "selective" else again + gradients
+
+
+def kv_cache_bytes(model: Transformer, tokens: Size = 1) -> Size:
+    """Return the bytes of a sequence's keys and values, which each new token reads again.
+
+    In 16 bits, and summed over the layers: 2 · min(tokens, window) · 2kd for k key-value heads of
+    size d, or kv_rank + rotary_dim instead of 2kd for latent attention. A recurrence has a state
+    that doesn't grow, which isn't counted, and neither are the keys of a sparse layer's indexer.
+    Source: DeepSeek-V2 (arXiv 2405.04434), Table 1; vLLM's `kv_cache_interface.py` agrees.
+
+    >>> kv_cache_bytes(Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192))  # Llama 3.1 8B
+    131072
+    """
+
+    def numbers(layer: Layer) -> Size:
+        windows = ((mixer.window, mixer.cached()) for mixer in layer.mixers)
+        return sum(minimum(tokens, w if given(w) else tokens) * each for w, each in windows)
+
+    return 2 * over_layers(model, numbers)

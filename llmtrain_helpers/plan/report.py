@@ -18,7 +18,7 @@ from llmtrain_helpers.checks import Number, Result, at_most, instance, refuse, s
 from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.finetune import weight_bytes
 from llmtrain_helpers.laws import Law, compute_optimal, known_law, loss, outside, times_the_least
-from llmtrain_helpers.memory import OFFLOAD_BANDWIDTH
+from llmtrain_helpers.memory import OFFLOAD_BANDWIDTH, kv_cache_bytes
 from llmtrain_helpers.model import Transformer
 from llmtrain_helpers.plan.advice import OF_MOMENT, advise, check_one
 from llmtrain_helpers.plan.memory import moments, offload_seconds, offloaded_bytes, unmeasured
@@ -164,7 +164,7 @@ def report(
         refuse("trained_on", tokens_before, "needs a law, but law is None")
     # A law describes a model trained from scratch, not what tuning adds.
     quality = [] if law is None or run.tuning is not None else _quality(plan, law, tokens_before)
-    lines = (*_work(plan), *_machine(plan), *_step(plan), *_time(plan), *quality)
+    lines = (*_work(plan), *_machine(plan), *_step(plan), *_time(plan), *quality, _serving(plan))
     parameters = units.count(plan.parameters.total)
     title = f"{name[:1].upper()}{name[1:]}: {parameters} parameters"
     return Report(title, summary, lines, LEFT_OUT)
@@ -564,6 +564,22 @@ def _quality(plan: Plan, law: str | Law, trained_on: int) -> list[Line]:
             fit.source,
         ),
     ]
+
+
+def _serving(plan: Plan) -> Line:
+    """The memory to use the model: its weights, and the keys and values of one sequence."""
+    model, weights = plan.run.model, 2 * plan.parameters.total
+    s = int(model.sequence_length)
+    cache, each = kv_cache_bytes(model, s), kv_cache_bytes(model)
+    most = "up to " if cache < s * each else ""
+    return Line(
+        "memory to serve it",
+        units.gigabytes(weights + cache),
+        "without workspace",
+        f"{units.gigabytes(weights)} of weights in 16 bits, and keys and values of one sequence of "
+        f"{units.exact(s)} tokens: {most}{units.exact(each)} bytes per token",
+        "arXiv 2405.04434 Table 1",
+    )
 
 
 def _interval(

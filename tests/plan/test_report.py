@@ -9,6 +9,7 @@ import pytest
 
 from llmtrain_helpers import LAWS, RECIPES, compute_optimal, loss, plan_run, published, units
 from llmtrain_helpers.laws import times_the_least
+from llmtrain_helpers.memory import kv_cache_bytes
 from llmtrain_helpers.plan.pace import HIGHEST, LONGEST, PACES, UTILIZATIONS, WHOLE_RUNS
 from llmtrain_helpers.plan.plan import Plan
 from llmtrain_helpers.plan.report import Line, Report, verdict, worth
@@ -388,3 +389,27 @@ def test_selective_recomputation_of_flash_attention_says_that_it_saves_nothing()
     assert "flash attention stores no scores" in str(selective.report())
     assert "flash attention stores no scores" not in str(plain.report())
     assert "saves nothing" not in str(plan_of(recompute="selective", attention="unfused").report())
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens", "cache"),
+    [
+        ("Llama-3.1-8B", 8192, 131_072 * 8192),
+        ("DeepSeek-V3", 4096, 61 * (512 + 64) * 2 * 4096),
+        ("gpt-oss-20b", 8192, 12 * 2 * 8 * 64 * 2 * (128 + 8192)),
+        ("Qwen3-Next-80B-A3B", 8192, 12 * 2 * 2 * 256 * 2 * 8192),
+    ],
+)
+def test_a_cache_is_of_key_value_heads_latents_and_windows(
+    name: str, tokens: int, cache: int
+) -> None:
+    assert kv_cache_bytes(published.architecture(name), tokens) == cache
+
+
+def test_the_memory_to_serve_is_weights_and_one_sequence() -> None:
+    line = of(PLAN.report())["memory to serve it"]
+    assert line.number == units.gigabytes(2 * 8_030_261_248 + 8192 * 131_072)
+    assert line.assumption.endswith("of 8,192 tokens: 131,072 bytes per token")
+    local = published.architecture("gpt-oss-20b", sequence_length=8192)
+    line = of(PLAN.replace(model=local).report())["memory to serve it"]
+    assert line.assumption.endswith("tokens: up to 49,152 bytes per token")
