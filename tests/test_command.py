@@ -192,6 +192,22 @@ def test_what_is_given_stays(option: str, printed) -> None:
     assert option.split()[0] not in offered
 
 
+@pytest.mark.parametrize(
+    ("chip", "block", "element"),
+    [("b200", "MXFP8", "fp8"), ("gb300", "nvfp4", "fp4"), ("mi350x", "mxfp4", "fp4")],
+)
+def test_a_format_of_blocks_runs_at_the_peak_of_its_elements(
+    chip: str, block: str, element: str, printed
+) -> None:
+    command = f"plan llama-3.1-8b --gpus 64 --chip {chip} --tokens 1T --format"
+    made, plain = (numbers(printed(f"{command} {x} --json")) for x in (block, element))
+    assert made["inputs"]["format"] == block.casefold()
+    assert made["mfu_peak"] == plain["mfu_peak"]
+    assert (made["days"], made["memory_bytes"]) == (plain["days"], plain["memory_bytes"])
+    note = f"products with weights in {block.casefold()}"
+    assert note in " ".join(printed(f"{command} {block}").split())
+
+
 def test_where_all_is_given_nothing_is_said_to_be_chosen(printed) -> None:
     every = "--sequence 8192 --micro-batch 1 --tensor 1 --pipeline 1 --shard zero3"
     text = printed(f"{PLAN} {every} --recompute none --step-seconds 9.8")
@@ -464,6 +480,13 @@ HOSTILE = {
         "The model's 12 layers aren't divisible by --pipeline 8: --uneven-stages yes rounds up"
     ),
     "plan gpt2 --gpus 8 --chip a100 --tokens 1T --format fp8": "--format 'fp8' has no peak on A100",
+    "plan gpt2 --gpus 8 --chip h100 --tokens 1T --format nvfp4": (
+        "--format 'nvfp4' has no peak on H100 SXM. Known: fp32, tf32, fp16, bf16, fp8"
+    ),
+    "plan gpt2 --gpus 8 --chip mi355x --tokens 1T --format nvfp4": "no peak on MI355X",
+    "plan gpt2 --gpus 8 --chip b200 --tokens 1T --format mxfp8 --full": (
+        "--format 'mxfp8' is not planned with tuning"
+    ),
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --recipe fp7": "--recipe 'fp7' is unknown. Known: ",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --what": "unrecognized arguments: --what",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --json --markdown": "not allowed with",

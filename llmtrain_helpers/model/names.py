@@ -24,6 +24,9 @@ from llmtrain_helpers.model.transformer import Transformer, of_length
 PEAKS = ["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
 """The columns of `accelerators()` that hold dense peaks, in FLOP/s."""
 
+BLOCKS = {"mxfp8": "fp8", "mxfp4": "fp4", "nvfp4": "fp4"}
+"""Formats with a scale per block of numbers, and the format whose peak they reach."""
+
 SEQUENCE = 8192
 """Tokens per sequence if you don't give any, because most models are first trained with about
 this many. A table or a file only has the longest sequence that a model accepts, often more."""
@@ -154,12 +157,13 @@ def accelerator(name: str) -> Accelerator:
 
 def _chip(row: Mapping[str, Any]) -> Accelerator:
     """Make the accelerator of a row, with its links and the best share of its peak."""
+    blocks = {key: row[BLOCKS[key]] for key in row.get("block_formats", "").split(";") if key}
     return Accelerator(
         name=row["name"],
         memory=row["memory_bytes"],
         bandwidth=row.get("bandwidth_bytes_per_s"),
         power=row.get("power_watts"),
-        peaks={key: row[key] for key in PEAKS if key in row},
+        peaks={key: row[key] for key in PEAKS if key in row} | blocks,
         shown_memory=row.get("shown_bytes"),
         **_links(row["name"]),
         **_matmul_shares(row["name"]),

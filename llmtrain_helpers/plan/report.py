@@ -439,7 +439,7 @@ def _notes(run: Run) -> list[str]:
     if run.model.sequence_length > LONGEST:
         notes.append(f"texts of over {LONGEST:,} tokens took others nearly twice as long")
     if run.number_format != run.wide_format:
-        notes.append(f"products with weights in {run.number_format}")
+        notes.append(f"products with weights in {run.format}")
     if run.overlap is not None:
         notes.append(f"what layers send {'hides behind' if run.overlap else 'adds to'} products")
     if run.compiled is not None:

@@ -39,7 +39,7 @@ from llmtrain_helpers.finetune import RECOMPUTED
 from llmtrain_helpers.flops import EVERY_RECOMPUTE, EveryRecompute
 from llmtrain_helpers.memory import LOSS_KERNELS, LossKernel, Offload, check_offload
 from llmtrain_helpers.model import Accelerator, Transformer
-from llmtrain_helpers.model.names import known_accelerator, known_model
+from llmtrain_helpers.model.names import BLOCKS, known_accelerator, known_model
 from llmtrain_helpers.parallelism import (
     CONTEXT,
     SHARDING,
@@ -183,7 +183,8 @@ class Run:
         for name in ("sequence_parallel", "dropout", "uneven_stages"):
             object.__setattr__(self, name, flag(name, getattr(self, name)))
         self._check_recipe()
-        self.accelerator.peak(self.number_format)
+        chip = self.accelerator
+        chip.peak(chip.training_format if self.format is None else self.format)
         if self.utilizations is not None:
             checked_utilizations(self.utilizations)
         if self.stops is not None:
@@ -241,7 +242,7 @@ class Run:
                 refuse(name, value, f"is not planned with tuning: leave it at {plain!r}")
         choice("recompute", self.recompute, RECOMPUTED)
         if self.number_format not in ("bf16", "fp16"):
-            refuse("format", self.number_format, "is not planned with tuning: only 16 bits are")
+            refuse("format", self.format, "is not planned with tuning: only 16 bits are")
 
     def _check_speed(self) -> None:
         """Refuse two sources of a run's speed, and a step measured with other settings."""
@@ -295,8 +296,9 @@ class Run:
 
     @cached_property
     def number_format(self) -> str:
-        """The format of matrix products: the one asked for, or the chip's own 16 bits."""
-        return self.accelerator.training_format if self.format is None else self.format
+        """The format of matrix products: that asked for, without blocks, or the chip's 16 bits."""
+        asked = self.accelerator.training_format if self.format is None else self.format
+        return BLOCKS.get(asked, asked)
 
     @property
     def wide_format(self) -> str:
