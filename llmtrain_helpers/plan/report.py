@@ -180,11 +180,8 @@ def _unsent(plan: Plan) -> str:
     if run.tensor_parallel > 1:
         senders.append("GPUs that share a matrix")
     left_out = f" That time leaves out what {' and '.join(senders)} send each other: "
-    return (
-        f"{left_out}the speeds behind them were measured on one node, with whole matrices."
-        if senders
-        else ""
-    )
+    left_out += "the speeds behind them were measured on one node, with whole matrices."
+    return left_out if senders else ""
 
 
 def verdict(plan: Plan, say: Callable[[str, str], str] | None = None) -> str:
@@ -250,9 +247,9 @@ def _work(plan: Plan) -> list[Line]:
     P, run = plan.parameters, plan.run
     shape = f"{run.model.num_layers} layers, hidden size {run.model.hidden_size:,}"
     active = f"; {units.count(P.active)} active" if P.active != P.total else ""
-    recompute = RECOMPUTED[run.recompute]
+    counted = f"attention counted whole; {RECOMPUTED[run.recompute]}"
     if run.recompute != "none":
-        recompute += ": counted here, not in the MFU"
+        counted += ": counted here, not in the MFU"
     batch = units.count(run.global_batch_size * run.model.sequence_length)
     each = f" in sequences of {units.exact(int(run.model.sequence_length))}"
     seen = "each seen once, " if run.tuning is None else "of all epochs, "
@@ -261,13 +258,7 @@ def _work(plan: Plan) -> list[Line]:
         Line("parameters", units.exact(P.total), "exact", shape + active, "notebook 01"),
         *learns,
         Line("tokens", units.count(run.tokens), "chosen", f"{seen}{batch} a step{each}", "yours"),
-        Line(
-            "work",
-            units.flops(plan.total_flops),
-            "exact",
-            f"attention counted whole; {recompute}",
-            "notebook 02",
-        ),
+        Line("work", units.flops(plan.total_flops), "exact", counted, "notebook 02"),
     ]
 
 
@@ -276,9 +267,8 @@ def _what_learns(model: Transformer, tuning: Tuning) -> Line:
     how = "all weights learn"
     if not tuning.is_full:
         frozen = "frozen in 4 bits" if tuning.method == "qlora" else "frozen"
-        how = (
-            f"LoRA of rank {tuning.rank} on {', '.join(targeted(model, tuning))}; the rest {frozen}"
-        )
+        matrices = ", ".join(targeted(model, tuning))
+        how = f"LoRA of rank {tuning.rank} on {matrices}; the rest {frozen}"
     learning = tuned_parameters(model, tuning).learning
     return Line("what learns", units.exact(learning), "exact", how, "notebook 13")
 
@@ -327,15 +317,11 @@ def _machine(plan: Plan) -> list[Line]:
     if nobody and run.reserve is None:
         wider = f"; the reserve is the wider one, because nobody has measured {nobody}"
     fused = {None: "", True: ", the MLP fused", False: ", the MLP not fused"}[run.fused_mlp]
+    reserve = f"to {units.gigabytes(memory + plan.reserve)} with the reserve"
+    how = f"of {_card(plan)}; {how}{fused}, sequences at once: {split.micro_batch_size}{wider}"
     return [
         Line("GPUs", f"{units.exact(split.num_gpus)} {chip.name}", "chosen", ways, "yours"),
-        Line(
-            "memory of a GPU",
-            units.gigabytes(memory),
-            f"to {units.gigabytes(memory + plan.reserve)} with the reserve",
-            f"of {_card(plan)}; {how}{fused}, sequences at once: {split.micro_batch_size}{wider}",
-            sources,
-        ),
+        Line("memory of a GPU", units.gigabytes(memory), reserve, how, sources),
     ]
 
 
@@ -408,9 +394,8 @@ def _time(plan: Plan) -> list[Line]:
     if watts is not None:
         power = f"design power of {watts:g} W, GPUs alone"
         watt_hours = partial(units.si, unit="Wh")
-        lines.append(
-            _interval("energy", hours.times(watts), watt_hours, power, "vendor's datasheet")
-        )
+        energy = hours.times(watts)
+        lines.append(_interval("energy", energy, watt_hours, power, "vendor's datasheet"))
     return lines
 
 
@@ -479,15 +464,8 @@ def _first_run(plan: Plan) -> list[Line]:
     """The days to promise: the slow end, until you measure a step."""
     if plan.measured or plan.run.tuning is not None:
         return []
-    return [
-        Line(
-            "days to promise",
-            units.digits(plan.first_run.greatest, 2),
-            "until a step is measured",
-            "the slow end of the days above",
-            "our caution",
-        )
-    ]
+    days, end = units.digits(plan.first_run.greatest, 2), "the slow end of the days above"
+    return [Line("days to promise", days, "until a step is measured", end, "our caution")]
 
 
 @dataclass(frozen=True)
@@ -542,44 +520,28 @@ def _quality(plan: Plan, law: str | Law, trained_on: int) -> list[Line]:
     losses = [value.loss, *value.losses.values()]
     least = value.times_the_least
     times = units.digits(least, 3 if least < 10 else 2)
-    ends = f"{min(losses):.2f} to {max(losses):.2f} by"
-    if f"{min(losses):.2f}" == f"{max(losses):.2f}":
-        ends = "the same by"
+    low, high = (f"{x:.2f}" for x in (min(losses), max(losses)))
+    ends = f"{'the same' if low == high else f'{low} to {high}'} by two fits of the same runs"
     assumption = outside(N, T, fit) or "inside the runs of the law"
     if trained_on:
         assumption = f"as one run with the {units.count(trained_on)} before, at best; {assumption}"
+    tokens, best = (units.digits(x, 2) for x in (value.tokens_per_parameter, value.best))
+    best, times = f"{best} is best for this work", f"{times} times the least work for its loss"
     return [
-        Line(
-            "loss expected",
-            f"{value.loss:.2f} nats a token",
-            f"{ends} two fits of the same runs",
-            assumption,
-            fit.source,
-        ),
-        Line(
-            "tokens a parameter",
-            units.digits(value.tokens_per_parameter, 2),
-            f"{units.digits(value.best, 2)} is best for this work",
-            f"{times} times the least work for its loss",
-            fit.source,
-        ),
+        Line("loss expected", f"{value.loss:.2f} nats a token", ends, assumption, fit.source),
+        Line("tokens a parameter", tokens, best, times, fit.source),
     ]
 
 
 def _serving(plan: Plan) -> Line:
     """The memory to use the model: its weights, and the keys and values of one sequence."""
-    model, weights = plan.run.model, 2 * plan.parameters.total
-    s = int(model.sequence_length)
-    cache, each = kv_cache_bytes(model, s), kv_cache_bytes(model)
-    most = "up to " if cache < s * each else ""
-    return Line(
-        "memory to serve it",
-        units.gigabytes(weights + cache),
-        "without workspace",
-        f"{units.gigabytes(weights)} of weights in 16 bits, and keys and values of one sequence of "
-        f"{units.exact(s)} tokens: {most}{units.exact(each)} bytes per token",
-        "arXiv 2405.04434 Table 1",
-    )
+    s, weights = int(plan.run.model.sequence_length), 2 * plan.parameters.total
+    cache, each = (kv_cache_bytes(plan.run.model, tokens) for tokens in (s, 1))
+    parts = f"{units.gigabytes(weights)} of weights in 16 bits, and keys and values of one sequence"
+    parts += f" of {units.exact(s)} tokens: {'up to ' if cache < s * each else ''}"
+    parts += f"{units.exact(each)} bytes per token"
+    memory, source = units.gigabytes(weights + cache), "arXiv 2405.04434 Table 1"
+    return Line("memory to serve it", memory, "without workspace", parts, source)
 
 
 def _interval(
