@@ -299,19 +299,19 @@ def working_bytes(recompute: str, again: Result, gradients: Result) -> Result:
 
 
 def kv_cache_bytes(model: Transformer, tokens: Size = 1) -> Size:
-    """Return the bytes of a sequence's keys and values, which each new token reads again.
+    """Return the bytes of a sequence's keys and values in 16 bits, which a KV cache stores.
 
-    In 16 bits, and summed over the layers: 2 · min(tokens, window) · 2kd for k key-value heads of
-    size d, or kv_rank + rotary_dim instead of 2kd for latent attention. A recurrence has a state
-    that doesn't grow, which isn't counted, and neither are the keys of a sparse layer's indexer.
-    Source: DeepSeek-V2 (arXiv 2405.04434), Table 1; vLLM's `kv_cache_interface.py` agrees.
+    Each layer keeps 2 · 2kd · min(tokens, window), for k key-value heads of size d, and latent
+    attention kv_rank + rotary_dim instead of 2kd. A recurrence has a state that doesn't grow,
+    which isn't counted. Source: DeepSeek-V2 (arXiv 2405.04434), Table 1.
 
     >>> kv_cache_bytes(Transformer.llama(32, 4096, 32, 8, 14336, 128256, 8192))  # Llama 3.1 8B
     131072
     """
 
     def numbers(layer: Layer) -> Size:
-        windows = ((mixer.window, mixer.cached()) for mixer in layer.mixers)
-        return sum(minimum(tokens, w if given(w) else tokens) * each for w, each in windows)
+        ways = ((x.window, m) for x in layer.mixers for m in x.matrices(model.hidden_size))
+        cached = ((w, m.columns) for w, m in ways if m.name in ("key", "value", "key_value_down"))
+        return sum(minimum(tokens, w if given(w) else tokens) * columns for w, columns in cached)
 
     return 2 * over_layers(model, numbers)

@@ -116,11 +116,6 @@ class Attention(Mixer):
         q, _, _, out = self._widths
         return (1 + self.twice) * (q + out)
 
-    def cached(self) -> Size:
-        """Keys and values of the key-value heads."""
-        _, keys, values, _ = self._widths
-        return keys + values
-
     def heads(self) -> dict[str, Size]:
         """Query heads and key-value heads, which tensor parallelism splits."""
         return {"num_heads": self.num_heads, "num_kv_heads": self.num_kv_heads}
@@ -217,10 +212,6 @@ class LatentAttention(Mixer):
     def products(self) -> Size:
         """Numbers multiplied for a score, both parts of the key, and for the sum of values."""
         return self.num_heads * (self.head_dim + self.value_dim)
-
-    def cached(self) -> Size:
-        """The compressed numbers and the shared key, from which all heads make theirs."""
-        return self.kv_rank + self.rotary_dim
 
     def heads(self) -> dict[str, Size]:
         """The number of heads; once expanded, each has its own keys and values."""

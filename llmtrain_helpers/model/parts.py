@@ -124,10 +124,6 @@ class Mixer(Part):
         """Numbers multiplied for each pair of tokens."""
         return 0
 
-    def cached(self) -> Size:
-        """Numbers per token that a KV cache stores; a recurrence only has its state."""
-        return 0
-
     def heads(self) -> dict[str, Size]:
         """The heads that tensor parallelism splits, by name."""
         return {}
