@@ -14,6 +14,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,13 +23,15 @@ from llmtrain_helpers.budget import Point, frontier, most_tokens, shelf, usual_b
 from llmtrain_helpers.checks import quantity, single
 from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.memory import kv_cache_bytes
-from llmtrain_helpers.model import Transformer
+from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.names import (
+    OWN,
     SEQUENCE,
     architecture,
     known_accelerator,
     known_model,
     model_names,
+    own_accelerator,
 )
 from llmtrain_helpers.model.tables import find_row, names
 from llmtrain_helpers.parallelism import SHARDS
@@ -65,40 +68,41 @@ FLAGS = {
     "shard": "--shard",
     "keep_gradients": "--keep-gradients",
     "recompute": "--recompute",
-    "format": "--format",
     "recipe": "--recipe",
     "optimizer": "--optimizer",
     "loss_kernel": "--loss",
     "offload": "--offload",
     "attention": "--attention",
     "fused_mlp": "--fused-mlp",
+    "format": "--format",
     "overlap": "--overlap",
     "software": "--software",
     "compiled": "--compiled",
-    "price_per_gpu_hour": "--price",
     "seconds_per_iteration": "--step-seconds",
+    "price_per_gpu_hour": "--price",
 }
 """Arguments of the formulas, and what they're called here."""
 
-TIMES = {
+GROUPS = {"model": "run", "micro_batch_size": "split", "recompute": "memory", "format": "speed"}
+"""Titles of the help, before these options."""
+
+WORDS = {
+    "num_gpus": ("N", ""),
+    "accelerator": ("NAME", "h100, a100, mi300x, …, or a TOML file with the numbers of your own"),
     "days": ("D", "instead of tokens: as many as the run will likely get through"),
+    "sequence_length": ("S", "tokens per sequence (8k is 8,000)"),
+    "price_per_gpu_hour": ("P", "dollars per GPU-hour, for the cost"),
     "seconds_per_iteration": ("t", "seconds of a step that you measured with this split"),
 }
-"""Options that are times of a run, not arguments of its plan."""
+"""Symbols and help lines that differ in a terminal."""
 
-LINES = {
-    "accelerator": "h100, a100, mi300x, …",
-    "sequence_length": "tokens per sequence (8k is 8,000)",
-    "price_per_gpu_hour": "dollars per GPU-hour, for the cost",
-}
-"""Help lines that differ in a terminal."""
+CHIP = {name: f"--{name.replace('_', '-')}" for name in OWN if name not in ("fp8", "fp4")}
+"""The numbers of a chip of your own, with their options; other peaks need a file."""
 
-METAVARS = {
-    "num_gpus": "N",
-    "accelerator": "NAME",
-    "sequence_length": "S",
-    "price_per_gpu_hour": "P",
-}
+OF_CHIP = """\
+Instead of a known chip, or of its numbers: the dense peak in 16 bits (989e12, 989 TFLOP/s), what
+a GPU sends one way in its node and out of it, and the share of the peak that the best matrix
+product reaches, without which links and network don't count."""
 
 OTHERWISE = {
     "sequence_length": f"{SEQUENCE}, or the model's maximum",
@@ -127,7 +131,8 @@ MODEL_SIZES = {
 }
 """Model sizes that an error can mention, in words."""
 
-NO_ARGUMENTS = (*("model", "config", "sequence_length", "days", "seconds_per_iteration"), *TUNED)
+NO_ARGUMENTS = {"model", "config", "sequence_length", "days", "seconds_per_iteration"}
+NO_ARGUMENTS |= {*TUNED, *CHIP}
 """Options that aren't arguments of `best_split`, or not in the form that you write."""
 
 TUNED_BATCH = 16
@@ -136,9 +141,9 @@ TUNED_BATCH = 16
 
 OF_A_SHELF = (
     *("num_gpus", "accelerator", "days", "sequence_length"),
-    *("global_batch_size", "software", "price_per_gpu_hour"),
+    *("global_batch_size", "software", "price_per_gpu_hour", *CHIP),
 )
-"""Options that don't need a model; the last three go to `frontier`."""
+"""Options that don't need a model; three of them go to `frontier`."""
 
 EXAMPLE = """\
 Names of models and chips: python -m llmtrain_helpers models, and chips.
@@ -191,9 +196,9 @@ def _yes(text: str) -> bool:
 
 def _reading(name: str) -> dict[str, Any]:
     """Return how to parse an argument of a plan, and its help line."""
-    if name in TIMES:
-        metavar, line = TIMES[name]
-        return {"type": _number, "metavar": metavar, "help": line}
+    symbol, line = WORDS.get(name, ("", ""))
+    if name not in OPTIONS:
+        return {"type": _number, "metavar": symbol, "help": line}
     option = OPTIONS[name]
     kind: Callable[[str], object] = str if name == "accelerator" else str.casefold
     metavar = "WORD"
@@ -202,10 +207,10 @@ def _reading(name: str) -> dict[str, Any]:
     elif "bool" in option.type:
         kind, metavar = _yes, "yes|no"
     choices = ", ".join(RECIPES if name == "recipe" else option.choices)
-    line = ": ".join(filter(None, [LINES.get(name, option.help.line), choices]))
+    line = ": ".join(filter(None, [line or option.help.line, choices]))
     if name in OTHERWISE:
         line = f"{line}; else {OTHERWISE[name]}"
-    return {"type": kind, "metavar": METAVARS.get(name, metavar), "help": line}
+    return {"type": kind, "metavar": symbol or metavar, "help": line}
 
 
 def _parser() -> _Parser:
@@ -216,16 +221,21 @@ def _parser() -> _Parser:
         description="Print what a run needs, and whether it fits. Options that you leave out are\n"
         "chosen for you, as the first line shows. You can write 1T, 300B or 15e12.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=WIDTH),
     )
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="the name of a published model")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a config.json instead")
-
     for name, word in FLAGS.items():
-        if name != "model":
-            needed = name in ("num_gpus", "accelerator")
-            parser.add_argument(word, dest=name, required=needed, **_reading(name))
-    tuned = parser.add_argument_group("to adapt an existing model")
+        if name in GROUPS:
+            group = parser.add_argument_group(GROUPS[name])
+        if name == "model":
+            group.add_argument("model", nargs="?", metavar=word, help="a published model's name")
+            group.add_argument("--config", type=Path, metavar="FILE", help="a config.json instead")
+        else:
+            required = name == "num_gpus"
+            group.add_argument(word, dest=name, required=required, **_reading(name))
+    own = parser.add_argument_group("chip", OF_CHIP)
+    for name, word in CHIP.items():
+        own.add_argument(word, dest=name, metavar=OWN[name])
+    tuned = parser.add_argument_group("adapting an existing model")
     full = "train all of its weights; --recipe, else amp: 16 bytes per parameter"
     tuned.add_argument("--full", action="store_const", const=True, help=full)
     for name, kind, metavar, meaning in (
@@ -234,8 +244,9 @@ def _parser() -> _Parser:
         ("targets", _words, "WORDS", f"{', '.join(TARGETS)}, or q_proj,v_proj; else all-linear"),
     ):
         tuned.add_argument(TUNED[name], dest=name, type=kind, metavar=metavar, help=meaning)
-    parser.add_argument("--advise", action="store_true", help="show what would make it fit")
-    form = parser.add_mutually_exclusive_group()
+    output = parser.add_argument_group("output")
+    output.add_argument("--advise", action="store_true", help="show what would make it fit")
+    form = output.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print all numbers, in SI units")
     form.add_argument("--markdown", action="store_true", help="print the report, with its sources")
     return parser
@@ -309,15 +320,24 @@ def _named(argument: str, name: str, command: str, *tables: str) -> str:
         raise ValueError(f"{problem} (all: python -m llmtrain_helpers {command})") from None
 
 
+def _chip(given: Mapping[str, Any]) -> Accelerator:
+    """Return the chip: by its name, from a file, or with numbers of your own."""
+    name, numbers = given.get("accelerator"), {x: given[x] for x in CHIP if x in given}
+    if name is None:
+        return own_accelerator(numbers)
+    if not name.endswith(".toml"):
+        name = _named("accelerator", name, "chips", "accelerators")
+    chip = known_accelerator(name)
+    return own_accelerator(numbers, chip) if numbers else chip
+
+
 def _of_file(path: Path, sequence_length: float | None) -> Transformer:
     """Return the model in a file; an error starts with the file's name."""
     try:
         return known_model(path, sequence_length)
     except ValueError as problem:
         sentence = str(problem)
-        if sentence.startswith(
-            ("model=", "sequence_length=")
-        ):  # of the file as a whole, or of ours
+        if sentence.startswith(("model=", "sequence_length=")):  # of all of it, or of ours
             raise
         sentence = sentence.removeprefix("config=").replace(" in families.FAMILIES", "")
         raise ValueError(f"in {path}: {sentence}") from None
@@ -328,7 +348,7 @@ def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interv
     _check(given)
     n = given["num_gpus"]
     run = {name: value for name, value in given.items() if name not in NO_ARGUMENTS}
-    run["accelerator"] = _named("accelerator", run["accelerator"], "chips", "accelerators")
+    run["accelerator"] = _chip(given)
     tuning = _tuning(given)
     if tuning is not None:
         run = {name: value for name, value in run.items() if name not in OF_TUNING}
@@ -397,9 +417,9 @@ def _trained(given: Mapping[str, Any], switches: Mapping[str, bool]) -> str:
     if odd:
         raise ValueError(f"{odd[0]} needs a model: give its name, or --config FILE")
     shapes = shelf(given["sequence_length"]) if "sequence_length" in given else shelf()
-    chip = known_accelerator(_named("accelerator", given["accelerator"], "chips", "accelerators"))
+    chip = _chip(given)
     n, days = given["num_gpus"], given["days"]
-    options = {x: given[x] for x in OF_A_SHELF[4:] if x in given}
+    options = {x: given[x] for x in OF_A_SHELF[4:7] if x in given}
     front = frontier(chip, n, days, shapes, **options)
     best, first = front.best, front.first_run
     if switches["json"]:
@@ -447,7 +467,7 @@ def in_options(sentence: str) -> str:
         sentence += ": --uneven-stages yes rounds up"
     sizes = rf"(^)?\b({'|'.join(MODEL_SIZES)})=(\d+)( is not| is)?\b"
     sentence = re.sub(sizes, _of_model, sentence)
-    words = {**FLAGS, **TUNED, "data_parallel": "replicas"}
+    words = {**FLAGS, **TUNED, **CHIP, "data_parallel": "replicas"}
     worded = re.sub(rf"\b({'|'.join(words)})(?=[=·])", lambda match: words[match[1]], sentence)
     return re.sub(r"(--[a-z-]+|MODEL)=", r"\1 ", worded)
 
@@ -462,15 +482,12 @@ def _of_model(match: re.Match[str]) -> str:
 
 def _chosen(plan: Plan, given: Mapping[str, Any]) -> tuple[str, str]:
     """Return what was chosen, in words and as options to paste; empty if nothing was."""
-    run, count = plan.run, units.exact
+    run, count, batch = plan.run, units.exact, plan.run.global_batch_size
     s, way = int(run.model.sequence_length), (run.zero_stage, run.sharding)
     shard = next(word for word, states in SHARDS.items() if states == way)
     chosen: dict[str, tuple[str, int | str]] = {
         "sequence_length": (f"sequences of {count(s)} tokens", s),
-        "global_batch_size": (
-            f"{count(run.global_batch_size)} sequences a step",
-            run.global_batch_size,
-        ),
+        "global_batch_size": (f"{count(batch)} sequences a step", batch),
         "micro_batch_size": (f"micro-batch {count(run.micro_batch_size)}", run.micro_batch_size),
         "tensor_parallel": (f"tensor {count(run.tensor_parallel)}", run.tensor_parallel),
         "pipeline_parallel": (f"pipeline {count(run.pipeline_parallel)}", run.pipeline_parallel),
@@ -630,11 +647,7 @@ def _numbers(
 
 
 def _ends(numbers: Interval) -> dict[str, float]:
-    return {
-        "least": float(numbers.least),
-        "likely": float(numbers.likely),
-        "greatest": float(numbers.greatest),
-    }
+    return {name: float(number) for name, number in vars(numbers).items()}
 
 
 # --- what is known

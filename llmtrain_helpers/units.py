@@ -486,6 +486,7 @@ _OF_KIND: dict[str, dict[str, int]] = {
     | {f"{prefix}B": 1024**i for i, prefix in enumerate(_IEC) if i},
     "work": {f"{prefix}FLOP": 1000**i for i, prefix in enumerate(_SI)},
     "rate": {f"{prefix}FLOP/s": 1000**i for i, prefix in enumerate(_SI)},
+    "bandwidth": {f"{prefix}B/s": 1000**i for i, prefix in enumerate(_SI)},
     "share": {"share": 100, "%": 1},
 }
 _THINGS = ["GPUs", "tokens", "parameters", "sequences", "passes", "steps", "nodes", "layers"]

@@ -319,6 +319,8 @@ GOOD: dict[str, list[Any]] = {
     "Experts.experts_per_token": [2],
     "communication_seconds.traffic": [step_traffic(LLAMA, 8 * 10**9, recompute="none")],
     "model.names.config_model.name": ["Llama-3.1-8B"],
+    "model.names.own_accelerator.numbers": [{"peak": 1e15, "memory": "141 GB"}],
+    "model.names.own_accelerator.chip": [None, published.accelerator("A100")],
     "smallest_data_parallel.parameters": [10**9],
 }
 """Values that an argument is meant to take, where they are no `NUMBERS`; those of one

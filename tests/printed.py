@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from llmtrain_helpers import units
 from llmtrain_helpers.checks import LARGEST
@@ -12,6 +13,7 @@ IN_A_UNIT: dict[str, tuple[str, list[Callable[[float], str]]]] = {
     "memory": ("bytes", [units.gigabytes, units.gibibytes]),
     "work": ("FLOP", [units.flops]),
     "rate": ("FLOP/s", [units.flops_per_second]),
+    "bandwidth": ("B/s", [partial(units.si, unit="B/s")]),
     "share": ("share", [units.percent]),
     "dollars": ("dollars", [units.dollars]),
 }

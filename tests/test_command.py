@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -407,6 +408,139 @@ def test_models_and_chips_are_listed(printed) -> None:
     assert len(printed("chips").splitlines()) == 1 + len(published.names("accelerators"))
 
 
+# --- a chip of one's own
+
+ANY_CHIP = "plan llama-3.1-8b --gpus 64 --tokens 1T --batch 512"
+H200 = "--peak 989.5e12 --memory '141 GB' --bandwidth '4.8 TB/s' --links 450e9 --network '50 GB/s'"
+TOML = """peak = "989.5 TFLOP/s"
+memory = 141e9
+bandwidth = "4.8 TB/s"
+links = "450 GB/s"
+network = 50e9
+"""
+
+
+def test_the_numbers_of_a_chip_of_ones_own_are_planned_as_those_of_a_known_one(
+    printed, tmp_path: Path
+) -> None:
+    h200 = published.accelerator("H200")
+    like = replace(h200, name="custom chip", power=None, shown_memory=None, matmul_shares={})
+    best = best_split(LLAMA, like, 64, 512, 1e12)
+    share = f"{h200.matmul_share!r}"
+    path = tmp_path / "my.toml"
+    path.write_text(f"{TOML}matmul = {share}\nfp8 = 1979e12\n", "utf-8")
+    for chip in (f"{H200} --matmul {share}", f"--chip {path}"):
+        made = numbers(printed(f"{ANY_CHIP} {chip} --json"))
+        assert made["inputs"]["accelerator"] == "custom chip"
+        assert made["days"]["likely"] == pytest.approx(best.days.likely)
+        assert made["room_bytes"] == best.free_memory
+    made = numbers(printed(f"{ANY_CHIP} --chip {path} --format fp8 --json"))
+    assert made["mfu_peak"] == {"flops_per_second": 1979e12, "format": "fp8"}
+    without = printed(f"{ANY_CHIP} {H200}")
+    assert "Beware: we don't know the chip's best matrix product" in " ".join(without.split())
+    command = f"plan --gpus 8 --days 14 --peak 990e12 --memory {85_520_809_984}"
+    assert "8 custom chip for 14 days" in printed(command)
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "field", "value"),
+    [
+        ("--memory '96 GB'", "H100 SXM (your memory)", "memory", 96e9),
+        ("--peak 800e12", "H100 SXM (your peak)", "peaks", 800e12),
+        ("--bandwidth '3 TB/s'", "H100 SXM (your bandwidth)", "bandwidth", 3e12),
+        ("--links 300e9", "H100 SXM (your links)", "link_bandwidth", 300e9),
+        ("--network 25e9", "H100 SXM (your network)", "network_bandwidth", 25e9),
+        ("--gpus-per-node 4", "H100 SXM (your gpus_per_node)", "gpus_per_node", 4),
+        ("--matmul 70%", "H100 SXM (your matmul)", "matmul_share", 0.7),
+    ],
+)
+def test_a_number_of_ones_own_changes_it_in_a_known_chip(
+    option: str, name: str, field: str, value: float, printed
+) -> None:
+    h100 = published.accelerator("H100")
+    number = {**h100.peaks, "bf16": value} if field == "peaks" else value
+    like = replace(h100, **{"name": name, field: number})
+    like = replace(like, shown_memory=None) if field == "memory" else like
+    split = "--tensor 8 --pipeline 1 --micro-batch 1 --shard zero1 --recompute none"
+    made = numbers(printed(f"{ANY_CHIP} --chip h100 {split} {option} --json"))
+    plan = plan_run(LLAMA, like, 64, 1e12, 512, tensor_parallel=8, recompute="none", zero_stage=1)
+    assert made["inputs"]["accelerator"] == name
+    assert made["days"]["likely"] == pytest.approx(plan.days.likely)
+    assert made["room_bytes"] == plan.free_memory
+    assert made["days"] != numbers(printed(f"{ANY_CHIP} --chip h100 {split} --json"))["days"] or (
+        field == "memory"
+    )
+
+
+BAD_CHIPS = {
+    "--peak 0 --memory 1e9": "--peak 0 is not positive",
+    "--peak nan --memory 1e9": "--peak 'nan' isn't a number",
+    "--peak 10^400 --memory 1e9": "--peak '10^400' is larger or smaller than any number",
+    "--peak 1e15": "give a known chip, or --peak X and --memory X of your own",
+    "--memory 1e9": "give a known chip, or --peak X and --memory X of your own",
+    "--chip h100 --peak 989": "--peak 989 is below 10⁹ FLOP/s: a rate in TFLOP/s? Write 989e12",
+    "--chip h100 --memory 141": "--memory 141 is below a megabyte: in GB? Write 141e9",
+    "--chip h100 --memory '3 days'": "--memory '3 days': these are days; we asked for bytes",
+    "--chip h100 --links -3": "--links -3 is not positive",
+    "--chip h100 --links '450 GB'": "--links '450 GB': these are GB; we asked for B/s",
+    "--chip h100 --network '400 Gb/s'": "--network '400 Gb/s' is in bits: write bytes, such as 50",
+    "--chip h100 --network 400Gbps": "--network '400Gbps' is in bits",
+    "--chip h100 --gpus-per-node 2.5": "--gpus-per-node 2.5 is not a whole number",
+    "--chip h100 --gpus-per-node 1 --links 1e9": "connects GPUs of a node, but --gpus-per-node 1",
+    "--chip h100 --matmul 75": "--matmul 75 is more than 1: a share, not a percentage",
+    "--chip h100 --peak 1e15 --peak 2e15": "--peak appears 2 times",
+    "--chip no.toml": "--chip 'no.toml' isn't a file: give the path of a chip.toml",
+    "--peak 1e15 --memory 1e11 --format nvfp4": "no peak on custom chip. Known: bf16",
+}
+
+
+@pytest.mark.parametrize("options", BAD_CHIPS)
+def test_a_chip_that_cannot_be_is_refused_by_its_option(options: str, refused) -> None:
+    assert BAD_CHIPS[options] in refused(f"{ANY_CHIP} {options}")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("peak = 0\nmemory = 1e11", "peak = 0 is not positive"),
+        ("peak = nan\nmemory = 1e11", "peak = nan is not a finite number"),
+        ("peak = inf\nmemory = 1e11", "peak = inf is not a finite number"),
+        ("peak = true\nmemory = 1e11", "peak = True is not a number"),
+        ("peak = [1]\nmemory = 1e11", "peak = [1] isn't a number"),
+        ("peak = 1979-05-27\nmemory = 1e11", "is not a number"),
+        (f"peak = 1{'0' * 400}\nmemory = 1e11", "peak = 1"),
+        (f"peak = 1{'0' * 5000}\nmemory = 1e11", "isn't TOML that can be read"),
+        ("peak = 1e15", "in PATH: give a known chip, or peak = X and memory = X of your own"),
+        ("peak = 1e15\nmemory = 1e11\nwatts = 3", "'watts' isn't a number of a chip. Known: peak"),
+        ("peak = 1e15\npeak = 2e15", "isn't TOML that can be read: Cannot overwrite a value"),
+        ("peak: 3", "isn't TOML that can be read"),
+        ("a = " + "[" * 10**5, "isn't TOML that can be read"),
+        ("\x00", "isn't TOML that can be read"),
+        ("#" * 1_000_001, "is too large for a chip.toml: over 1,000,000 bytes"),
+    ],
+)
+def test_a_damaged_file_of_a_chip_is_refused(
+    content: str, problem: str, tmp_path: Path, refused, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my.toml").write_text(content, "utf-8")
+    message = refused(f"{ANY_CHIP} --chip my.toml")
+    assert problem.replace("PATH", "my.toml") in message
+    assert "my.toml" in message
+
+
+def test_the_help_has_groups_and_fits_two_screens(capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(["plan", "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 100
+    titles = ("run", "split", "memory", "speed", "chip", "adapting an existing model", "output")
+    assert [x for x in lines if x.endswith(":") and not x.startswith(" ")][1:] == [
+        f"{title}:" for title in titles
+    ]
+    assert max(map(len, lines[2:])) <= 100
+
+
 # --- what is refused
 
 
@@ -460,7 +594,7 @@ HOSTILE = {
     "plan gpt2 --gpus 7 --chip h100 --tokens 1B --batch 8": "by --micro-batch·replicas=7",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1B --days 3": "--tokens or --days, not both",
     "plan gpt2 --gpus 8 --chip h100 --days 0": "--days 0 is not positive",
-    "plan gpt2 --gpus 8 --tokens 1B": "required: --chip",
+    "plan gpt2 --gpus 8 --tokens 1B": "give a known chip, or --peak X and --memory X of your own",
     "plan --gpus 8 --chip h100 --tokens 1B": "give one model: a name",
     "plan gpt2 --config x --gpus 8 --chip h100 --tokens 1B": "give one model: a name",
     "plan --config no.json --gpus 8 --chip h100 --tokens 1B": "--config 'no.json' isn't a file",
@@ -490,6 +624,7 @@ HOSTILE = {
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --recipe fp7": "--recipe 'fp7' is unknown. Known: ",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --what": "unrecognized arguments: --what",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --json --markdown": "not allowed with",
+    "plan --gpus 8 --peak 1e15 --days 3": "give a known chip, or --peak X and --memory X of your",
     "models all": "unrecognized arguments: all",
 }
 

@@ -6,9 +6,12 @@ Sources: those of the rows in `data/`, which each name their own.
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from inspect import signature
 from math import isfinite
 from os import PathLike
@@ -16,6 +19,7 @@ from os.path import isfile
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from llmtrain_helpers import checks, units
 from llmtrain_helpers.checks import Number, anywhere, count, refuse, shallow, show
 from llmtrain_helpers.model.accelerator import Accelerator
 from llmtrain_helpers.model.tables import Row, find_row, names, rows
@@ -38,8 +42,17 @@ CONFIG_LIMIT = 1_000_000
 Model: TypeAlias = Transformer | str | PathLike[str]
 """A model: itself, its published name, or the path of its config.json."""
 
-Chip: TypeAlias = Accelerator | str
-"""An accelerator: itself, or its name."""
+Chip: TypeAlias = Accelerator | str | PathLike[str]
+"""An accelerator: itself, its name, or the path of a TOML file with its numbers."""
+
+OWN = {
+    **{"peak": "FLOP/s", "memory": "bytes", "bandwidth": "B/s", "links": "B/s", "network": "B/s"},
+    **{"gpus_per_node": "GPUs", "matmul": "share", "fp8": "FLOP/s", "fp4": "FLOP/s"},
+}
+"""The numbers of a chip of your own, and their units; `peak` is the dense one in 16 bits, and
+`matmul` the share of it that the best matrix product reaches."""
+
+_FIELDS = {"links": "link_bandwidth", "network": "network_bandwidth", "matmul": "matmul_share"}
 
 
 def known_model(model: Model, sequence_length: Number | None = None) -> Transformer:
@@ -83,21 +96,65 @@ def longest_shape(model: Model) -> Transformer:
     if not isinstance(model, str | PathLike):
         refuse("model", model, "isn't a Transformer, a name or the path of a config.json")
     if isinstance(model, PathLike) or model.endswith(".json") or isfile(model):
-        return Transformer.from_config(_read_json("model", Path(model)))
+        return Transformer.from_config(_read_file("model", Path(model)))
     return _published("model", model)
 
 
 def known_accelerator(accelerator: Chip) -> Accelerator:
-    """Return the chip for an `Accelerator`, or its name in `published.accelerators()`.
+    """Return the chip for an `Accelerator`, its name in `published.accelerators()`, or a file.
 
     >>> known_accelerator("h100").name
     'H100 SXM'
     """
     if isinstance(accelerator, Accelerator):
         return accelerator
-    if not isinstance(accelerator, str):
+    if not isinstance(accelerator, str | PathLike):
         refuse("accelerator", accelerator, "isn't an Accelerator or the name of one")
-    return _chip(find_row("accelerator", accelerator, "accelerators"))
+    if isinstance(accelerator, str) and not accelerator.endswith(".toml"):
+        return _chip(find_row("accelerator", accelerator, "accelerators"))
+    numbers = _read_file("accelerator", Path(accelerator), "chip.toml")
+    try:
+        return own_accelerator(numbers)
+    except ValueError as problem:  # write a key as the file does
+        raise ValueError(f"in {accelerator}: {str(problem).replace('=', ' = ')}") from None
+
+
+def own_accelerator(numbers: Mapping[str, object], chip: Accelerator | None = None) -> Accelerator:
+    """Return a chip of your own with these `OWN` numbers, or a known one with some of its changed.
+
+    A number can be written as `units` reads it. The chip's name says which are yours.
+
+    >>> own_accelerator({"memory": "96 GB"}, known_accelerator("H100")).name
+    'H100 SXM (your memory)'
+    """
+    checks.instance("numbers", numbers, Mapping)
+    if chip is not None:
+        checks.instance("chip", chip, Accelerator)
+    own: dict[str, Any] = {}
+    for name, value in numbers.items():
+        if name not in OWN:
+            raise ValueError(f"{show(name)} isn't a number of a chip. Known: {', '.join(OWN)}")
+        if isinstance(value, str) and OWN[name] == "B/s" and re.search(r"b(ps|it|/s)", value):
+            refuse(name, value, "is in bits: write bytes, such as 50 GB/s for 400 Gb/s")
+        try:
+            number = units.read_as(value, OWN[name]).number
+        except ValueError as problem:
+            raise ValueError(str(problem).replace("text=", f"{name}=", 1)) from None
+        kinds = {"FLOP/s": checks.rate, "GPUs": checks.count, "share": checks.share}
+        own[name] = kinds.get(OWN[name], checks.quantity)(name, number)
+    if chip is None and not own.keys() >= {"peak", "memory"}:
+        raise ValueError("give a known chip, or peak=X and memory=X of your own")
+    if "links" in own and own.get("gpus_per_node") == 1:
+        refuse("links", own["links"], "connects GPUs of a node, but gpus_per_node=1")
+    whose = f"your {', '.join(own)}" if len(own) < 4 else f"{len(own)} numbers yours"
+    name = f"{chip.name} ({whose})" if chip else "custom chip"
+    chip = chip or Accelerator(name, 1e9, peaks={"bf16": 1e9})
+    formats = {"peak": chip.training_format, "fp8": "fp8", "fp4": "fp4"}
+    peaks = {**chip.peaks, **{formats[x]: own.pop(x) for x in formats if x in own}}
+    peaks |= {x: peaks[y] for x, y in BLOCKS.items() if x in peaks}
+    own = {_FIELDS.get(x, x): number for x, number in own.items()}
+    own |= {"shown_memory": None} if "memory" in own else {}
+    return replace(chip, name=name, peaks=peaks, **own)
 
 
 def architecture(name: str, sequence_length: Number | None = None) -> Transformer:
@@ -208,7 +265,7 @@ def read_config(path: str | PathLike[str], sequence_length: Number | None = None
     """
     if not isinstance(path, str | PathLike):
         refuse("path", path, "isn't the path of a file")
-    return Transformer.from_config(_read_json("path", Path(path)), sequence_length)
+    return Transformer.from_config(_read_file("path", Path(path)), sequence_length)
 
 
 def parse_config(
@@ -228,27 +285,29 @@ def parse_config(
     return Transformer.from_config(_parsed("config", config, config), sequence_length)
 
 
-def _read_json(argument: str, path: Path) -> Any:
+def _read_file(argument: str, path: Path, kind: str = "config.json") -> Any:
     try:
         path = path.expanduser()
         if not path.is_file():
-            refuse(argument, str(path), "isn't a file: give the path of a config.json")
+            refuse(argument, str(path), f"isn't a file: give the path of a {kind}")
         with path.open("rb") as file:
             content = file.read(CONFIG_LIMIT + 1)
     except (OSError, RuntimeError) as error:  # unreadable, or a ~ without a user
         refuse(argument, str(path), f"can't be read: {str(error)[:80]}")
     if len(content) > CONFIG_LIMIT:
-        refuse(argument, str(path), f"is too large for a config.json: over {CONFIG_LIMIT:,} bytes")
-    return _parsed(argument, str(path), content)
+        refuse(argument, str(path), f"is too large for a {kind}: over {CONFIG_LIMIT:,} bytes")
+    return _parsed(argument, str(path), content, kind)
 
 
-def _parsed(name: str, source: str, content: str | bytes) -> Any:
-    """Parse a JSON text; a ValueError names its source."""
+def _parsed(name: str, source: str, content: str | bytes, kind: str = "config.json") -> Any:
+    """Parse a JSON or TOML text; a ValueError names its source."""
     try:
+        if kind.endswith("toml") and isinstance(content, bytes):
+            return import_module("tomllib").loads(shallow(str(content, "utf-8")))
         text = shallow(content) if isinstance(content, str) else content
         return json.loads(text, object_pairs_hook=_read_object)
     except (ValueError, RecursionError) as error:
-        refuse(name, source, f"isn't JSON that can be read: {str(error)[:120]}")
+        refuse(name, source, f"isn't {kind[-4:].upper()} that can be read: {str(error)[:120]}")
 
 
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
