@@ -16,6 +16,7 @@ USAGE = """python -m llmtrain_helpers COMMAND
   plan --days D …            what these GPUs can train in D days
   models                     the models that a plan knows by name
   chips                      the accelerators that a plan knows
+  families                   the families whose config.json a plan reads
 
 Each takes --help; --version prints the version."""
 
@@ -42,7 +43,7 @@ def of_plans(name: str) -> Callable[[Sequence[str]], int]:
     return command
 
 
-COMMANDS = {name: of_plans(name) for name in ("plan", "models", "chips")}
+COMMANDS = {name: of_plans(name) for name in ("plan", "models", "chips", "families")}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

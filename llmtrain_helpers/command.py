@@ -24,6 +24,7 @@ from llmtrain_helpers.checks import quantity, single
 from llmtrain_helpers.duration import gpu_hours
 from llmtrain_helpers.memory import kv_cache_bytes
 from llmtrain_helpers.model import Accelerator, Transformer
+from llmtrain_helpers.model.huggingface.families import FAMILIES
 from llmtrain_helpers.model.names import (
     OWN,
     SEQUENCE,
@@ -146,7 +147,7 @@ OF_A_SHELF = (
 """Options that don't need a model; three of them go to `frontier`."""
 
 EXAMPLE = """\
-Names of models and chips: python -m llmtrain_helpers models, and chips.
+What's known: python -m llmtrain_helpers models, chips, and families.
 
 For example: how many tokens can Llama 3.1 8B train on in two weeks on eight H100s?
 
@@ -662,7 +663,7 @@ def models(arguments: Sequence[str]) -> int:
         size = units.count(count_parameters(model).total)
         also = _also(find_row("model", name, "architectures", "configs"))
         rows.append((name, size, units.exact(int(model.sequence_length)), also))
-    print(_columns(rows))
+    print(f"{_columns(rows)}\nYour own: plan --config FILE, a config.json of one of the families.")
     return 0
 
 
@@ -675,7 +676,15 @@ def chips(arguments: Sequence[str]) -> int:
         peak = units.flops_per_second(chip.peak(chip.training_format))
         also = _also(find_row("chip", name, "accelerators"))
         rows.append((name, units.gigabytes(chip.memory), peak, also))
-    print(_columns(rows))
+    print(f"{_columns(rows)}\nYour own: plan --peak 989e12 --memory 141e9 …, or --chip my.toml.")
+    return 0
+
+
+def families(arguments: Sequence[str]) -> int:
+    """Print the families of models whose config.json a plan reads."""
+    _Parser("families").read(arguments)
+    print(textwrap.fill(", ".join(sorted(FAMILIES)), WIDTH, break_on_hyphens=False))
+    print("Your own: plan --config FILE, whose model_type is one of these; others are refused.")
     return 0
 
 

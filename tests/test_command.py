@@ -24,6 +24,7 @@ from llmtrain_helpers import (
 )
 from llmtrain_helpers.__main__ import main
 from llmtrain_helpers.command import FLAGS, TUNED, in_options
+from llmtrain_helpers.model.huggingface.families import FAMILIES
 from llmtrain_helpers.plan.pace import STOPS
 from llmtrain_helpers.plan.run import Run
 from tests.paths import ROOT
@@ -404,8 +405,13 @@ def test_an_option_that_could_help_is_tried_or_named(printed) -> None:
 def test_models_and_chips_are_listed(printed) -> None:
     assert re.search(r"^DeepSeek-V3 +671 billion +[\d,]+$", printed("models"), re.MULTILINE)
     assert re.search(r"^H100 SXM +80.0 GB .* H100, H100-80", printed("chips"), re.MULTILINE)
-    assert len(printed("models").splitlines()) == 1 + len(published.model_names())
-    assert len(printed("chips").splitlines()) == 1 + len(published.names("accelerators"))
+    assert len(printed("models").splitlines()) == 2 + len(published.model_names())
+    assert len(printed("chips").splitlines()) == 2 + len(published.names("accelerators"))
+    assert {*FAMILIES} <= {*re.findall(r"[\w-]+", printed("families"))}
+    for command, own in (("models", "--config"), ("chips", "--peak"), ("families", "--config")):
+        last = printed(command).splitlines()[-1]
+        assert last.startswith("Your own: plan ")
+        assert own in last
 
 
 # --- a chip of one's own
@@ -625,6 +631,7 @@ HOSTILE = {
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --what": "unrecognized arguments: --what",
     "plan gpt2 --gpus 8 --chip h100 --tokens 1T --json --markdown": "not allowed with",
     "plan --gpus 8 --peak 1e15 --days 3": "give a known chip, or --peak X and --memory X of your",
+    "families all": "unrecognized arguments: all",
     "models all": "unrecognized arguments: all",
 }
 
