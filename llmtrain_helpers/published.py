@@ -46,6 +46,7 @@ TABLES = {
     "architectures": "Shapes of published models, with their exact totals if published.",
     "configs": "Values in the config.json files of real models, with the totals of their weights.",
     "framework_settings": "What settings in files of training frameworks mean in a plan.",
+    "family_rows": "How we read the config.json of 105 families of decoders, a row each.",
     "families": "Decoders of transformers at their defaults, and what we read from them.",
     "megatron_table1": "GPTs of 1.7 billion to 1 trillion parameters (arXiv 2104.04473).",
     "megatron_h100": "Nine GPTs on up to 6,144 H100s (Megatron-LM, 2024).",
