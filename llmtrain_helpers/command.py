@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 import sys
 import textwrap
 import warnings
@@ -22,6 +23,7 @@ from llmtrain_helpers import units
 from llmtrain_helpers.budget import Point, frontier, most_tokens, shelf, usual_batch
 from llmtrain_helpers.checks import quantity, single
 from llmtrain_helpers.duration import gpu_hours
+from llmtrain_helpers.frameworks import Reading, read_settings
 from llmtrain_helpers.memory import kv_cache_bytes
 from llmtrain_helpers.model import Accelerator, Transformer
 from llmtrain_helpers.model.huggingface.families import FAMILIES
@@ -218,6 +220,7 @@ def _parser() -> _Parser:
     parser = _Parser(
         "plan",
         usage="%(prog)s (MODEL | --config FILE) --gpus N --chip NAME (--tokens T | --days D) …\n"
+        "       %(prog)s --from FILE --gpus N --chip NAME …: what your framework's file says\n"
         "       %(prog)s --gpus N --chip NAME --days D: what these GPUs can train",
         description="Print what a run needs, and whether it fits. Options that you leave out are\n"
         "chosen for you, as the first line shows. You can write 1T, 300B or 15e12.",
@@ -230,6 +233,8 @@ def _parser() -> _Parser:
         if name == "model":
             group.add_argument("model", nargs="?", metavar=word, help="a published model's name")
             group.add_argument("--config", type=Path, metavar="FILE", help="a config.json instead")
+            frameworks = "your settings for axolotl, LLaMA-Factory, DeepSpeed or torchtitan"
+            group.add_argument("--from", type=Path, dest="path", metavar="FILE", help=frameworks)
         else:
             required = name == "num_gpus"
             group.add_argument(word, dest=name, required=required, **_reading(name))
@@ -257,9 +262,14 @@ def plan(arguments: Sequence[str]) -> int:
     """Print the plan of a run; if there isn't one, print why and return 2."""
     options = _parser().read(arguments)
     switches = {name: options.pop(name) for name in ("advise", "json", "markdown")}
+    path = options.pop("path")
     given = {name: value for name, value in options.items() if value is not None}
+    file = None
     try:
-        if not {"model", "config", "tokens"} & {*given} and "days" in given:
+        if path is not None:
+            file = read_settings(path, given)
+            given |= file.options
+        if not {"model", "config", "tokens"} & {*given} and "days" in given and file is None:
             print(_trained(given, switches))
             return 0
         with warnings.catch_warnings(record=True) as cautions:
@@ -273,12 +283,18 @@ def plan(arguments: Sequence[str]) -> int:
         sentence = in_options(str(problem))
         if "config" in given:
             sentence = sentence.replace("MODEL ", "--config ", 1)
+        if file is not None:
+            sentence = f"with {path}: {sentence}"
         print(sentence, file=sys.stderr)
         return 2
     print(*(f"{in_options(str(x.message))}\n" for x in cautions), sep="", end="", file=sys.stderr)
     if switches["json"]:
-        print(json.dumps(_numbers(run, page, given, advice), indent=2, ensure_ascii=False))
+        results = {} if file is None else {"from": _of_framework(file)}
+        results |= _numbers(run, page, given, advice)
+        print(json.dumps(results, indent=2, ensure_ascii=False))
         return 0
+    if file is not None:
+        print(*_read_as(_of_framework(file)), "", sep="\n")
     chosen, pasted = _chosen(run, given)
     if chosen:
         print(textwrap.fill(f"{chosen}: chosen for you. To keep or change this, use:", WIDTH))
@@ -342,6 +358,49 @@ def _of_file(path: Path, sequence_length: float | None) -> Transformer:
             raise
         sentence = sentence.removeprefix("config=").replace(" in families.FAMILIES", "")
         raise ValueError(f"in {path}: {sentence}") from None
+
+
+def _of_framework(file: Reading) -> dict[str, Any]:
+    """Return what was read in a framework's file, and the options that it makes."""
+    pasted = []
+    for name in [x for x in FLAGS | TUNED if x in file.options]:
+        value = file.options[name]
+        text = {True: "yes", False: "no"}.get(value, value) if type(value) is bool else value
+        text = ",".join(value) if name == "targets" else str(text)
+        flag = (FLAGS | TUNED)[name]
+        pasted += [text] if name == "model" else [flag] if name == "full" else [flag, text]
+    return {
+        "file": str(file.path),
+        "framework": file.kind,
+        "used": file.used,
+        "defaults": file.defaults,
+        "options": shlex.join(pasted),
+        "unmapped": file.unmapped,
+        "unknown": file.unknown,
+        "no_effect": file.idle,
+    }
+
+
+def _read_as(results: Mapping[str, Any]) -> list[str]:
+    """Say what became of the settings in a framework's file."""
+    lines = [f"{results['file']}, read as a file of {results['framework']}:"]
+    for what, line in (
+        ("used", "used"),
+        ("defaults", "by default"),
+        ("unknown", "unknown, so not in the plan"),
+        ("no_effect", "without effect on a plan"),
+    ):
+        names = results[what]
+        each = [f"{x}: {names[x]}" for x in names] if isinstance(names, dict) else names
+        if each:
+            start = f"  {line}: {', '.join(each)}"
+            lines.append(textwrap.fill(start, WIDTH, subsequent_indent="    "))
+    if results["unmapped"]:
+        lines += [
+            "  not in the plan:",
+            _columns([(f"    {x}", y) for x, y in results["unmapped"].items()]),
+        ]
+    return [*lines, "  as options instead of --from:", f"    {results['options']}"]
 
 
 def _planned(model: Transformer, given: Mapping[str, Any]) -> tuple[Plan, Interval | None]:

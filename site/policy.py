@@ -18,8 +18,8 @@ POLICY = {
     "worker-src": "'self'",
     "connect-src": "'self'",
     "style-src": "'self' 'unsafe-inline'",  # MathJax's, and those of drawings and tables
-    "img-src": "'self'",
-    "font-src": "'self' data:",
+    "img-src": "'self' data:",
+    "font-src": "'self'",
     "form-action": "'self'",  # the search
     "base-uri": "'none'",
 }

@@ -210,6 +210,7 @@ GOOD: dict[str, list[Any]] = {
     "units.read_as.unit": ["days", "bytes", ""],
     "mapping": [{"model_type": "gpt2"}, {"model_type": "llama", "head_dim": 8}],
     "path": ["nowhere.json"],
+    "frameworks.read_settings.options": [{"num_gpus": 8}],
     "config": ['{"model_type": "gpt2"}', {"model_type": "llama"}],
     "saturate": [True, False],
     "failures_per_node_day": [0.005, 0.016, np.array([0.002, 0.01])],
