@@ -364,7 +364,7 @@ def _of_framework(file: Reading) -> dict[str, Any]:
     """Return what was read in a framework's file, and the options that it makes."""
     pasted = []
     for name in [x for x in FLAGS | TUNED if x in file.options]:
-        value = file.options[name]
+        value: Any = file.options[name]
         text = {True: "yes", False: "no"}.get(value, value) if type(value) is bool else value
         text = ",".join(value) if name == "targets" else str(text)
         flag = (FLAGS | TUNED)[name]

@@ -49,8 +49,8 @@ class Reading:
 
     path: Path
     kind: str
-    settings: Mapping[str, Any]
-    options: dict[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object]
+    options: dict[str, object] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     used: dict[str, str] = field(default_factory=dict)
     defaults: dict[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Reading:
     unknown: list[str] = field(default_factory=list)
     idle: list[str] = field(default_factory=list)
 
-    def set(self, argument: str, value: Any, source: str) -> None:
+    def set(self, argument: str, value: object, source: str) -> None:
         """Set an argument; refuse it if something else is in force."""
         other = argument if argument in self.options else OTHERS.get(argument, "")
         before = self.options.get(other)
@@ -98,7 +98,7 @@ class Reading:
             else:
                 self.use(name, value, row)
 
-    def use(self, name: str, value: Any, row: Row) -> None:
+    def use(self, name: str, value: object, row: Row) -> None:
         """Use a setting as its row says, or say why we can't."""
         setting, argument, use = f"{name}: {show(value)}", row.get("argument", ""), row["use"]
         words = dict(x.split("=") for x in row.get("values", "").split(";") if x)
@@ -109,10 +109,10 @@ class Reading:
         if value == "auto" and "auto" not in words:
             return self.skip(name, '"auto" is filled in when training starts')
         if use == "number" and meanings == [None]:
-            number = type(value) in (int, float) and _is_plain(value)
-            if not number or value < 1 or value != int(value):
+            number: Any = value if type(value) in (int, float) and _is_plain(value) else 0
+            if number < 1 or number != int(number):
                 self.refuse(setting, "isn't a whole number from 1 to 10^12")
-            meanings = [int(value)]
+            meanings = [int(number)]
         elif use == "text":
             if type(value) not in (str, int) or not _is_plain(value):
                 self.refuse(setting, "isn't a word")
@@ -197,7 +197,7 @@ def _is_plain(value: Any) -> bool:
     return type(value) in (str, bool) or (type(value) in (int, float) and abs(value) <= 1e12)
 
 
-def read_settings(path: str | PathLike[str], options: Mapping[str, Any]) -> Reading:
+def read_settings(path: str | PathLike[str], options: Mapping[str, object]) -> Reading:
     """Read a framework's file, and fill in what the options of the command leave open.
 
     They're arguments by name, with `num_gpus`. A ValueError explains what's wrong with the file,
@@ -211,7 +211,7 @@ def read_settings(path: str | PathLike[str], options: Mapping[str, Any]) -> Read
     file.read()
     _take_over(file)
     for argument, value in options.items():
-        same = model_of(value) if argument == "model" else None
+        same = model_of(str(value)) if argument == "model" else None
         file.set(argument, same or value, f"{argument}={show(value)}")
     if "full" in options:
         file.set("adapter", "full", "--full")
@@ -331,8 +331,8 @@ def _flat(nested: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, An
 
 def _take_over(file: Reading) -> None:
     """Take over what DeepSpeed's own settings say, in a file that this one names, or in it."""
-    name = file.options.get("file")
-    if name is not None:
+    name = str(file.options.get("file", ""))
+    if name:
         places = [file.path.parent / name, *(x / name for x in file.path.resolve().parents)]
         other_path = next((x for x in places if isfile(x)), None)
         if other_path is None:
@@ -362,7 +362,8 @@ def _take_over(file: Reading) -> None:
 
 def _batch(file: Reading, num_gpus: int) -> None:
     """Set the batch from its micro-batches, and the tokens from the number of steps."""
-    options, sources = file.options, file.sources
+    options: dict[str, Any] = file.options
+    sources = file.sources
     micro: Any = options.get("micro_batch_size")
     whole: Any = options.get("global_batch_size")
     ways = [options.setdefault(f"{x}_parallel", 1) for x in ("tensor", "pipeline", "context")]
