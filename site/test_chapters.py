@@ -364,12 +364,24 @@ def pictures(place: Locator) -> list[str | None]:
     return [*dict.fromkeys(words)]
 
 
+ANSWERED = """() => {
+    const forms = [...document.querySelectorAll(".live-form:not([data-closed])")];
+    const reply = (form) => {
+        const verdict = form.querySelector(".live-verdict");
+        const next = verdict.querySelector(".asked"); // the form itself asks it
+        return verdict.innerText.replace(next?.innerText ?? "", "").trim();
+    };
+    const turns = (form) => [...form.querySelectorAll("[data-turn]")].filter((one) => !one.hidden);
+    return [forms.map(reply), forms.map((form) => turns(form).length)];
+}"""
+"""What each form replies, and how many questions it asks."""
+
+
 def test_what_was_answered_is_there_after_a_reload(live: Live) -> None:
-    verdicts = live.page.locator(".live-form:not([data-closed]) .live-verdict")
-    before = verdicts.all_inner_texts()
+    before, questions = live.page.evaluate(ANSWERED)
     assert all(before)
     live.page.goto(live.page.url.partition("?")[0])
-    assert verdicts.all_inner_texts() == before
+    assert live.page.evaluate(ANSWERED) == [before, questions]
 
 
 def test_all_that_is_entered_on_a_page_gets_into_the_saved_notebook(
