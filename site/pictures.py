@@ -16,7 +16,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from llmtrain_course.kit.panel import Control, Panel
+from llmtrain_course.kit.panel import Control, Panel, warning
 from llmtrain_course.kit.state import State
 from llmtrain_course.page import layout, view
 from llmtrain_course.panels import HANDLES
@@ -60,6 +60,7 @@ def initial_state(panel: Panel) -> str:
         "refusals": {
             name: _refusals(control) for name, control in controls if control.kind == "number"
         },
+        "refused": warning("{}"),
         "all": number(panel) <= MOST,
     }
     return _json(about)

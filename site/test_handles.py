@@ -223,7 +223,7 @@ def test_what_a_field_refuses_is_said_without_python(
     state = State(HANDLES[name])
     state.write(control, written)
     assert state.problem
-    expect(figure.locator(".live-status")).to_have_text(state.problem)
+    expect(figure.locator(".live-status")).to_have_text(f"⚠ Not possible. {state.problem}")
     assert not any("pyodide" in url for url in asked)
     field.fill(HANDLES[name].controls[control].typed(state.values[control]))
     field.press("Enter")

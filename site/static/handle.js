@@ -25,8 +25,8 @@ class Drawn {
   #pictures;
   #byPython;
 
-  constructor(word, name, { fields, stops, all, refusals }) {
-    Object.assign(this, { word, name, all, refusals });
+  constructor(word, name, { fields, stops, all, refusals, refused }) {
+    Object.assign(this, { word, name, all, refusals, refused });
     this.names = Object.keys(stops);
     this.stops = Object.values(stops);
     this.places = this.names.map((name, at) => this.stops[at].indexOf(fields[name].text));
@@ -81,10 +81,10 @@ class Drawn {
     const reply = refusal(this.refusals[name], String(written).trim());
     const answer = reply && written.length < 30 && (await this.#drawing(["slide"]));
     if (!answer) return undefined;
-    const status = create("p", { textContent: `${reply} It's still ${answer.fields[name].text}.` });
-    status.textContent = status.textContent.replace("{}", () => `'${written}'`);
-    const { [name]: refused, ...fields } = answer.fields;
-    return { ...answer, fields, status: status.innerHTML };
+    const { [name]: field, ...fields } = answer.fields;
+    const text = `${reply.replace("{}", () => `'${written}'`)} It's still ${field.text}.`;
+    const safe = create("p", { textContent: text }).innerHTML;
+    return { ...answer, fields, status: this.refused.replace("{}", () => safe) };
   }
 
   async #html(places) {
