@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
 from inspect import signature
 from math import isfinite
 from os import PathLike
@@ -303,7 +303,7 @@ def _parsed(name: str, source: str, content: str | bytes, kind: str = "config.js
     """Parse a JSON or TOML text; a ValueError names its source."""
     try:
         if kind.endswith("toml") and isinstance(content, bytes):
-            return import_module("tomllib").loads(shallow(str(content, "utf-8")))
+            return tomllib.loads(shallow(str(content, "utf-8")))
         text = shallow(content) if isinstance(content, str) else content
         return json.loads(text, object_pairs_hook=_read_object)
     except (ValueError, RecursionError) as error:
