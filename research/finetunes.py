@@ -2,8 +2,8 @@
 
 `shape` and `tuning` say what a row of data/finetune_measured.csv trained, by what its
 publication's words mean (`research.memory` compares its memory); `pace` and `speed_ratios` are
-about its speed. `formula` is compared with what PyTorch counted (data/finetune_counted.csv).
-`python -m research finetunes` prints the speed.
+about its speed, `nodes` about that of several nodes. `formula` is compared with what PyTorch
+counted (data/finetune_counted.csv). `python -m research finetunes` prints the speed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from llmtrain_helpers import published
 from llmtrain_helpers.finetune import TunedRecompute, tuned_activations, tuned_flops
 from llmtrain_helpers.model.transformer import Transformer
 from llmtrain_helpers.plan.pace import Shares
+from llmtrain_helpers.plan.plan import Plan, plan_run
 from llmtrain_helpers.tuning import Tuning
 from research import utilizations
 
@@ -35,6 +36,7 @@ NAMED = {
     "Mistral-7B-v0.1-GPTQ": "Mistral-7B-v0.1",
     "Mixtral-8x7B-Instruct-v0.1-GPTQ": "Mixtral-8x7B",
     "Llama-2-70B-GPTQ": "Llama-2-70b",
+    "Llama 3.3 70B": "Llama-3.1-70B",
 }
 """Models that the sources call by a name that `published` doesn't know."""
 
@@ -79,6 +81,15 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "stablelm-base-alpha-3b": _STABLELM,
     "StableLM Alpha 3B": _STABLELM,
+    "Qwen2.5-32B": {
+        "model_type": "qwen2",
+        "hidden_size": 5120,
+        "intermediate_size": 27648,
+        "num_hidden_layers": 64,
+        "num_attention_heads": 40,
+        "num_key_value_heads": 8,
+        "vocab_size": 152064,
+    },
     "Falcon 40B": {
         "model_type": "falcon",
         "hidden_size": 8192,
@@ -103,6 +114,7 @@ TARGETS = {
     "q,k,v,o": "attention",
     "q,k,v,o,c_attn": "attention",
     "q,k,v,o,mlp,head": ("all-linear", "lm_head"),
+    "all matrices": "all-linear",
 }
 """The targets of judged rows."""
 
@@ -202,6 +214,7 @@ CHIPS = {
     "A100 (size not stated)": "A100",
     "A100": "A100",
     "RTX 4090 24GB": "RTX 4090",
+    "H100 80GB": "H100",
 }
 """The chips of rows with a speed, as they are known here."""
 
@@ -210,9 +223,10 @@ def speeds() -> DataFrame:
     """Rows that tell a speed in 16 bits: the share of the peak, recomputed work counted.
 
     `utilization` by `witness`, who published it; `kind` is the method. Of rows whose
-    tokens/s are those of a GPU, with full sequences of a known length, nothing offloaded,
-    on a chip whose peak is known; those that their source's own arithmetic makes suspect
-    are left out. Where targets are not stated, all matrices.
+    tokens/s are those of a GPU of one node, with whole matrices and full sequences of a known
+    length, nothing offloaded, in 16 bits on a chip whose peak is known; those that their
+    source's own arithmetic makes suspect are left out. Where targets are not stated, all
+    matrices.
     """
     from pandas import DataFrame
 
@@ -240,6 +254,9 @@ def _tells_a_speed(row: Mapping[str, Any]) -> bool:
         and row["method"] in ("full", "lora", "qlora")
         and row.get("packing") != "padded"
         and row["accelerator"] in CHIPS
+        and row["num_gpus"] <= 8
+        and not row.get("parallelism", "").startswith("TP")
+        and "FP8" not in row.get("kernels", "")
         and row.get("offload", "") not in ("CPU (params, grads, optimizer)",)
         and "SUSPECT" not in row.get("note", "")
     )
@@ -256,6 +273,77 @@ def pace() -> Shares:
         f"each judged by the others; {witnesses.value_counts().max()} are of one"
     )
     return Shares((low, likely, high), evidence)
+
+
+class Nodes(NamedTuple):
+    """A measured step on several nodes, and two predictions of it from a step on one.
+
+    `divided` splits that one's work among the GPUs; `waiting` adds what a plan's step waits for.
+    """
+
+    name: str
+    num_gpus: int
+    seconds: float
+    divided: float
+    waiting: float
+    plan: Plan
+
+
+def nodes() -> list[Nodes]:
+    """Steps of adapters and full training on several nodes, predicted from one node's.
+
+    Each is compared with the same publication's step of that model and method on 8 GPUs.
+
+    >>> [(step.name, step.num_gpus) for step in nodes()][:2]
+    [('NA-005', 16), ('NA-006', 16)]
+    """
+    inside: dict[tuple[str, ...], tuple[float, Plan]] = {}
+    across = []
+    for row in published.rows("finetune_measured"):
+        if row["publication"] not in BATCHES or row["num_gpus"] == 1:
+            continue
+        plan, pair = plan_of(row), (row["publication"], row["model"], row["method"])
+        run = plan.run
+        tokens = run.global_batch_size * run.model.sequence_length / run.num_gpus
+        seconds = tokens / row["tokens_per_s_per_gpu"]
+        if run.num_gpus == 8:
+            inside[pair] = seconds, plan
+            continue
+        of_one, on_one = inside[pair]
+        share = plan.flops.total / plan.split.num_gpus * 8 / on_one.flops.total
+        waiting = (of_one - float(on_one.wait or 0)) * share + float(plan.wait or 0)
+        across.append(Nodes(row["name"], run.num_gpus, seconds, of_one * share, waiting, plan))
+    return across
+
+
+BATCHES = {"NVIDIA NeMo AutoModel": 32, "ATorch (DLRover)": None}
+"""The publications of several nodes, and their global batches: None for one pass a GPU."""
+
+
+def plan_of(row: Mapping[str, Any]) -> Plan:
+    """The plan of a row of `nodes`, with the network and the split that it names."""
+    n, b = row["num_gpus"], row["micro_batch_size"]
+    chip = published.accelerator(CHIPS[row["accelerator"]])
+    if "800 Gb/s" in row["parallelism"]:
+        chip = replace(chip, network_bandwidth=800e9 / 8 / 8)  # bits, and eight GPUs
+    wide = 4 if row["weight_type"].startswith("fp32") else 2
+    how = Tuning.full()
+    if row["method"] == "lora":
+        how = Tuning.lora(row["rank"], TARGETS[row["targets"]], weight_bytes=wide)
+    batch = BATCHES[row["publication"]] or n * b
+    return plan_run(
+        shape(row["model"], row["sequence_length"]),
+        chip,
+        n,
+        batch * row["sequence_length"],
+        batch,
+        recompute="full",
+        tuning=how,
+        micro_batch_size=b,
+        tensor_parallel=2 if row["parallelism"].startswith("TP2") else 1,
+        sequence_parallel="no sequence parallelism" not in row["note"],
+        shard="fsdp",
+    )
 
 
 class SpeedRatio(NamedTuple):
@@ -281,8 +369,8 @@ ALIKE = (
 def speed_ratios(method: str, than: str) -> tuple[SpeedRatio, ...]:
     """How many times as fast a method is as another, in rows that are else alike.
 
-    Of rows that say how texts are laid into sequences, without those that their source's
-    own arithmetic makes suspect. Adapters sit on the same matrices.
+    Of rows of one node that say how texts are laid into sequences, without those that their
+    source's own arithmetic makes suspect. Adapters sit on the same matrices.
 
     >>> slowest = min(speed_ratios("lora", "full"), key=lambda ratio: ratio.times)
     >>> f"{slowest.model}: {slowest.times:.2f}"
@@ -315,9 +403,10 @@ def times_as_long_in_4_bits(tokens: float) -> float:
 
 
 def _says_how(row: Mapping[str, Any]) -> bool:
-    """Whether a row has a speed, and says what its sequences hold."""
+    """Whether a row has a speed of one node, and says what its sequences hold."""
     suspect = "SUSPECT" in row.get("note", "") or row["name"] in AGAINST_ITSELF
-    return "packing" in row and bool({"tokens_per_s_per_gpu", "seconds"} & {*row}) and not suspect
+    timed = row["num_gpus"] <= 8 and bool({"tokens_per_s_per_gpu", "seconds"} & {*row})
+    return "packing" in row and timed and not suspect
 
 
 def _alike(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -360,3 +449,7 @@ def main() -> None:
     [span] = table.to_dict("records")
     print(f"  {span['inside, alike']:.0%} with each publication alike,", end="")
     print(f" at a width of {span['width without']:.2f}")
+    for step in nodes():
+        print(f"{step.name}, {step.num_gpus} GPUs: {step.seconds:.2f} s measured;", end="")
+        print(f" {step.divided / step.seconds - 1:+.1%} divided,", end="")
+        print(f" {step.waiting / step.seconds - 1:+.1%} with what it waits for")

@@ -356,9 +356,9 @@ def _changed(plan: Plan, other: Plan) -> dict[str, Any]:
 def _gpu_seconds(plan: Plan) -> float:
     """GPU-seconds of a step: computing, or sending if that takes longer.
 
-    The step model includes both; without one, we assume a node's bandwidth.
+    A step of known links includes both; without them, we assume a node's bandwidth.
     """
-    if plan.step is not None:
+    if plan.counts_traffic:
         return float(plan.seconds_per_iteration.likely * plan.split.num_gpus)
     bandwidth = NODE_BANDWIDTH / min(plan.split.tensor_parallel, 8)
     seconds = max(plan.seconds_per_iteration.likely, plan.traffic / bandwidth)

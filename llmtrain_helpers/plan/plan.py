@@ -54,7 +54,13 @@ from llmtrain_helpers.plan.pace import (
 )
 from llmtrain_helpers.plan.run import DEFAULTS, Run, spelt_out
 from llmtrain_helpers.plan.seconds import Pace, StepSeconds
-from llmtrain_helpers.plan.step import excess_flops, step_parts, unknown_figures
+from llmtrain_helpers.plan.step import (
+    bytes_across,
+    excess_flops,
+    step_parts,
+    tuned_wait,
+    unknown_figures,
+)
 from llmtrain_helpers.results import Interval, maximum
 from llmtrain_helpers.tuning import Tuning, tuned_parameters
 
@@ -73,8 +79,9 @@ class Plan:
     `flops` are for one iteration; `memory` is for the GPU that needs the most; `traffic` is
     the bytes that a GPU sends to other replicas per step. `seconds_per_iteration` is a step
     without stops: an interval based on what others reached (see `shares`), or exact if it was
-    measured; `seconds` is for the whole run, steps times stops (`STOPS`). A given rate
-    describes the whole run, so nothing is added.
+    measured; `wait` is what a tuned step adds for traffic that no measured speed includes, None
+    if that's unknown (`step.tuned_wait`); `seconds` is for the whole run, steps times stops
+    (`STOPS`). A given rate describes the whole run, so nothing is added.
     """
 
     run: Run
@@ -83,6 +90,7 @@ class Plan:
     memory: Memory
     sent: Traffic
     step: StepSeconds | None
+    wait: Result | None
     iterations: Result
     shares: Shares
     seconds_per_iteration: Interval
@@ -104,7 +112,8 @@ class Plan:
         work = flops.total + excess_flops(run, run.global_batch_size)
         at_peak = work * (1 + split.bubble) / (split.num_gpus * run.peak)
         shares = others_shares(run, at_peak, step)
-        of_step = seconds_per_step(run, flops.total, at_peak, shares, step)
+        wait = 0.0 if run.tuning is None else tuned_wait(run, sent)
+        of_step = seconds_per_step(run, flops.total, at_peak, shares, step, wait or 0.0)
         seconds = whole_run(of_step, stops(run)).times(steps)
         check_size(run, flops.total * steps, seconds.greatest)
         return cls(
@@ -114,6 +123,7 @@ class Plan:
             memory=memory,
             sent=sent,
             step=step,
+            wait=wait,
             iterations=steps,
             shares=shares,
             seconds_per_iteration=of_step,
@@ -140,6 +150,11 @@ class Plan:
     def unknown(self) -> tuple[str, ...]:
         """Missing chip data; without them, only the bubble of a split counts."""
         return unknown_figures(self.run)
+
+    @property
+    def counts_traffic(self) -> bool:
+        """Whether the seconds of a step include what its GPUs send."""
+        return self.step is not None or (self.run.tuning is not None and self.wait is not None)
 
     @property
     def card(self) -> Result:
@@ -440,8 +455,7 @@ def _tuned_traffic(run: Run, tuning: Tuning) -> Traffic:
         tensor_parallel=t,
         sequence_parallel=run.sequence_parallel,
     )
-    across = 2 * gradients * (d - q) / (d * q)  # 0 where all replicas share the states
-    return replace(in_layers, data=sent * (q - 1) / q + across)
+    return replace(in_layers, data=sent * (q - 1) / q + bytes_across(run))
 
 
 def step_seconds(plan: Plan) -> StepSeconds | None:

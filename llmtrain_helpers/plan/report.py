@@ -145,11 +145,14 @@ def report(
         money = "" if a_day is None else f" and {_dollars(a_day * slowest)}"
         longer = f", {units.digits(slowest, 2)} days{money} to promise"
     warning = ""
-    if plan.unknown and not plan.measured and plan.split.num_gpus > 1:
-        missing = " and ".join(plan.unknown)
+    if not (plan.counts_traffic or plan.measured or plan.split.num_gpus == 1):
+        of_links = run.tuning is not None  # whose speeds are others', whatever the chip
+        missing = " and ".join(x for x in plan.unknown if not of_links or x in ("link", "network"))
         warning = f" Beware: we don't know the chip's {missing}, so the days don't "
         warning += "include what this split sends. Measure a step."
-    warning += _unsent(plan)
+    elif _waits(plan) > PRONOUNCED * plan.seconds_per_iteration.likely:
+        share = units.percent(_waits(plan) / plan.seconds_per_iteration.likely)
+        warning = f" For {share} of a step its GPUs wait for what {_senders(run)} send each other."
     verb, time = "train", f"{units.digits(days.likely, 2)} days"
     if run.tuning is not None:
         verb, time = "tune", units.duration(days.likely * units.DAY)
@@ -170,18 +173,21 @@ def report(
     return Report(title, summary, lines, LEFT_OUT)
 
 
-def _unsent(plan: Plan) -> str:
-    """Warn that a tuned run's time leaves out traffic that no measured speed includes."""
-    run, senders = plan.run, []
-    if run.tuning is None or plan.measured or run.utilizations is not None:
-        return ""
-    if run.num_gpus > run.accelerator.gpus_per_node:
-        senders.append("nodes")
-    if run.tensor_parallel > 1:
-        senders.append("GPUs that share a matrix")
-    left_out = f" That time leaves out what {' and '.join(senders)} send each other: "
-    left_out += "the speeds behind them were measured on one node, with whole matrices."
-    return left_out if senders else ""
+PRONOUNCED = 0.1
+"""The share of a step from which a report's summary mentions what it waits for (chosen)."""
+
+
+def _waits(plan: Plan) -> Result:
+    """Seconds that a tuned step waits for traffic, if its time includes them."""
+    included = not plan.measured and plan.run.utilizations is None
+    return plan.wait if included and plan.wait is not None else 0.0
+
+
+def _senders(run: Run) -> str:
+    """Those whose traffic a tuned step waits for."""
+    wide = run.num_gpus > run.accelerator.gpus_per_node
+    shared = run.tensor_parallel > 1
+    return " and ".join(["nodes"] * wide + ["GPUs that share a matrix"] * shared)
 
 
 def verdict(plan: Plan, say: Callable[[str, str], str] | None = None) -> str:
@@ -315,7 +321,8 @@ def _machine(plan: Plan) -> list[Line]:
     memory, nobody = plan.memory.total, " or ".join(unmeasured(run))
     wider = ""
     if nobody and run.reserve is None:
-        wider = f"; the reserve is the wider one, because nobody has measured {nobody}"
+        wider = f"; the reserve is the wider one, because nobody has measured what {nobody} "
+        wider += "needs beyond the peak"
     fused = {None: "", True: ", the MLP fused", False: ", the MLP not fused"}[run.fused_mlp]
     reserve = f"to {units.gigabytes(memory + plan.reserve)} with the reserve"
     how = f"of {_card(plan)}; {how}{fused}, sequences at once: {split.micro_batch_size}{wider}"
@@ -346,6 +353,9 @@ def _step(plan: Plan) -> list[Line]:
     tokens = units.count(run.global_batch_size * run.model.sequence_length)
     seconds = partial(units.duration, significant=digits)
     share = f"{_share(plan, plan.step_mfu)}, without overhead{_offload(plan)}"
+    if wait := _waits(plan):
+        waits = units.duration(wait, significant=2)
+        share += f"; {waits} of it for what {_senders(run)} send each other, none of it hidden"
     rate = f"{tokens} tokens a step, over {units.plural(plan.split.num_gpus, 'GPU')}"
     return [
         _interval("a step", plan.seconds_per_iteration, seconds, share, source),

@@ -370,10 +370,10 @@ def step_price(plan: Plan, first: Plan) -> tuple[float, ...]:
     t, p = plan.split.tensor_parallel, plan.split.pipeline_parallel
     unit = float(first.seconds_per_iteration.likely)
     seconds = float(plan.seconds_per_iteration.likely) / unit
-    if plan.step is None or first.step is None:
-        sending = float(plan.traffic) * min(t, 8) / NODE_BANDWIDTH
-        by_model = max(seconds, sending / unit)
-    else:
+    by_model = seconds
+    if plan.step is not None and first.step is not None:
         by_model = float(plan.step.total / first.step.total)
+    elif not plan.counts_traffic:
+        by_model = max(seconds, float(plan.traffic) * min(t, 8) / NODE_BANDWIDTH / unit)
     plainness = (p, t, plan.run.zero_stage, -float(plan.memory.total))
     return (round(seconds, 6), round(by_model, 6), *plainness)

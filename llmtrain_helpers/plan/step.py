@@ -31,6 +31,7 @@ from llmtrain_helpers.plan.memory import ends, kept_activations, offload_seconds
 from llmtrain_helpers.plan.run import Run
 from llmtrain_helpers.plan.seconds import StepSeconds
 from llmtrain_helpers.results import maximum, minimum, where
+from llmtrain_helpers.tuning import tuned_parameters
 
 
 class Kernels(NamedTuple):
@@ -261,6 +262,42 @@ def hybrid_seconds(run: Run, sent: Result, replicas: Size) -> Result:
     assert in_node is not None  # the links are known here
     assert over_nodes is not None
     return (sent - across) / in_node + across / over_nodes + LATENCY * calls
+
+
+def tuned_wait(run: Run, sent: Traffic) -> Result | None:
+    """Seconds that a tuned step waits for other GPUs, beyond what measured speeds include.
+
+    Those are of whole matrices on one node. So it's all that tensor-parallel GPUs send, and
+    how much longer replicas take to send over the network than over the links: 0 on one
+    node. Nothing hides it, as where adapters were tuned on one node and on several
+    (`research.finetunes.nodes`). None if the chip's links or network are unknown.
+    """
+    chip, t, d, q = run.accelerator, run.tensor_parallel, run.split.data_parallel, run.sharing
+    if run.num_gpus <= chip.gpus_per_node:
+        if t == 1:
+            return 0.0
+        if chip.network_bandwidth is None:  # nothing goes there
+            chip = replace(chip, network_bandwidth=chip.link_bandwidth)
+            run = run.replace(accelerator=chip)
+    in_node = bandwidth_of(chip, 1)
+    if in_node is None:
+        return None
+    alone = travel_seconds(run, sent, 0.0, 0.0)
+    leaves, group = sent.data, (d, t)
+    if q < d and q * t <= chip.gpus_per_node:  # each node has all states
+        leaves, group = bytes_across(run), (d // q, q * t)
+    over_nodes = bandwidth_of(chip, *group)
+    assert over_nodes is not None
+    return alone.tensor + alone.sequence + leaves / over_nodes - leaves / in_node
+
+
+def bytes_across(run: Run) -> Result:
+    """Bytes of gradients that a GPU of a tuned run sends to those with the same share of states."""
+    if run.tuning is None or run.sharing == run.split.data_parallel:
+        return 0.0
+    d, q = run.split.data_parallel, run.sharing
+    learning = tuned_parameters(run.model, run.tuning, run.tensor_parallel).learning
+    return 2 * run.bytes_of.gradients * learning * (d - q) / (d * q)
 
 
 def expert_seconds(run: Run, sent: Result) -> Result:

@@ -51,4 +51,4 @@ def test_the_plan_is_that_of_the_page(way: str) -> None:
 def test_what_a_guess_is_told() -> None:
     assert dropout_ratio() == pytest.approx(1.27, abs=0.005)
     assert "but it's 'more'" in predict("finetune-kept", "half").text
-    assert "1.13× as fast, so you're 32% too high" in predict("finetune-speed", 1.5).text
+    assert "1.14× as fast, so you're 32% too high" in predict("finetune-speed", 1.5).text

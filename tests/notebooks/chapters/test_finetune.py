@@ -56,18 +56,18 @@ def test_with_nine_thousand_tokens_the_logits_are_the_model() -> None:
 
 def test_measured_speeds_are_those_of_the_page() -> None:
     ratios = speed_ratios("lora", "full")
-    assert len(ratios) == 22
-    assert "We found 22 pairs" in cell(PAGE, "speed")
-    assert median(ratio.times for ratio in ratios) == pytest.approx(1.13, abs=0.005)
+    assert len(ratios) == 23
+    assert "We found 23 pairs" in cell(PAGE, "speed")
+    assert median(ratio.times for ratio in ratios) == pytest.approx(1.14, abs=0.005)
     usual = [ratio for ratio in ratios if ratio.times < 2]
-    assert (len(usual), min(r.times for r in usual)) == (19, pytest.approx(1.05, abs=0.005))
+    assert (len(usual), min(r.times for r in usual)) == (20, pytest.approx(1.05, abs=0.005))
     assert max(ratio.times for ratio in usual) == pytest.approx(1.63, abs=0.005)
     assert {ratio.tokens for ratio in ratios if ratio.times > 2} == {3072}
     assert "1.05 to 1.6 times" in cell(PAGE, "recap")
     assert min(ratio.times for ratio in ratios) > 1
-    assert sum(ratio.times < 1.2 for ratio in ratios) == 14
+    assert sum(ratio.times < 1.2 for ratio in ratios) == 15
     reading = cell(PAGE, "speed-seen")
-    assert "faster in all 22 pairs, but in 14 of them by less than a fifth" in reading
+    assert "faster in all 23 pairs, but in 15 of them by less than a fifth" in reading
 
 
 def test_how_much_less_work_adapters_do() -> None:
