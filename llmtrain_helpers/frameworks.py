@@ -8,6 +8,7 @@ is used, has no effect on a plan, or is named as one that a plan doesn't have: n
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -232,9 +233,8 @@ def model_of(written: str) -> str | None:
     'Llama-3.1-8B'
     """
     name = instance("written", written, str).rpartition("/")[2].removeprefix("Meta-")
-    for ending in ("-Chat-v1.0", "-2507", "-Instruct", "-Chat", "-hf", "-Base", "-it"):
-        name = name.removesuffix(ending)
-    for spelling in (name, name.removesuffix("-v0.1")):
+    name = re.sub(r"(-(instruct|chat|hf|base|it|2507))+(?=-v|$)", "", name, flags=re.IGNORECASE)
+    for spelling in (name, name.removesuffix("-v0.1"), name.removesuffix("-v1.0")):
         try:
             return str(find_row("model", spelling, "architectures", "configs")["name"])
         except ValueError:

@@ -11,6 +11,7 @@ import pytest
 from llmtrain_helpers import published
 from llmtrain_helpers.__main__ import main
 from llmtrain_helpers.command import FLAGS, TUNED
+from llmtrain_helpers.frameworks import model_of
 
 AXOLOTL = """\
 base_model: NousResearch/Meta-Llama-3.1-8B-Instruct
@@ -426,3 +427,21 @@ def test_the_table_uses_arguments_that_the_command_has() -> None:
             *("set", "drop", "note"),
         )
         assert row["use"] not in ("unmapped", "note") or row["note"], row
+
+
+@pytest.mark.parametrize(
+    ("written", "known"),
+    [
+        ("meta-llama/Llama-2-13b-chat-hf", "Llama-2-13b"),
+        ("meta-llama/Llama-2-13b-hf", "Llama-2-13b"),
+        ("mistralai/Mixtral-8x22B-Instruct-v0.1", "Mixtral-8x22B"),
+        ("mistralai/Mistral-7B-Instruct-v0.3", None),  # its vocabulary is another
+        ("Qwen/Qwen3-4B-Instruct-2507", "Qwen3-4B"),
+        ("Qwen/Qwen2.5-32B-Instruct", "Qwen2.5-32B"),
+        ("google/gemma-2-9b-it", "gemma-2-9b"),
+        ("microsoft/phi-1_5", "phi-1.5"),
+        ("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "TinyLlama-1.1B"),
+    ],
+)
+def test_a_hubs_name_is_that_of_a_shape_or_unknown(written: str, known: str | None) -> None:
+    assert model_of(written) == known
