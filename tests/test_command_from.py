@@ -430,7 +430,7 @@ def test_the_table_uses_arguments_that_the_command_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "known"),
+    ("written", "shape"),
     [
         ("meta-llama/Llama-2-13b-chat-hf", "Llama-2-13b"),
         ("meta-llama/Llama-2-13b-hf", "Llama-2-13b"),
@@ -443,5 +443,5 @@ def test_the_table_uses_arguments_that_the_command_has() -> None:
         ("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "TinyLlama-1.1B"),
     ],
 )
-def test_a_hubs_name_is_that_of_a_shape_or_unknown(written: str, known: str | None) -> None:
-    assert model_of(written) == known
+def test_a_hubs_name_is_that_of_a_shape_or_unknown(written: str, shape: str | None) -> None:
+    assert model_of(written) == shape
