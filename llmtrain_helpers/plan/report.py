@@ -150,9 +150,9 @@ def report(
         missing = " and ".join(x for x in plan.unknown if not of_links or x in ("link", "network"))
         warning = f" Beware: we don't know the chip's {missing}, so the days don't "
         warning += "include what this split sends. Measure a step."
-    elif _waits(plan) > PRONOUNCED * plan.seconds_per_iteration.likely:
-        share = units.percent(_waits(plan) / plan.seconds_per_iteration.likely)
-        warning = f" For {share} of a step its GPUs wait for what {_senders(run)} send each other."
+    elif (share := _waits(plan) / plan.seconds_per_iteration.likely) > PRONOUNCED:
+        senders = f"its GPUs wait for what {_senders(run)} send each other"
+        warning = f" For {units.percent(share)} of a step {senders}{_in_nodes(plan)}."
     verb, time = "train", f"{units.digits(days.likely, 2)} days"
     if run.tuning is not None:
         verb, time = "tune", units.duration(days.likely * units.DAY)
@@ -181,6 +181,16 @@ def _waits(plan: Plan) -> Result:
     """Seconds that a tuned step waits for traffic, if its time includes them."""
     included = not plan.measured and plan.run.utilizations is None
     return plan.wait if included and plan.wait is not None else 0.0
+
+
+def _in_nodes(plan: Plan) -> str:
+    """How much less a step would wait with hybrid sharding, if that fits."""
+    run = plan.run
+    if run.sharding != "fsdp" or run.num_gpus <= run.accelerator.gpus_per_node:
+        return ""
+    hybrid = plan.replace(sharding="hsdp")
+    share = _waits(hybrid) / hybrid.seconds_per_iteration.likely
+    return f", or {units.percent(share)} if each node has all states (hsdp)" * hybrid.fits
 
 
 def _senders(run: Run) -> str:

@@ -126,8 +126,14 @@ def test_a_step_waits_for_what_its_nodes_send_each_other() -> None:
     assert step.greatest == pytest.approx(computing.greatest + wait)
     assert step.least == max(computing.least, across.wait) == across.wait
     share = units.percent(across.wait / step.likely)
-    sentence = f"For {share} of a step its GPUs wait for what nodes send each other."
-    assert sentence in across.report().summary
+    hybrid = plan(num_gpus=16, shard="hsdp", accelerator=SLOW)
+    less = units.percent(hybrid.wait / hybrid.seconds_per_iteration.likely)
+    sentence = f"For {share} of a step its GPUs wait for what nodes send each other, or {less} if "
+    assert f"{sentence}each node has all states (hsdp)." in across.report().summary
+    assert "of a step its GPUs" not in hybrid.report().summary
+    tight = across.replace(reserve=across.free_memory)
+    assert tight.fits > tight.replace(sharding="hsdp").fits
+    assert "what nodes send each other." in tight.report().summary
     waits = f"{units.duration(across.wait, significant=2)} of it for what nodes send each other"
     assert waits in across.report().markdown
     for silent in (fast, across.calibrated(30), across.replace(utilizations=(0.1, 0.2, 0.3))):
