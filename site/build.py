@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from hashlib import sha256
 from importlib.metadata import files
@@ -72,6 +73,7 @@ def main() -> int:
         static_controls.add_controls(SITE)
         frames.add_frames(SITE)
         figure_pages.write(SITE)
+        drop_unused_styles(SITE)
         policy.add_policies(SITE)
         pdf.print_all(SITE)
         add_service_worker(SITE)
@@ -96,6 +98,15 @@ def add_python(site: Path) -> None:
     imported = set((site / "pyodide").glob("*.mjs"))  # not fetched, and not counted
     fetched = {site / "course.zip", *(site / "pyodide").iterdir()} - imported
     replace_in(site / "_static/worker.js", "WHOLE = 1;", f"WHOLE = {sum(map(size, fetched))};")
+
+
+def drop_unused_styles(site: Path) -> None:
+    """Leave out of the themes' styles what no page and no script has the words of."""
+    used = [f"{site}/**/*.html", f"{site}/_static/**/*.js"]
+    for pattern in ("styles/*theme.css", "basic.css", "mystnb.*.css"):
+        for path in (site / "_static").glob(pattern):
+            command = [MODULES / ".bin" / "purgecss", "--css", path, "--content", *used]
+            subprocess.run([*command, "--output", path.parent], check=True)
 
 
 def size(path: Path) -> int:

@@ -25,7 +25,7 @@ from llmtrain_course.panels import PANELS
 from teaching import class_report
 from tools.notebooks import NOTEBOOKS
 
-MOST_FETCHED = 350_000
+MOST_FETCHED = 275_000
 """Bytes that a chapter's first load may fetch."""
 
 FETCHED = """window.parts = [];
