@@ -227,6 +227,7 @@ class Nodes(NamedTuple):
     """
 
     name: str
+    training: str
     num_gpus: int
     seconds: float
     divided: float
@@ -257,7 +258,9 @@ def nodes() -> list[Nodes]:
         of_one, on_one = inside[pair]
         share = plan.flops.total / plan.split.num_gpus * 8 / on_one.flops.total
         waiting = (of_one - float(on_one.wait or 0)) * share + float(plan.wait or 0)
-        across.append(Nodes(row["name"], run.num_gpus, seconds, of_one * share, waiting, plan))
+        what = f"{row['model']}, {'adapters' if row['method'] == 'lora' else 'all weights'}"
+        step = Nodes(row["name"], what, run.num_gpus, seconds, of_one * share, waiting, plan)
+        across.append(step)
     return across
 
 
