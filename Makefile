@@ -96,7 +96,7 @@ $(LITE): $(PAGES) site/lite-requirements.lock
 
 $(PAGES): $(READY) site/requirements.lock site/package-lock.json
 	$(BIN)/python -m pip install --quiet -r site/requirements.lock
-	npm ci --prefix site --no-audit --no-fund --loglevel=error
+	cd site && npm ci --no-audit --no-fund --loglevel=error
 	touch $@
 
 # An environment of another Python than the one that PYTHON names is made anew.
