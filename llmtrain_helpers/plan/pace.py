@@ -236,5 +236,4 @@ def seconds_per_step(
     of_step = not any(shares is x for x in (*TUNED.values(), *UTILIZATIONS.values()))
     more = 0 if of_step or run.offload == "none" else offload_seconds(run)
     low, likely, high = (at_peak / share for share in shares.steps)
-    wait = 0.0 if run.utilizations is not None else wait
     return Interval(maximum(high, wait) + more, likely + wait + more, low + wait + more)

@@ -112,7 +112,7 @@ class Plan:
         work = flops.total + excess_flops(run, run.global_batch_size)
         at_peak = work * (1 + split.bubble) / (split.num_gpus * run.peak)
         shares = others_shares(run, at_peak, step)
-        wait = 0.0 if run.tuning is None else tuned_wait(run, sent)
+        wait = tuned_wait(run, sent)
         of_step = seconds_per_step(run, flops.total, at_peak, shares, step, wait or 0.0)
         seconds = whole_run(of_step, stops(run)).times(steps)
         check_size(run, flops.total * steps, seconds.greatest)

@@ -150,7 +150,7 @@ def report(
         missing = " and ".join(x for x in plan.unknown if not of_links or x in ("link", "network"))
         warning = f" Beware: we don't know the chip's {missing}, so the days don't "
         warning += "include what this split sends. Measure a step."
-    elif (share := _waits(plan) / plan.seconds_per_iteration.likely) > PRONOUNCED:
+    elif (share := _waits(plan)) > PRONOUNCED:
         senders = f"its GPUs wait for what {_senders(run)} send each other"
         warning = f" For {units.percent(share)} of a step {senders}{_in_nodes(plan)}."
     verb, time = "train", f"{units.digits(days.likely, 2)} days"
@@ -178,9 +178,8 @@ PRONOUNCED = 0.1
 
 
 def _waits(plan: Plan) -> Result:
-    """Seconds that a tuned step waits for traffic, if its time includes them."""
-    included = not plan.measured and plan.run.utilizations is None
-    return plan.wait if included and plan.wait is not None else 0.0
+    """The share of a step that waits for traffic; 0 if that's unknown."""
+    return (plan.wait or 0.0) / plan.seconds_per_iteration.likely
 
 
 def _in_nodes(plan: Plan) -> str:
@@ -189,8 +188,7 @@ def _in_nodes(plan: Plan) -> str:
     if run.sharding != "fsdp" or run.num_gpus <= run.accelerator.gpus_per_node:
         return ""
     hybrid = plan.replace(sharding="hsdp")
-    share = _waits(hybrid) / hybrid.seconds_per_iteration.likely
-    return f", or {units.percent(share)} if each node has all states (hsdp)" * hybrid.fits
+    return f", or {units.percent(_waits(hybrid))} if each node has all states (hsdp)" * hybrid.fits
 
 
 def _senders(run: Run) -> str:
@@ -363,8 +361,8 @@ def _step(plan: Plan) -> list[Line]:
     tokens = units.count(run.global_batch_size * run.model.sequence_length)
     seconds = partial(units.duration, significant=digits)
     share = f"{_share(plan, plan.step_mfu)}, without overhead{_offload(plan)}"
-    if wait := _waits(plan):
-        waits = units.duration(wait, significant=2)
+    if plan.wait:
+        waits = units.duration(plan.wait, significant=2)
         share += f"; {waits} of it for what {_senders(run)} send each other, none of it hidden"
     rate = f"{tokens} tokens a step, over {units.plural(plan.split.num_gpus, 'GPU')}"
     return [

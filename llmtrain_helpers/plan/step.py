@@ -270,8 +270,11 @@ def tuned_wait(run: Run, sent: Traffic) -> Result | None:
     Those are of whole matrices on one node. So it's all that tensor-parallel GPUs send, and
     how much longer replicas take to send over the network than over the links: 0 on one
     node. Nothing hides it, as where adapters were tuned on one node and on several
-    (`research.finetunes.nodes`). None if the chip's links or network are unknown.
+    (`research.finetunes.nodes`). None if the chip's links or network are unknown, and 0 if
+    the run has a speed of its own.
     """
+    if run.tuning is None or run.utilizations is not None or run.flops_per_gpu is not None:
+        return 0.0
     chip, t, d, q = run.accelerator, run.tensor_parallel, run.split.data_parallel, run.sharing
     if run.num_gpus <= chip.gpus_per_node:
         if t == 1:
