@@ -14,6 +14,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from serve import make_server
 from xdist.scheduler import LoadFileScheduling
 
+from tools.browser import CHROMIUM
+
 os.environ["LLMTRAIN_RUN"] = "example"  # whatever run a learner keeps here
 expect.set_options(timeout=60_000)  # Python may have to be fetched first
 
@@ -47,11 +49,9 @@ def browser(address: str) -> Iterator[Browser]:
 
     Each test's context still fetches everything anew.
     """
-    import pdf
-
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=pdf.CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
         first = browser.new_page()
         first.goto(f"{address}/notebooks/glossary.html", wait_until="networkidle")

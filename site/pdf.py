@@ -5,8 +5,6 @@ Both are made of the site's own pages and printed by Chromium, without a network
 
 from __future__ import annotations
 
-import os
-import shutil
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,12 +17,7 @@ from markup import read
 from playwright.sync_api import Browser, Page, sync_playwright
 from serve import make_server
 
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser")
-CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-"""The browser that prints: the system's own, or the one that the variable names.
-
-The shell has no windows, so it draws with a third less work.
-"""
+from tools.browser import CHROMIUM
 
 HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
 <link rel="stylesheet" href="_static/pygments.css">

@@ -6,9 +6,7 @@ make lite-test
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from functools import partial
 from hashlib import sha256
@@ -28,10 +26,10 @@ from playwright.sync_api import Page, sync_playwright
 from llmtrain_course.kit.state import State
 from llmtrain_course.panels import PANELS
 from llmtrain_helpers import published, training_seconds, units
+from tools.browser import CHROMIUM
 
 SITE = Path(__file__).parents[1] / "build" / "site"
 WHEELS = SITE / "lab" / "wheels"
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-sync"]
 FLAGS += ["--disable-background-networking", "--disable-component-update"]
 CHROMIUMS_OWN = ["accounts.google.com", "update.googleapis.com"]

@@ -20,9 +20,7 @@ from playwright.sync_api import Browser, Locator, Page, TimeoutError as Late, sy
 
 from tests.paths import NOTEBOOKS, ROOT
 from tools import lab as make_lab
-
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser")
-CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
+from tools.browser import CHROMIUM
 
 AXE = ROOT / "site" / "node_modules" / "axe-core" / "axe.min.js"
 """What finds what a screen reader can't use; `make site` installs it."""
