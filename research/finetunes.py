@@ -45,17 +45,6 @@ NAMED = {
 }
 """Models that the sources call by a name that `published` doesn't know."""
 
-SANTACODER = {
-    "model_type": "gpt_bigcode",
-    "n_embd": 2048,
-    "n_layer": 24,
-    "n_head": 16,
-    "n_inner": 8192,
-    "vocab_size": 49280,
-    "n_positions": 2048,
-}
-"""The shape of the only one that isn't there, as its config.json has it."""
-
 TARGETS = {
     "q,v": ("q_proj", "v_proj"),
     "q,k,v,o": "attention",
@@ -69,11 +58,7 @@ TARGETS = {
 @cache
 def shape(model: str, sequence_length: int) -> Transformer:
     """The model that a row names, with the row's sequences."""
-    if model == "gpt_bigcode-santacoder":
-        transformer = Transformer.from_config(SANTACODER)
-    else:
-        transformer = published.config_model(NAMED.get(model, model))
-    return replace(transformer, sequence_length=sequence_length)
+    return replace(published.config_model(NAMED.get(model, model)), sequence_length=sequence_length)
 
 
 def tuning(row: Mapping[str, Any]) -> Tuning:
